@@ -40,7 +40,10 @@ _._disk_slow
 _._disk_error
 _._disk_full
 _._rot
+_._metadata_disk
 _._preferred  # sim/workload/operations.py: each operation's method
+_._add_voter  # sim/workload/voter_operations.py: the same
+_._remove_voter
 _._producer_perf  # bench/measure.py: each workload's method
 _._consumer_perf
 _._kcat

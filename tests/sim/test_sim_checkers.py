@@ -91,3 +91,25 @@ def test_who_is_passed_over_must_have_gone_with_the_same_decision(after: BrokerR
     else:
         elections._judge_suspicions(3, before)
         elections.batch_ended()
+
+
+@pytest.mark.parametrize(("replicas", "accused"), [((1,), False), ((1, 3), True)])
+def test_a_cancelled_reassignment_may_leave_nobody_eligible(replicas: tuple[int, ...], accused: bool) -> None:
+    """U1: with unclean elections allowed, as by Apache Kafka. The one in the ISR is no replica any more."""
+    image: Any = SimpleNamespace(
+        brokers={3: broker(HERE), 1: BrokerRegistration(1, UUID(int=5), 4, fenced=False, directories=(HERE,))},
+        static_configs={},
+        elr_enabled=True,
+        unclean_election_enabled=lambda topic: True,
+    )
+    world: Any = SimpleNamespace(now_us=0, counts={"last known leaders": 0})
+    oracle = PartitionOracle(KEY, "events-0")
+    elections = ElectionChecks(world, Oracle(image), lambda key: oracle, lambda key, state: None)
+    led = PartitionState((3, 1), (3,), leader=3, adding=(3,), removing=(1,), directories=(HERE, HERE))
+    reverted = PartitionState(replicas, (1,), leader=1, recovering=True, leader_epoch=1, directories=(HERE, HERE))
+    elections._check_allowed(oracle, led, reverted, elections.promise.strategy(oracle))
+    if accused:
+        with pytest.raises(Violation, match="U1"):
+            elections.batch_ended()
+    else:
+        elections.batch_ended()

@@ -63,6 +63,13 @@ class ElrDowngradeRequested:
     more."""
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataDiskReplaced:
+    """The disk of a node's metadata log is gone: an empty one, with another directory id, is in its place."""
+
+    node_id: int
+
+
 Event = (
     BitRotted
     | LogRestored
@@ -71,4 +78,5 @@ Event = (
     | UncleanElectionRequested
     | UnregistrationRequested
     | ElrDowngradeRequested
+    | MetadataDiskReplaced
 )

@@ -53,6 +53,7 @@ def _names(value: str) -> frozenset[str]:
     help="N fresh seeds from the system's entropy; not with --seeds.",
 )
 @click.option("--groups", is_flag=True, help="Play clusters with consumer groups instead.")
+@click.option("--voters", is_flag=True, help="Add and remove controllers in every seed, and not only in some.")
 @click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after M minutes."
 )
@@ -91,6 +92,7 @@ def run_command(
     seeds: range | None,
     draw_count: int | None,
     groups: bool,
+    voters: bool,
     minutes: float | None,
     jobs: int | None,
     faults: frozenset[str],
@@ -128,9 +130,9 @@ def run_command(
         raise click.UsageError(str(error), ctx) from error
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
-    if groups and mutate is not None:
-        raise click.UsageError("--mutate and --groups do not go together", ctx)
-    terms = Terms(restriction, mutate, groups=groups)
+    if sum((groups, voters, mutate is not None)) > 1:
+        raise click.UsageError("--mutate, --groups and --voters do not go together", ctx)
+    terms = Terms(restriction, mutate, groups=groups, voters=voters)
     chosen = _chosen(ctx, seeds, draw_count, minutes)
     if chosen.drawn and not as_json:
         click.echo(f"drawn: seeds {chosen}")
@@ -305,6 +307,7 @@ def _as_json(
         "last_seed": seeds.numbers.stop - 1,
         "drawn": seeds.drawn,
         "groups": terms.groups,
+        "voters": terms.voters,
         "seeds": totals.seeds,
         "violations": [failure.as_json(each) for each in failures],
         "events": totals.events,

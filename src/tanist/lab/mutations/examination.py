@@ -17,6 +17,7 @@ from tanist.lab.model import CONFIGURATIONS, Limits, check
 from tanist.lab.mutations import model
 from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.directed import Directed
+from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
 from tanist.lab.mutations.simulator import Mutation, applied
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.run.chaos_run import SeedResult
@@ -91,7 +92,7 @@ class Row:
 
 def is_modelled(name: str) -> bool:
     """Whether the model covers the rule."""
-    return name in model.MUTATIONS
+    return name in model.MUTATIONS or name in QUORUM_MUTATIONS
 
 
 def play(mutation: Mutation, seed: int) -> SeedResult:
@@ -164,7 +165,7 @@ def examine(name: str, ways: Sequence[str], seeds: range, deadline_s: float | No
     asks_model = MODEL in ways and is_modelled(name) and in_time
     began_s = time.monotonic()
     if asks_model:
-        checked = search(model.MUTATIONS[name])
+        checked = search(model.MUTATIONS.get(name) or QUORUM_MUTATIONS[name])
     return Row(
         name,
         mutation.rule,

@@ -67,6 +67,18 @@ def _never_diverges(_: Any, log: Any, offset: int, epoch: int) -> FetchPosition:
     return FetchPosition(Validity.VALID, epoch, min(offset, log.end_offset))
 
 
+def changes_before_its_first_commit() -> tuple[Patch, ...]:
+    """Where the log names the last set, its offset would hold a change off as well."""
+    return (
+        Patch(QuorumRules, "is_fenced", _always(True)),
+        Patch(
+            QuorumRules,
+            "is_change_done",
+            lambda _, voters_offset, committed: committed is None or voters_offset < committed,
+        ),
+    )
+
+
 QUORUM_MUTATIONS: Mapping[str, Mutation] = {
     number: Mutation(number, rule, configuration, frozenset(caught_by.split()), patches)
     for number, rule, configuration, caught_by, patches in (

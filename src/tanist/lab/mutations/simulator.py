@@ -20,6 +20,7 @@ from tanist.lab.mutations import rules_of_replicas as replicas
 from tanist.lab.mutations import situations
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, config
 from tanist.lab.mutations.patching import Breaks, replaced
+from tanist.lab.mutations.quorum import QUORUM_MUTATIONS, changes_before_its_first_commit
 from tanist.lab.mutations.situations import Situation
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import ChaosConfig
@@ -247,4 +248,12 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
+    **{
+        number: _drawn(
+            QUORUM_MUTATIONS[number].rule,
+            changes_before_its_first_commit if number == "E-Q" else QUORUM_MUTATIONS[number].patches,
+            situations.changing_voters,
+        )
+        for number in ("E-O", "E-P", "E-Q", "E-R")
+    },
 }

@@ -51,5 +51,17 @@ def recovering(strategy: str, **changes: Any) -> Situation:
     return situation
 
 
+def changing_voters(seed: int) -> ChaosConfig:
+    """Controllers are added and removed all the time, while the active ones die and commits take long."""
+    drawn = ChaosConfig.drawn_with_voters(seed)
+    return replace(
+        drawn,
+        kinds=("controller", "disk_slow", "freeze", "partition"),
+        fault_pause_ms=(50, 800),
+        voter_pause_ms=(2, 60),
+        latency_us=(500, 5_000),
+    )
+
+
 busy_configs = as_drawn(operations=("min_isr", "cluster_min_isr"), operation_pause_ms=(50, 300))
 one_replica_too_few = as_drawn(topics=(Topic("events", 1, 2, (("min.insync.replicas", "3"),)),))

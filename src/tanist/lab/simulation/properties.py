@@ -33,6 +33,9 @@ MEANINGS: dict[str, str] = {
     "S20": "what an idempotent producer sends is written once, in its order, and it is not refused for its sequence",
     "S21": "no committed record is ever cut off, and a follower's new records are its leader's",
     "S22": "what is synced survives a crash, and recovery makes nothing up",
+    "S23": "a new leader of the quorum has all metadata that was ever committed",
+    "S24": "the quorum's voters change one at a time, once the last change and a record of the leader are committed",
+    "S25": "a leader of the quorum is elected, and commits, by a majority of the voters that its own log names",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
@@ -57,6 +60,7 @@ MEANINGS: dict[str, str] = {
     "L11": "Aggressive recovery elects as soon as any replica is there",
     "L12": "consumers read all that is committed",
     "L13": "the cluster comes to rest: elections and changes of ISRs end",
+    "L14": "controllers can be added and removed until the voters are the ones that an operator wants",
     CRASH: "nobody raises an error of his own: no node, whatever comes in, and nobody who looks on",
 }
 

@@ -29,6 +29,8 @@ class Terms:
     """The rule that is broken, of `tanist lab mutants`."""
     groups: bool = False
     """Runs with consumer groups, which have a profile of their own."""
+    voters: bool = False
+    """Every seed has voters that change, and not only those that draw them."""
 
     @property
     def expected(self) -> Mapping[str, str]:
@@ -42,7 +44,11 @@ class Terms:
 
     def config(self, seed: int) -> ChaosConfig:
         """The configuration that a seed draws, restricted."""
-        return self.restriction.applied(GroupConfig.drawn(seed) if self.groups else profile(self.mutation)(seed))
+        if self.groups:
+            drawn: ChaosConfig = GroupConfig.drawn(seed)
+        else:
+            drawn = ChaosConfig.drawn_with_voters(seed) if self.voters else profile(self.mutation)(seed)
+        return self.restriction.applied(drawn)
 
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed draws, if it draws one."""

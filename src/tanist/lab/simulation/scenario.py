@@ -177,6 +177,9 @@ def _config(values: Mapping[str, Any], workload: str) -> ChaosConfig:
         raise ScenarioError(f"{len(config.roles)} nodes")
     if not any("broker" in role for role in config.roles.values()):
         raise ScenarioError("a cluster without a broker")
+    strangers = [each for each in config.voters if "controller" not in config.roles.get(each, "")]
+    if strangers:
+        raise ScenarioError(f"the first voters {strangers} are no controllers")
     if isinstance(config, GroupConfig):
         unread = {name for plan in config.plans for name in plan.topics} - {topic.name for topic in config.topics}
         if unread or not config.topics:

@@ -266,10 +266,13 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
     for node in sorted(config.roles, reverse=True):
         roles = {each: role for each, role in config.roles.items() if each != node}
         brokers = sum("broker" in role for role in roles.values())
+        voters = tuple(each for each in config.voters if each != node)
+        if config.voters and not voters:
+            continue
         if any("controller" in role for role in roles.values()) and all(
             topic.replication_factor <= brokers for topic in config.topics
         ):
-            yield replace(config, roles=roles)
+            yield replace(config, roles=roles, voters=voters)
 
 
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (

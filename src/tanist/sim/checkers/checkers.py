@@ -11,6 +11,7 @@ from uuid import UUID
 
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.voters import VoterChecks
 from tanist.sim.events import Event
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.workload.history import EndSeen, History, Read, Send
@@ -28,6 +29,7 @@ class Checkers:
         self.replicas.leaders.on_committed = self._committed
         self.replicas.elections.on_given_up = self._given_up
         self.metadata = self.replicas.metadata
+        self.voters = VoterChecks(world) if world.is_dynamic else None
         self._topic_ids: dict[str, UUID] = {}
         self._last_number: dict[tuple[str, int, str], int] = {}
         """(topic, partition, producer) -> the number of its last committed record."""
@@ -52,14 +54,20 @@ class Checkers:
             return
         # A failing disk does not hinder the checkers.
         failing, host.disk.failing = host.disk.failing, []
+        if self.voters is not None:
+            self.voters.look(host, node)
         self.replicas.look(host, node)
         host.disk.failing = failing
 
     def happened(self, event: Event) -> None:
         self.replicas.happened(event)
+        if self.voters is not None:
+            self.voters.happened(event)
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         self.replicas.went_down(host, lost_power=lost_power, mid_turn=mid_turn)
+        if self.voters is not None:
+            self.voters.went_down(host, mid_turn=mid_turn)
 
     # -- clients
 
@@ -192,6 +200,8 @@ class Checkers:
     def check_converged(self) -> None:
         """L7: all nodes hold the same metadata and the same records."""
         self.metadata.check_images()
+        if self.voters is not None:
+            self.voters.check_converged()
         self.replicas.check_converged()
         self.replicas.elections.check_reports()
 

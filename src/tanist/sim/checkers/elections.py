@@ -277,7 +277,12 @@ class ElectionChecks:
         if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(oracle)):
             counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
             # Rule 31: while a member of the ISR is left, though it is down, nobody of the ELR can be elected cleanly.
-            eligible = {broker_id for broker_id in before.isr or before.elr if self._is_live(before, broker_id)}
+            # Nor can one that a cancelled reassignment takes out of the replicas.
+            eligible = {
+                broker_id
+                for broker_id in before.isr or before.elr
+                if broker_id in after.replicas and self._is_live(before, broker_id)
+            }
         else:
             counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
         for broker_id in eligible:

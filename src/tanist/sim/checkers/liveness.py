@@ -21,7 +21,9 @@ from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.workload.operations import Admin
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.readers import Consumer, Observer
-from tanist.sim.world.world import Host, World
+from tanist.sim.workload.voter_operations import VoterAdmin
+from tanist.sim.world.clock import stream
+from tanist.sim.world.world import World
 from tanist.wire.ids import TopicIdPartition
 
 _OPERATORS_PAUSE_MS = 3_000
@@ -29,16 +31,27 @@ _OPERATORS_PAUSE_MS = 3_000
 
 LIVENESS_STREAM = "peace"
 """The random stream of the phase. Its name is part of every seed's digest, so it stays."""
+VOTERS_STREAM = "voters at the end"
 
 
 class LivenessPhase:
     """The liveness phase of one run."""
 
-    def __init__(self, world: World, checkers: Checkers, nemesis: Nemesis, admin: Admin, settle_time_ms: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        checkers: Checkers,
+        nemesis: Nemesis,
+        admin: Admin,
+        settle_time_ms: int,
+        *,
+        voter_admin: VoterAdmin | None = None,
+    ) -> None:
         self._world = world
         self._checkers = checkers
         self._nemesis = nemesis
         self._admin = admin
+        self._voter_admin = voter_admin
         self._settle_time_ms = settle_time_ms
 
     def run(
@@ -59,6 +72,8 @@ class LivenessPhase:
             self._nemesis.let_back_in()
             self._must_be_up(frozenset())
         self.must(lambda: self._admin.idle, "L3", lambda: "an operator is not answered")
+        if self._voter_admin is not None:
+            self._settle_voters(self._voter_admin, stream(self._world.seed, VOTERS_STREAM))
         self._checkers.healed()
         self._must_be_led(frozenset())
         self._admin.run(self._attend)
@@ -95,16 +110,29 @@ class LivenessPhase:
         if not self._world.run_until(condition, within_ms=self._settle_time_ms):
             self._fail(property_id, message())
 
+    # -- voters
+
+    def _settle_voters(self, admin: VoterAdmin, rng: random.Random) -> None:
+        """L14: the voters can be changed until they are the ones that an operator wants."""
+        controllers = [host.node_id for host in self._world.hosts.values() if host.votes]
+        count = len(controllers) if admin.joins_by_itself else rng.randint(1, len(controllers))
+        wanted = frozenset(rng.sample(controllers, count))
+        self.must(lambda: admin.idle, "L14", lambda: "a change of the voters is not answered")
+        admin.settle_on(wanted)
+        self.must(
+            admin.has_settled, "L14", lambda: f"the voters are {admin.described()}, and are to be {sorted(wanted)}"
+        )
+        self._must_be_up(frozenset())
+
     # -- brokers that are left out
 
     def _leave_out(self, rng: random.Random, count: int) -> frozenset[int]:
         """Brokers whose absence the promise allows, and that leave the quorum its majority."""
         chosen: set[int] = set()
         brokers = self._world.brokers
-        controllers = [host for host in self._world.hosts.values() if not host.is_broker or _votes(host)]
         for host in rng.sample(brokers, len(brokers)):
-            remaining = [each for each in controllers if each.node_id not in chosen and each is not host]
-            if len(chosen) < count and len(remaining) > len(controllers) // 2 and self._nemesis.may_leave_out(host):
+            leaves_a_quorum = self._nemesis.leaves_a_quorum(frozenset((*chosen, host.node_id)))
+            if len(chosen) < count and leaves_a_quorum and self._nemesis.may_leave_out(host):
                 chosen.add(host.node_id)
         return frozenset(chosen)
 
@@ -243,10 +271,6 @@ class LivenessPhase:
 
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)
-
-
-def _votes(host: Host) -> bool:
-    return "controller" in host.properties["process.roles"]
 
 
 def _and(each: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ _INLINED = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>"))
 
 
 class Violation(Exception):
-    """A property does not hold. `property_id` is its name in the specification (S1-S22, L1-L13), or `CRASH`."""
+    """A property does not hold. `property_id` is its name in the specification (S1-S25, L1-L14), or `CRASH`."""
 
     def __init__(self, property_id: str, message: str, now_us: int) -> None:
         super().__init__(property_id, message, now_us)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tanist.sim.events import DirectoryFailed
+from tanist.sim.events import DirectoryFailed, MetadataDiskReplaced
 from tanist.sim.faults.bit_rot import BitRot
 from tanist.sim.faults.links import LINK_FAULTS, cut
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import Promise
+from tanist.sim.voter_oracle import VoterOracle
 from tanist.sim.world.world import Host, World
 
 _ROLL_US = 100_000
@@ -32,7 +33,15 @@ class Nemesis:
     """Injects the faults of a list, and repairs them."""
 
     def __init__(
-        self, world: World, faults: list[Fault], oracle: Oracle, promise: Promise, *, down_max: int, may_lose: bool
+        self,
+        world: World,
+        faults: list[Fault],
+        oracle: Oracle,
+        promise: Promise,
+        *,
+        down_max: int,
+        may_lose: bool,
+        voters: VoterOracle | None = None,
     ) -> None:
         self._world = world
         self._faults = faults
@@ -40,6 +49,8 @@ class Nemesis:
         self._promise = promise
         self._down_max = down_max
         self._may_lose = may_lose
+        self._voters = voters
+        """Of a quorum whose voters change."""
         self._left_out: frozenset[int] = frozenset()
         self._ended = False
         self._is_rolling = False
@@ -82,6 +93,13 @@ class Nemesis:
     def may_leave_out(self, host: Host) -> bool:
         """Whether the promise allows its death."""
         return self._is_promised(host, lossy=False)
+
+    def leaves_a_quorum(self, absent: frozenset[int]) -> bool:
+        """Whether the controllers elect an active one without these nodes."""
+        if self._voters is not None:
+            return self._voters.may_be_absent(absent)
+        voters = {host.node_id for host in self._world.hosts.values() if host.votes}
+        return len(voters - absent) > len(voters) // 2
 
     def _strike(self, fault: Fault) -> None:
         host, other = self._world.hosts[fault.host], self._world.hosts[fault.other]
@@ -147,7 +165,7 @@ class Nemesis:
 
     def _quorum(self, fault: Fault, host: Host, other: Host) -> bool:
         """More than `down_max` voters, which the quorum survives; brokers only as far as the promise allows."""
-        voters = [each for each in self._world.hosts.values() if each.votes]
+        voters = [each for each in self._world.hosts.values() if each.votes and self._is_voter(each)]
         if fault.detail < 0.4:
             self._after(fault.duration_us, cut(self._world, voters))
             return True
@@ -158,6 +176,9 @@ class Nemesis:
                 self._after(fault.duration_us, lambda each=each: self._start_again(each))  # type: ignore[misc]
                 struck += 1
         return struck > 0
+
+    def _is_voter(self, host: Host) -> bool:
+        return self._voters is None or not self._voters.is_dynamic or host.node_id in self._voters.voter_ids
 
     def _rolling(self, fault: Fault, host: Host, other: Host) -> bool:
         """Each node stops when the one before is back."""
@@ -271,10 +292,20 @@ class Nemesis:
         self._after(fault.duration_us, mend)
         return True
 
+    def _metadata_disk(self, fault: Fault, host: Host, other: Host) -> bool:
+        voters = self._voters
+        if voters is None or not host.votes or not self._may_die(host) or not voters.may_lose_disk(host.node_id):
+            return False
+        host.kill()
+        host.replace_metadata_disk()
+        self._world.emit(MetadataDiskReplaced(host.node_id))
+        self._after(fault.duration_us, lambda: self._start_again(host))
+        return True
+
     def _disk_error(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
             return False
-        host.disk.failing.extend(host.directories)
+        host.disk.failing.extend(host.folders)
         self._world.note(host.name, "FAULT", "the disk fails")
 
         def mend() -> None:

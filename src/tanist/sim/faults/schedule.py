@@ -45,6 +45,7 @@ RARE_KINDS: dict[str, str] = {
     "rot": "a bit of a synced batch flips; an operator notices, and the replica's log is deleted or restored",
     "quorum": "most controllers die, or no longer hear each other",
     "rolling": "all nodes are restarted cleanly, one after the other",
+    "metadata_disk": "SIGKILL of a controller, whose metadata log is lost with its disk; it starts with an empty one",
 }
 """Kinds that only some profiles draw (`profiles.EXTRAS`)."""
 

@@ -11,6 +11,8 @@ from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective
 from tanist.quorum.rules import QuorumRules, Validity
 from tanist.quorum.state import Quorum
+from tanist.quorum.voter_changes import VoterChanges
+from tanist.quorum.voter_history import VoterHistory
 from tanist.sim.marks.marks import Marks
 from tanist.wire.errors import ErrorCode
 
@@ -32,12 +34,53 @@ QUORUM_SITUATIONS: dict[str, str] = {
     "quorum: snapshot loaded by a broker": "that is no voter",
     "quorum: snapshot written": "and the log cut below it",
     "quorum: deposed leader's records given up": "they were appended, and never committed",
+    "quorum: change of the voters refused, another is under way": "one at a time",
+    "quorum: change of the voters refused before the leader's first commit": "an older leader may have begun one",
+    "quorum: new voter not added, it does not catch up": "in the time of the request",
+    "quorum: change of the voters overtaken by another leader": "its asker does not learn whether it is committed",
+    "quorum: change of the voters cut off": "it was appended, and never committed",
+    "quorum: leader resigns, it is removed": "when its removal is committed",
+    "quorum: removed voter stands, and does not count itself": "its removal is not known to be committed",
 }
 
 
 def watch_quorum(marks: Marks) -> None:
     _watch_elections(marks)
     _watch_logs(marks)
+    _watch_voters(marks)
+
+
+def _watch_voters(marks: Marks) -> None:
+    def refused(result: Any, changes: VoterChanges, cluster_id: str | None) -> None:
+        text = "" if result is None or cluster_id is None else result[1]
+        if "under way" in text or "not committed yet" in text:
+            marks.hit("quorum: change of the voters refused, another is under way")
+        elif "of its epoch yet" in text:
+            marks.hit("quorum: change of the voters refused before the leader's first commit")
+
+    def ended(changes: VoterChanges, change: Any, refusal: Any) -> None:
+        if refusal is not None and "not caught up" in refusal[1]:
+            marks.hit("quorum: new voter not added, it does not catch up")
+        elif refusal is not None and "any more" in refusal[1]:
+            marks.hit("quorum: change of the voters overtaken by another leader")
+
+    def cut(result: bool, *_: Any) -> None:
+        if result:
+            marks.hit("quorum: change of the voters cut off")
+
+    def removed(quorum: Quorum, now_ms: int) -> None:
+        if not quorum.is_voter and not quorum.stopping:
+            marks.hit("quorum: leader resigns, it is removed")
+
+    def stood(quorum: Quorum, now_ms: int) -> None:
+        if not quorum.is_voter:
+            marks.hit("quorum: removed voter stands, and does not count itself")
+
+    marks.after(VoterChanges, "_refusal", refused)
+    marks.before(VoterChanges, "_end", ended)
+    marks.after(VoterHistory, "truncate_to", cut)
+    marks.before(Quorum, "become_resigned", removed)
+    marks.before(Quorum, "become_candidate", stood)
 
 
 def _watch_elections(marks: Marks) -> None:

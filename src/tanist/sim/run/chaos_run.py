@@ -21,9 +21,10 @@ from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Admin, Operation
+from tanist.sim.workload.operations import VOTER_OPERATIONS, Admin, Operation
 from tanist.sim.workload.producer import Producer, no_key
 from tanist.sim.workload.readers import Consumer, Observer
+from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.world import Trace, World
@@ -73,6 +74,7 @@ class ChaosRun:
             config={"min.insync.replicas": str(config.min_insync_replicas), **config.properties},
             conditions=NetworkConditions(latency_us=config.latency_us),
             trace=trace,
+            voters=config.voters,
         )
         for node_id in config.plain:
             self.world.hosts[node_id].private_requests = False
@@ -84,8 +86,12 @@ class ChaosRun:
         self.operations = operations_of(seed, config) if operations is None else operations
         replicas = self.checkers.replicas
         oracle, promise = replicas.oracle, replicas.elections.promise
-        self.nemesis = Nemesis(self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose)
+        voters = None if self.checkers.voters is None else self.checkers.voters.oracle
+        self.nemesis = Nemesis(
+            self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose, voters=voters
+        )
         self.admin = Admin(self.world, self.history, oracle, promise, config.topics)
+        self.voter_admin = None if voters is None else VoterAdmin(self.world, self.history, voters)
         self.outcome = SeedResult(seed)
 
     def _set_clocks(self) -> None:
@@ -120,7 +126,9 @@ class ChaosRun:
 
     def _play(self) -> None:
         world, config = self.world, self.config
-        liveness = LivenessPhase(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
+        liveness = LivenessPhase(
+            world, self.checkers, self.nemesis, self.admin, config.settle_time_ms, voter_admin=self.voter_admin
+        )
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
@@ -131,7 +139,9 @@ class ChaosRun:
         for client in clients:
             client.start()
         self.nemesis.start()
-        self.admin.start(self.operations)
+        self.admin.start([each for each in self.operations if each.kind not in VOTER_OPERATIONS])
+        if self.voter_admin is not None:
+            self.voter_admin.start([each for each in self.operations if each.kind in VOTER_OPERATIONS])
         world.run_for(config.fault_time_ms // 2)
         late = self._consumers("late", config.late_consumers)
         for consumer in late:

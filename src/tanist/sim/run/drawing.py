@@ -22,7 +22,10 @@ def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
 def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
     """In order of time."""
     time_us, pause_us = config.fault_time_ms * 1000, _in_us(config.operation_pause_ms)
-    return draw_operations(stream(seed, "operations"), config.operations, time_us, pause_us)
+    operations = draw_operations(stream(seed, "operations"), config.operations, time_us, pause_us)
+    pause_us = _in_us(config.voter_pause_ms)
+    operations += draw_operations(stream(seed, "voter operations"), config.voter_operations, time_us, pause_us)
+    return sorted(operations, key=lambda each: each.at_us)
 
 
 def _in_us(pause_ms: tuple[int, int]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tanist.sim.checkers.compaction import POLICY
 from tanist.sim.faults.schedule import KINDS
+from tanist.sim.run.additions import changing_voters, has_changing_voters, plain_brokers
 from tanist.sim.workload.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
@@ -56,6 +57,10 @@ class ChaosConfig:
     """Number of brokers that stay down for a while after the faults."""
     may_lose: bool = False
     """Faults may exceed the promise of the protocol; lost records must be reported."""
+    voters: tuple[int, ...] = ()
+    """The first voters of a dynamic quorum (kraft.version 1). Without any all controllers vote, for good."""
+    voter_operations: tuple[str, ...] = ()
+    voter_pause_ms: tuple[int, int] = (500, 4_000)
     latency_us: tuple[int, int] = (50, 300)
     skew_ms_max: int = 0
     """Largest difference of a host's time of day from the true one, from the beginning."""
@@ -64,6 +69,16 @@ class ChaosConfig:
     @classmethod
     def drawn(cls, seed: int) -> ChaosConfig:
         """The configuration of a seed."""
+        return cls.drawn_with_voters(seed) if has_changing_voters(seed) else cls._without_voters(seed)
+
+    @classmethod
+    def drawn_with_voters(cls, seed: int) -> ChaosConfig:
+        """The same with voters that change, whether the seed draws them or not."""
+        config = cls._without_voters(seed)
+        return replace(config, **changing_voters(seed, config.roles, config.kinds, config.properties))
+
+    @classmethod
+    def _without_voters(cls, seed: int) -> ChaosConfig:
         rng = stream(seed, "config")
         roles = _roles(rng)
         brokers = sum("broker" in role for role in roles.values())
@@ -89,7 +104,8 @@ class ChaosConfig:
             properties=_properties(rng),
         )
         leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
-        return _with_plain_brokers(seed, _with_extras(seed, leaning(mixture, rng)))
+        config = _with_extras(seed, leaning(mixture, rng))
+        return replace(config, plain=plain_brokers(seed, config.roles))
 
 
 def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
@@ -179,24 +195,6 @@ LEANINGS: dict[Leaning, int] = {
     wandering_leaders: 5,
 }
 """Profiles, and their share of a hundred runs."""
-
-
-# -- brokers without private requests
-
-_PLAIN_SHARE = 0.25
-_ALL_PLAIN_SHARE = 0.5
-"""Of those runs."""
-
-
-def _with_plain_brokers(seed: int, config: ChaosConfig) -> ChaosConfig:
-    """Drawn from a random stream of their own: all brokers, or some, have Kafka's requests only."""
-    rng = stream(seed, "plain")
-    if rng.random() >= _PLAIN_SHARE:
-        return config
-    brokers = [node_id for node_id, role in config.roles.items() if "broker" in role]
-    if rng.random() >= _ALL_PLAIN_SHARE:
-        brokers = sorted(rng.sample(brokers, rng.randint(1, len(brokers) - 1)))
-    return replace(config, plain=tuple(brokers))
 
 
 # -- extras

@@ -52,6 +52,12 @@ RARE_OPERATIONS: dict[str, str] = {
 }
 """Kinds that only some profiles draw (`profiles.EXTRAS`)."""
 
+VOTER_OPERATIONS: dict[str, str] = {
+    "add_voter": "a controller is added to the voters of the quorum",
+    "remove_voter": "a voter is removed: one without its disk, the active controller, or any",
+}
+"""Kinds that only runs with dynamic voters draw (`voter_operations.py`)."""
+
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Kinds that weaken the promise of the protocol."""
 

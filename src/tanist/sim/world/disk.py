@@ -47,6 +47,11 @@ class SimDisk:
         """Sync all names, as the command `sync` does; files keep their unsynced data."""
         self.cache.commit_names()
 
+    def replace(self, path: str) -> None:
+        """The disk that holds this folder at the top is taken out. Names of the others reach their disks meanwhile."""
+        self.cache.commit_names()
+        self.cache.take_out(path.strip("/"))
+
     def corrupt(self, path: str, offset: int, mask: int = 0xFF) -> None:
         """Bit rot: flip bits of one byte, in the cache and on the disk."""
         inode = self.inode(path)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
+from uuid import UUID
 
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
@@ -18,17 +19,22 @@ from tanist.broker.endpoints import Endpoint
 from tanist.broker.network.client_connection import ListenerApis
 from tanist.broker.node import Node
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
+from tanist.quorum.first_voters import first_snapshot
+from tanist.quorum.voters import Listener, Voter, VoterSet
 from tanist.sim.events import Event
-from tanist.sim.world.clock import SimClock, SimRandom, stream
+from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.network import SimNetwork
 from tanist.sim.world.scheduler import MICROSECONDS, Process, Scheduler
 from tanist.wire.apis import PRIVATE_FROM
+from tanist.wire.ids import ZERO_UUID
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
 DATA = "/data"
+METADATA = "/metadata"
+"""The folder of the metadata log, where it has a disk of its own: in clusters with dynamic voters."""
 COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 
@@ -65,6 +71,10 @@ class Host:
         self.properties = dict(properties)
         self.disk = SimDisk(world.scheduler, stream(world.seed, f"{name}/disk"))
         self.directories = [path.strip() for path in properties["log.dirs"].split(",")]
+        self.metadata_directory = properties.get("metadata.log.dir", self.directories[0])
+        self.directory_id = ZERO_UUID
+        """Of the metadata log's folder: a voter of a dynamic quorum is this node with this directory."""
+        self._formatted = 0
         self.node: Node | None = None
         self.process: Process | None = None
         self.clock: SimClock | None = None
@@ -87,6 +97,47 @@ class Host:
     @property
     def votes(self) -> bool:
         return "controller" in self.properties["process.roles"]
+
+    @property
+    def folders(self) -> list[str]:
+        """The log directories, and the metadata log's."""
+        return list(dict.fromkeys((self.metadata_directory, *self.directories)))
+
+    @property
+    def endpoint(self) -> Listener:
+        """Where it listens as a controller."""
+        return Listener("CONTROLLER", self.name, CONTROLLER_PORT)
+
+    def as_voter(self) -> Voter:
+        return Voter(self.node_id, self.directory_id, self.name, CONTROLLER_PORT, (self.endpoint,))
+
+    def format(self) -> None:
+        """`tanist format`: an identity for each folder."""
+        rng = SimRandom(stream(self.world.seed, f"{self.name}/format"))
+        for path in self.folders:
+            self._format(path, rng)
+
+    def write_first_voters(self, voters: VoterSet) -> None:
+        name, content = first_snapshot(voters, self.endpoint.name, EPOCH_MS)
+        path = f"{self.metadata_directory}/{name}"
+        view = self.disk.view(Process("format"))
+        view.make_directory(path.rpartition("/")[0])
+        view.write_file(path, content)
+
+    def replace_metadata_disk(self) -> UUID:
+        """The disk of the metadata log is gone while the node is down: an empty one is in its place."""
+        self.disk.replace(self.metadata_directory)
+        self._formatted += 1
+        self._format(
+            self.metadata_directory, SimRandom(stream(self.world.seed, f"{self.name}/format{self._formatted}"))
+        )
+        self.world.note(self.name, "FAULT", "the disk of its metadata log is a new one")
+        return self.directory_id
+
+    def _format(self, path: str, rng: SimRandom) -> None:
+        meta = format_directory(self.disk.view(Process("format")), path, CLUSTER_ID, self.node_id, rng)
+        if path == self.metadata_directory:
+            self.directory_id = meta.directory_id
 
     @property
     def up(self) -> bool:
@@ -240,6 +291,13 @@ def _leave_out_private_requests(node: Node) -> None:
     connections.listen = without  # type: ignore[method-assign]
 
 
+def _quorum_properties(controllers: Iterable[int], *, dynamic: bool) -> dict[str, str]:
+    if dynamic:
+        servers = ",".join(f"node{node_id}:{CONTROLLER_PORT}" for node_id in controllers)
+        return {"controller.quorum.bootstrap.servers": servers, "metadata.log.dir": METADATA}
+    return {"controller.quorum.voters": ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n in controllers)}
+
+
 class World:
     """A whole cluster in one thread."""
 
@@ -253,8 +311,12 @@ class World:
         config: Mapping[str, str] | None = None,
         conditions: NetworkConditions | None = None,
         trace: Trace | None = None,
+        voters: Collection[int] = (),
     ) -> None:
-        """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is."""
+        """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is.
+
+        `voters`: the first ones of a dynamic quorum. Without any all controllers vote, for good.
+        """
         self.seed = seed
         self.counts: Counter[str] = Counter()
         """Counters of exercised situations (`coverage.py`)."""
@@ -271,7 +333,8 @@ class World:
         self.trace = trace
         """Gets each note, for people. It changes nothing."""
         roles = roles or dict.fromkeys(range(1, nodes + 1), COMBINED)
-        voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n, role in roles.items() if "controller" in role)
+        controllers = [node_id for node_id, role in roles.items() if "controller" in role]
+        self.is_dynamic = bool(voters)
         self.hosts: dict[int, Host] = {}
         for node_id, role in roles.items():
             name = f"node{node_id}"
@@ -284,17 +347,17 @@ class World:
                 "node.id": str(node_id),
                 "listeners": ",".join(listeners[each] for each in role.split(",")),
                 "controller.listener.names": "CONTROLLER",
-                "controller.quorum.voters": voters,
+                **_quorum_properties(controllers, dynamic=self.is_dynamic),
                 "log.dirs": DATA if directories == 1 else ",".join(f"{DATA}/{n}" for n in range(1, directories + 1)),
                 **(config or {}),
             }
             if "broker" in role:
                 properties["advertised.listeners"] = listeners["broker"]
             host = self.hosts[node_id] = Host(self, node_id, name, properties)
-            view = host.disk.view(Process("format"))
-            rng = SimRandom(stream(seed, f"{name}/format"))
-            for path in host.directories:
-                format_directory(view, path, CLUSTER_ID, node_id, rng)
+            host.format()
+        first = VoterSet(self.hosts[node_id].as_voter() for node_id in voters)
+        for node_id in voters:
+            self.hosts[node_id].write_first_voters(first)
 
     def _turn_ended(self, process: Process) -> None:
         host = self.owners.get(process)
