@@ -42,6 +42,8 @@ _._disk_full
 _._rot
 _._metadata_disk
 _._preferred  # sim/workload/operations.py: each operation's method
+_._throttled_move
+_._unthrottle
 _._add_voter  # sim/workload/voter_operations.py: the same
 _._remove_voter
 _._producer_perf  # bench/measure.py: each workload's method

@@ -14,11 +14,17 @@ from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.group_run import begin
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, VOTER_OPERATIONS, Operation
+from tanist.sim.workload.operations import (
+    OPERATIONS,
+    RARE_OPERATIONS,
+    THROTTLE_OPERATIONS,
+    VOTER_OPERATIONS,
+    Operation,
+)
 
 FAULTS = {**KINDS, **RARE_KINDS}
 """Every kind of fault, and its meaning."""
-OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS}
+OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS, **THROTTLE_OPERATIONS}
 """Every kind of operation, and its meaning."""
 
 
@@ -52,6 +58,7 @@ class Restriction:
             config,
             kinds=tuple(kind for kind in kinds if kind not in self.without),
             operations=tuple(kind for kind in config.operations if kind not in self.without),
+            throttle_operations=tuple(kind for kind in config.throttle_operations if kind not in self.without),
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
         )
 

@@ -49,6 +49,7 @@ class VoterChecks:
         raft, mirror = node.quorum.raft, self.oracle.mirrors[host.node_id]
         before = mirror.voters
         had, committed = mirror.end, mirror.high_watermark
+        is_seen_whole = mirror.log is raft.log
         if not self._follow(host, raft, mirror):
             return
         stored = raft.stored
@@ -56,7 +57,8 @@ class VoterChecks:
             if raft.is_leader and self._led.get(host.node_id) != raft.epoch:
                 self._led[host.node_id] = raft.epoch
                 self._check_elected(host, mirror, raft.epoch)
-            self._check_changes(host, mirror, raft.epoch, had)
+            if is_seen_whole:  # else it has restarted, and may have appended in a turn that nobody has seen
+                self._check_changes(host, mirror, raft.epoch, had)
             if mirror.high_watermark > committed:
                 self._check_majority(host, mirror, before)
         self._advance(host, mirror)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.broker.replication.isr_changes import IsrChanges
+from tanist.broker.replication.quotas import Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.salvage import Salvage
 from tanist.log.appender import Appender
@@ -39,6 +40,8 @@ REPLICA_SITUATIONS: dict[str, str] = {
     "leader: answer for a leader that was replaced dropped": "the role changed while AlterPartition was under way",
     "leader: answer known before its metadata": "the leader stays with the larger ISR until the record has come",
     "leader: produce refused, too few in sync": "NOT_ENOUGH_REPLICAS, before anything is appended",
+    "leader: throttled, its rate is exceeded": "replicas that are not in sync get no records for a while (KIP-73)",
+    "follower: throttled, its rate is exceeded": "it leaves partitions out of its fetches for a while",
     "follower: answer to an older fetch dropped": "of another leader epoch, or from before a truncation or an append",
     "follower: diverging log cut": "where the leader's log and its own part",
     "follower: a further round of truncation": "the leader named an epoch that it never heard of (KIP-279)",
@@ -58,6 +61,15 @@ def watch_replicas(marks: Marks) -> None:
     _watch_proposals(marks)
     _watch_high_watermarks(marks)
     _watch_followers(marks)
+    _watch_throttles(marks)
+
+
+def _watch_throttles(marks: Marks) -> None:
+    def recorded(result: None, quota: Quota, *_: Any) -> None:
+        if quota.exceeded:
+            marks.hit(f"{quota._side}: throttled, its rate is exceeded")
+
+    marks.after(Quota, "record", recorded)
 
 
 def _watch_fetches(marks: Marks) -> None:

@@ -1,4 +1,5 @@
-"""Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that change.
+"""Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
+change, replication throttles.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -14,6 +15,12 @@ from tanist.sim.world.clock import stream
 
 VOTERS_SHARE = 0.15
 
+THROTTLES_SHARE = 0.12
+
+_BATCH_BYTES = 100
+"""About the size of a record of the workload, in a batch of its own."""
+_COPY_SECONDS = (15, 25, 40)
+"""The time that a broker takes to copy one partition. Ten seconds of it are free: the rate is that of ten seconds."""
 _PLAIN_SHARE = 0.25
 _ALL_PLAIN_SHARE = 0.5
 """Of those runs."""
@@ -31,6 +38,19 @@ def plain_brokers(seed: int, roles: Mapping[int, str]) -> tuple[int, ...]:
     if rng.random() >= _ALL_PLAIN_SHARE:
         brokers = sorted(rng.sample(brokers, rng.randint(1, len(brokers) - 1)))
     return tuple(brokers)
+
+
+def throttles(seed: int, records: int) -> dict[str, Any]:
+    """Reassignments with throttles, at a rate by which they end: `records` is about the number in a partition."""
+    rng = stream(seed, "throttles")
+    if rng.random() >= THROTTLES_SHARE:
+        return {}
+    return {
+        "throttle_operations": ("throttled_move", "throttled_move", "unthrottle"),
+        "throttle_pause_ms": (200, rng.choice((1_000, 4_000))),
+        "settle_time_ms": 180_000,
+        "throttle_bytes": records * _BATCH_BYTES // rng.choice(_COPY_SECONDS),
+    }
 
 
 def has_changing_voters(seed: int) -> bool:

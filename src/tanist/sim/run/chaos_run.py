@@ -90,7 +90,7 @@ class ChaosRun:
         self.nemesis = Nemesis(
             self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose, voters=voters
         )
-        self.admin = Admin(self.world, self.history, oracle, promise, config.topics)
+        self.admin = Admin(self.world, self.history, oracle, promise, config.topics, config.throttle_bytes)
         self.voter_admin = None if voters is None else VoterAdmin(self.world, self.history, voters)
         self.outcome = SeedResult(seed)
 

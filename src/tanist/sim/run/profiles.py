@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tanist.sim.checkers.compaction import POLICY
 from tanist.sim.faults.schedule import KINDS
-from tanist.sim.run.additions import changing_voters, has_changing_voters, plain_brokers
+from tanist.sim.run.additions import changing_voters, has_changing_voters, plain_brokers, throttles
 from tanist.sim.workload.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
@@ -61,6 +61,10 @@ class ChaosConfig:
     """The first voters of a dynamic quorum (kraft.version 1). Without any all controllers vote, for good."""
     voter_operations: tuple[str, ...] = ()
     voter_pause_ms: tuple[int, int] = (500, 4_000)
+    throttle_operations: tuple[str, ...] = ()
+    throttle_pause_ms: tuple[int, int] = (500, 4_000)
+    throttle_bytes: int = 0
+    """The rate of throttled replicas, in a second."""
     latency_us: tuple[int, int] = (50, 300)
     skew_ms_max: int = 0
     """Largest difference of a host's time of day from the true one, from the beginning."""
@@ -105,7 +109,9 @@ class ChaosConfig:
         )
         leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
         config = _with_extras(seed, leaning(mixture, rng))
-        return replace(config, plain=plain_brokers(seed, config.roles))
+        config = replace(config, plain=plain_brokers(seed, config.roles))
+        written = config.fault_time_ms // config.pause_ms * (config.producers + config.careless_producers)
+        return replace(config, **throttles(seed, written))
 
 
 def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tanist.broker.network.channel import Channel
 from tanist.sim.events import ElrDowngradeRequested, UncleanElectionRequested, UnregistrationRequested
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.clock import stream
-from tanist.sim.world.world import World
+from tanist.sim.world.world import BROKER_PORT, World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.alter_partition_reassignments_request import (
@@ -58,6 +59,12 @@ VOTER_OPERATIONS: dict[str, str] = {
 }
 """Kinds that only runs with dynamic voters draw (`voter_operations.py`)."""
 
+THROTTLE_OPERATIONS: dict[str, str] = {
+    "throttled_move": "other replicas for a partition, with a rate for the replicas that are not in sync (KIP-73)",
+    "unthrottle": "the rates are taken away",
+}
+"""Kinds that only runs with throttles draw."""
+
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Kinds that weaken the promise of the protocol."""
 
@@ -67,6 +74,7 @@ _TIMEOUT_MS = 5_000
 _CREATE_TOPICS_VERSION = 7
 _ELR_VERSION = "eligible.leader.replicas.version"
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2
+_SIDES = ("leader", "follower")
 _LOG_CONFIGS = (("flush.messages", "1"), ("flush.messages", None), ("segment.ms", "700"), ("segment.ms", None))
 _PREFERRED, _UNCLEAN, _LONGEST_AGGRESSIVE, _LONGEST_BALANCED, _DESIGNATED = range(5)
 
@@ -109,12 +117,20 @@ class Admin(SimClient):
     """Sends the operations of a list."""
 
     def __init__(
-        self, world: World, history: History, oracle: Oracle, promise: Promise, topics: Sequence[Topic]
+        self,
+        world: World,
+        history: History,
+        oracle: Oracle,
+        promise: Promise,
+        topics: Sequence[Topic],
+        throttle_bytes: int = 0,
     ) -> None:
+        """`throttle_bytes`: the rate of throttled replicas, in a second."""
         super().__init__(world, "admin", history)
         self._oracle = oracle
         self._promise = promise
         self._topics = topics
+        self._throttle_bytes = throttle_bytes
         self._under_way = 0
 
     @property
@@ -162,13 +178,51 @@ class Admin(SimClient):
     # -- reassignments
 
     def _reassign(self, operation: Operation) -> None:
+        key, name, replicas = self._move(operation)
+        self._note(f"wants {name}-{key[1]} on {list(replicas)}")
+        self._place(name, key[1], replicas)
+
+    def _move(self, operation: Operation) -> tuple[TopicIdPartition, str, tuple[int, ...]]:
+        """A partition, and other replicas for it."""
         key, name = self._partition(operation.first)
         brokers = [host.node_id for host in self.world.brokers]
         rng = stream(self.world.seed, f"reassign/{operation.at_us}")
         size = min(len(brokers), max(1, len(self._oracle.states[key].replicas) + rng.choice((-1, 0, 0, 1))))
-        replicas = tuple(rng.sample(brokers, size))
-        self._note(f"wants {name}-{key[1]} on {list(replicas)}")
+        return key, name, tuple(rng.sample(brokers, size))
+
+    def _throttled_move(self, operation: Operation) -> None:
+        """As `kafka-reassign-partitions --throttle`: rates of the brokers, replicas of the topic, the reassignment."""
+        key, name, replicas = self._move(operation)
+        old = self._oracle.states[key].replicas
+        self._note(f"wants {name}-{key[1]} on {list(replicas)}, at {self._throttle_bytes} bytes a second")
+        self._rate({*old, *replicas}, str(self._throttle_bytes))
+        for side, each in zip(_SIDES, (old, replicas), strict=True):
+            named = "*" if operation.second < 0.5 else ",".join(f"{key[1]}:{broker_id}" for broker_id in each)
+            self._configure(_TOPIC, name, f"{side}.replication.throttled.replicas", named)
+        self.world.counts["reassignments throttled"] += 1
         self._place(name, key[1], replicas)
+
+    def _unthrottle(self, operation: Operation) -> None:
+        self._note("takes the throttles away")
+        self._rate({host.node_id for host in self.world.brokers}, None)
+        for topic in self._topics:
+            for side in _SIDES:
+                self._configure(_TOPIC, topic.name, f"{side}.replication.throttled.replicas", None)
+
+    def _rate(self, broker_ids: set[int], value: str | None) -> None:
+        for broker_id in sorted(broker_ids):
+            configs = tuple(
+                AlterableConfig(
+                    name=f"{side}.replication.throttled.rate",
+                    config_operation=_DELETE if value is None else _SET,
+                    value=value,
+                )
+                for side in _SIDES
+            )
+            resource = AlterConfigsResource(resource_type=_BROKER, resource_name=str(broker_id), configs=configs)
+            # A broker checks its own configuration before it passes it on.
+            at = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
+            self._send(IncrementalAlterConfigsRequest(resources=(resource,)), 1, at)
 
     def _cancel(self, operation: Operation) -> None:
         moving = [key for key, state in self._oracle.states.items() if state.reassigning]
@@ -268,13 +322,13 @@ class Admin(SimClient):
 
     # -- bits
 
-    def _send(self, request: Any, version: int) -> None:
+    def _send(self, request: Any, version: int, to: Channel | None = None) -> None:
         self._under_way += 1
 
         def answered(response: Any) -> None:
             self._under_way -= 1
 
-        self.any_broker().call(request, version, _TIMEOUT_MS + 1_000, answered)
+        (to or self.any_broker()).call(request, version, _TIMEOUT_MS + 1_000, answered)
 
     def _partition(self, choice: float) -> tuple[TopicIdPartition, str]:
         keys = list(self._oracle.states)
