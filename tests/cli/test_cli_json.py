@@ -71,6 +71,12 @@ CASES = {
     "features describe": Case(has=("epoch", "features")),
     "features upgrade": Case("--feature eligible.leader.replicas.version=1 --dry-run", has=("levels",)),
     "features downgrade": Case("--feature eligible.leader.replicas.version=0 --dry-run", has=("levels",)),
+    "migrate plan": Case("--back", has=("nodes", "findings", "steps")),
+    "migrate check": Case("--back --node 2", has=("safe", "partitions", "problems")),
+    "migrate next": Case(lines=True, has=("event",)),
+    "migrate back": Case(
+        "--timeout 0 --accept unavailable --accept unclean-recovery", code=3, lines=True, has=("event",)
+    ),
     # -- topics, records, groups
     "topics list": Case(has=("topic", "partitions")),
     "topics create": Case("made --partitions 1", after=("topics delete made",), has=("topic", "topic_id")),

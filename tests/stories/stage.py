@@ -113,7 +113,7 @@ class LiveStage:
         environment = {}
         if arguments[0] == "up":
             arguments += ["--port", str(self._port)]
-        elif self._paused:
+        elif self._names_brokers():
             environment["TANIST_BOOTSTRAP"] = ",".join(f"{host}:{port}" for host, port in self._addresses())
         printed, code = self._prompt.run(arguments, folder=self._folder, environment=environment, given=given)
         sent = _SENT.search(printed)
@@ -220,6 +220,10 @@ class LiveStage:
         if cluster is None:
             raise RuntimeError("there is no cluster yet")
         return cluster
+
+    def _names_brokers(self) -> bool:
+        """Whether commands get the addresses of the brokers to ask: those that are paused would hold them up."""
+        return bool(self._paused)
 
     def _askable(self) -> list[NodeEntry]:
         return [node for node in self._cluster().running if node.is_broker and node.node_id not in self._paused]

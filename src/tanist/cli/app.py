@@ -32,6 +32,7 @@ TREE: dict[str, dict[str, str]] = {
         "start": "tanist.cli.commands.clusters",
         "stop": "tanist.cli.commands.clusters",
         "features": "tanist.cli.commands.features",
+        "migrate": "tanist.cli.commands.migrate",
     },
     "Topics and records": {
         "topics": "tanist.cli.commands.topics",

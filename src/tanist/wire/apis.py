@@ -1,8 +1,9 @@
 """The requests that tanist offers or sends: keys, message classes, and the versions on each kind of listener.
 
 `ApiKey` is the allow-list of `tools/generate_messages.py`: the messages of an API are generated if its key is here.
-Requests that tanist neither serves nor sends are left out (security, quotas, share and streams groups, telemetry,
-changes of voters); those of transactions are in, without handlers yet.
+Requests that tanist neither serves nor sends are left out (share and streams groups, telemetry, changes of security and
+quotas). Those of transactions are in, without handlers yet; what there is of ACLs, tokens, quotas and SCRAM credentials
+is asked of Apache Kafka's clusters only (`tanist migrate plan`).
 
 The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
 Unstable versions are left out (InitProducerId 6). A node advertises those entries of its table for which it has a
@@ -44,16 +45,20 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
     CREATE_PARTITIONS = 37
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54

@@ -52,11 +52,11 @@ class Features:
         return next((feature.level for feature in self.features if feature.name == name), 0)
 
 
-def describe_features(client: Client) -> Features:
-    """The features of the cluster, by name."""
+def describe_features(client: Client, *, node_id: int | None = None) -> Features:
+    """The features of the cluster, by name, as any broker knows them, or this one."""
 
     def attempt() -> Features:
-        answer = client.ask(_API_VERSIONS, ApiVersionsResponse)
+        answer = client.ask(_API_VERSIONS, ApiVersionsResponse, node_id=node_id)
         if answer.error_code:
             raise KafkaError(answer.error_code)
         finalized = {each.name: each.max_version_level for each in answer.finalized_features}
