@@ -17,6 +17,7 @@ from tanist.controller.features import (
     UPGRADE,
     Bootstrap,
     bootstrap_records,
+    kraft_version_refusal,
     metadata_version_level,
     metadata_version_name,
     update_features,
@@ -223,7 +224,7 @@ def test_rule_60_disabling_needs_a_downgrade_and_writes_nothing_else() -> None:
         ((MV, 31, UPGRADE), "Local controller 1 only supports versions 7-30"),
         ((MV, 6, UNSAFE_DOWNGRADE), "Local controller 1 only supports versions 7-30"),
         ((MV, 28, UPGRADE), "without setting the upgrade type"),
-        ((MV, 29, SAFE_DOWNGRADE), "might delete metadata information"),
+        ((MV, 29, SAFE_DOWNGRADE), "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform"),
         ((MV, 29, UNSAFE_DOWNGRADE), "Unsafe metadata downgrade is not supported"),
     ],
 )
@@ -256,7 +257,7 @@ def test_a_controller_keeps_levels_that_only_brokers_act_on() -> None:
     decision = _update(_image("4.3-IV0", records=(broker(1),)), *updates)
     assert [(record.name, record.feature_level) for record in decision.records] == wanted
     refused = _update(_image("4.3-IV0", records=(broker(0),)), *updates)
-    assert "Broker 1 only supports versions 0-0" in refused.response.error_message
+    assert "Broker 1 does not support this feature." in refused.response.error_message
     assert refused.records == ()
 
 
@@ -323,3 +324,23 @@ def test_version_0_says_allow_downgrade() -> None:
 
 def test_latest_is_what_a_new_cluster_gets() -> None:
     assert Bootstrap().metadata_version == LATEST_METADATA_VERSION == 30
+
+
+# -- kraft.version, whose levels are the quorum's
+
+
+@pytest.mark.parametrize(
+    ("level", "current", "upgrade_type", "words"),
+    [
+        (1, 0, UPGRADE, None),
+        (1, 1, SAFE_DOWNGRADE, None),
+        (1, 0, 0, "does not support the given upgrade type"),
+        (-1, 0, UPGRADE, "cannot be less than 0"),
+        (1, 0, SAFE_DOWNGRADE, "Can't downgrade to a newer version."),
+        (0, 1, UPGRADE, "without setting the upgrade type"),
+    ],
+)
+def test_kraft_version_is_judged_as_any_feature(level: int, current: int, upgrade_type: int, words: str | None) -> None:
+    update = FeatureUpdateKey(feature="kraft.version", max_version_level=level, upgrade_type=upgrade_type)
+    reason = kraft_version_refusal(update, current, 2)
+    assert (words is None and reason is None) or str(words) in str(reason)

@@ -72,6 +72,8 @@ class Account:
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     kills: int = 0
+    victims: Counter[int] = field(default_factory=Counter)
+    """How often each broker was killed."""
     settled_s: float = -1.0
     unsettled: list[str] = field(default_factory=list)
     _reported: dict[GroupPartition, ReportedCommit] = field(default_factory=dict)
@@ -186,7 +188,7 @@ class Killer(threading.Thread):
         self._rng = random.Random(seed)
         self._done = done
         self._ended = threading.Event()
-        self.kills = 0
+        self.victims: Counter[int] = Counter()
         self.failure: BaseException | None = None
 
     def end(self) -> None:
@@ -206,9 +208,12 @@ class Killer(threading.Thread):
     def _kill_one(self) -> None:
         cluster = self._cluster
         leaders = metadata(cluster, cluster.node_ids[0], (OFFSETS_TOPIC,)).leaders(OFFSETS_TOPIC)
-        victim = self._rng.choice(sorted({leader for leader in leaders.values() if leader >= 0}))
+        coordinators = sorted({leader for leader in leaders.values() if leader >= 0})
+        # Each of them in turn, as far as they coordinate: a short run leaves none out.
+        seldom = min(self.victims[each] for each in coordinators)
+        victim = self._rng.choice([each for each in coordinators if self.victims[each] == seldom])
         cluster.kill_node(victim)
-        self.kills += 1
+        self.victims[victim] += 1
         self._ended.wait(DOWN_S)
         cluster.start_node(victim)
         wait_ready(cluster, timeout_s=90)
@@ -277,7 +282,8 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
         killer.join(120)
         network.close()
         loop.close()
-    account.kills = killer.kills
+    account.kills = killer.victims.total()
+    account.victims = killer.victims
     if killer.failure is not None:
         raise killer.failure
     return account

@@ -47,6 +47,7 @@ class Load:
     _thread: threading.Thread | None = None
     _failure: BaseException | None = None
     _unsent: int = 0
+    _abandoned: bool = False
 
     def start(self) -> None:
         self.sent = dict.fromkeys(range(self.partitions), 0)
@@ -62,6 +63,13 @@ class Load:
             raise RuntimeError("the load failed") from self._failure
         if self._unsent:
             raise RuntimeError(f"{self._unsent} records have no outcome")
+
+    def abandon(self) -> None:
+        """Stop sending, whatever becomes of what is under way: for a run that has failed already."""
+        self._abandoned = True
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(30)
 
     def acknowledged_since(self, at_s: float) -> set[int]:
         """The partitions of which a record was acknowledged after a time."""
@@ -105,6 +113,8 @@ class Load:
                 self.sent[partition] = number + 1
                 total += 1
             producer.poll(0.001)
+        if self._abandoned:
+            producer.purge()
         self._unsent = producer.flush(120.0)
 
     def _reported(self, number: int) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from tanist.replica.effects import FetchAgain, HighWatermarkAdvanced, HighWatermarkSet
@@ -80,6 +82,35 @@ def test_rule_4_one_that_may_not_join_is_not_waited_for() -> None:
     alone.fetch(3, 10)
     alone.append(5)
     assert advances(alone.fetch(2, 15).effects) == [15]
+
+
+def test_rule_4_one_in_a_failed_directory_is_not_waited_for() -> None:
+    """The broker is alive, and the controller has taken its replica out of the ISR."""
+    directories = (UUID(int=1001), UUID(int=1002), UUID(int=1003))
+    alone = Alone(isr=(1, 2, 3), leo=10)
+    alone.brokers.mark(3, directories=(UUID(int=1003), UUID(int=2003)))
+    for broker in (2, 3):
+        alone.fetch(broker, 10)
+    alone.append(5)
+    assert alone.fetch(2, 15).effects == []
+    alone.brokers.mark(3, directories=(UUID(int=2003),))
+    effects = alone.learn(isr=(1, 2), directories=directories)
+    assert advances(effects) == [15]
+
+    # Back in a directory that works, it may join.
+    alone.learn(directories=(*directories[:2], UUID(int=2003)))
+    assert [member for member, _ in proposals(alone.fetch(3, 15).effects)[0].isr] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("directory", [None, UUID(int=0), UUID(int=2)])
+def test_rule_4_a_directory_that_is_not_known_has_not_failed(directory: UUID | None) -> None:
+    """Of a replica that has not been assigned yet, or lies in a cluster of before KIP-858."""
+    alone = Alone(isr=(1, 2), leo=10)
+    alone.brokers.mark(3, directories=(UUID(int=2003),))
+    if directory is not None:
+        alone.learn(directories=(directory,) * 3)
+    alone.fetch(2, 10)
+    assert [member for member, _ in proposals(alone.fetch(3, 10).effects)[0].isr] == [1, 2, 3]
 
 
 def test_rule_4_the_wait_ends_with_the_lag_check_or_the_fence() -> None:

@@ -210,9 +210,8 @@ def update_features(
     records: list[MetadataRecord] = []
     for name, update in updates.items():
         level, upgrade_type = update.max_version_level, _upgrade_type(update, api_version)
-        reason = _refusal(image, name, level, upgrade_type, levels, node_id, voter_ids)
-        if reason is not None:
-            complaint = f"Invalid update version {level} for feature {name}. {reason}"
+        complaint = _refusal(image, name, level, upgrade_type, levels, node_id, voter_ids)
+        if complaint is not None:
             return Decision(
                 response=update_features_response(request, ErrorCode.INVALID_UPDATE_VERSION, complaint, api_version)
             )
@@ -239,15 +238,34 @@ def _refusal(
     node_id: int,
     voter_ids: Collection[int],
 ) -> str | None:
-    """Why a feature cannot go to a level, or None. `levels` are all features as they will be."""
+    """The message that refuses a level to a feature, or None. `levels` are all features as they will be."""
+    current = image.metadata_version if name == METADATA_VERSION else image.features.get(name, 0)
+    reason = (
+        _malformed(level, upgrade_type)
+        or _not_supported(image, name, level, node_id, voter_ids)
+        or _wrong_way(level, current, upgrade_type)
+    )
+    if reason is None and name == METADATA_VERSION:
+        lost = _metadata_downgrade(current, level, unsafe=upgrade_type == UNSAFE_DOWNGRADE)
+        return None if lost is None else f"Unsupported metadata.version downgrade from {current} to {level}. {lost}"
+    if reason is None:
+        reason = _unmet(name, level, levels[METADATA_VERSION])
+    return None if reason is None else f"Invalid update version {level} for feature {name}. {reason}"
+
+
+def kraft_version_refusal(update: FeatureUpdateKey, current: int, api_version: int) -> str | None:
+    """Why kraft.version cannot be updated like this; its levels are the quorum's business."""
+    level, upgrade_type = update.max_version_level, _upgrade_type(update, api_version)
+    return _malformed(level, upgrade_type) or _wrong_way(level, current, upgrade_type)
+
+
+def _malformed(level: int, upgrade_type: int) -> str | None:
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return "The controller does not support the given upgrade type."
-    current = image.metadata_version if name == METADATA_VERSION else image.features.get(name, 0)
-    if level < 0:
-        return "A feature version cannot be less than 0."
-    reason = _not_supported(image, name, level, node_id, voter_ids)
-    if reason is not None:
-        return reason
+    return "A feature version cannot be less than 0." if level < 0 else None
+
+
+def _wrong_way(level: int, current: int, upgrade_type: int) -> str | None:
     if level < current and upgrade_type == UPGRADE:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -255,9 +273,7 @@ def _refusal(
         )
     if level > current and upgrade_type != UPGRADE:
         return "Can't downgrade to a newer version."
-    if name == METADATA_VERSION:
-        return _metadata_downgrade(current, level, unsafe=upgrade_type == UNSAFE_DOWNGRADE)
-    return _unmet(name, level, levels[METADATA_VERSION])
+    return None
 
 
 def _metadata_downgrade(current: int, level: int, *, unsafe: bool) -> str | None:
@@ -306,7 +322,7 @@ def _not_in_range(name: str, level: int, supported: Mapping[str, tuple[int, int]
     low, high = supported[name]
     if low <= level <= high:
         return None
-    return f"only supports versions {low}-{high}"
+    return f"only supports versions {low}-{high}" if high > 0 else "does not support this feature."
 
 
 def update_features_response(

@@ -175,7 +175,11 @@ class IsrMembership:
         return remote.log_end_offset >= self.leader_epoch_start_offset
 
     def _is_eligible(self, remote: RemoteReplica) -> bool:
-        """Unfenced, not shutting down, and registered in the broker epoch with which it fetched (rule 15, KIP-903)."""
+        """Unfenced, not shutting down, and registered in the broker epoch with which it fetched (rule 15, KIP-903).
+
+        DEVIATION from rule 4: nor in a directory that has failed. Apache's leader waits for such a replica until it is
+        late, and acks=all with it.
+        """
         if remote.broker_epoch is None:
             return False
         status = self.brokers.registration(remote.broker_id)
@@ -184,6 +188,7 @@ class IsrMembership:
             and not status.fenced
             and not status.shutting_down
             and remote.broker_epoch in (NO_EPOCH, status.epoch)
+            and not status.has_failed(self.metadata.directory_of(remote.broker_id))
         )
 
     def _late_members(self, now_ms: int) -> frozenset[int]:

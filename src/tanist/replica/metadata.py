@@ -14,6 +14,8 @@ NO_LEADER = -1
 NO_EPOCH = -1
 """A leader epoch or broker epoch that was not given, or is not known."""
 UNKNOWN_OFFSET = -1
+RESERVED_DIRECTORIES = 100
+"""Smaller ids of directories are no directories' (KIP-858): not assigned, lost, being moved."""
 
 
 class InvalidMetadata(ValueError):
@@ -35,6 +37,13 @@ class PartitionMetadata:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     recovering: bool = False
+    directories: tuple[UUID, ...] = ()
+    """Where each of `replicas` lies on its broker (KIP-858); empty before that is known."""
+
+    def directory_of(self, broker_id: int) -> UUID | None:
+        if len(self.directories) != len(self.replicas) or broker_id not in self.replicas:
+            return None
+        return self.directories[self.replicas.index(broker_id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,14 @@ class BrokerStatus:
     fenced: bool
     shutting_down: bool
     rack: str | None = None
+    directories: tuple[UUID, ...] = ()
+    """Those that work; empty if the broker has not named them."""
+
+    def has_failed(self, directory: UUID | None) -> bool:
+        """Whether a replica in this directory of the broker is offline."""
+        if directory is None or directory.int < RESERVED_DIRECTORIES or not self.directories:
+            return False
+        return directory not in self.directories
 
 
 class BrokerView(Protocol):

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from tanist.controller.image import PartitionState
 from tanist.lab.scenarios.requests import BROKER_RESOURCE, PREFERRED, TOPIC_RESOURCE, UNCLEAN
+from tests.interop.controllers.settings_steps import SettingsChoices
 from tests.interop.controllers.side import Side
 from tests.interop.controllers.steps import (
     AlterPartition,
@@ -49,6 +50,7 @@ class Choices:
         self._side = side
         self._apart = apart
         self._topics = 0
+        self.settings = SettingsChoices(self._random, side, f"s{first}")
 
     def incarnation(self) -> UUID:
         return UUID(int=self._random.getrandbits(128) | 1 << 64)
@@ -78,6 +80,8 @@ class Choices:
             (1, self._delete_topic),
             (3, self._lose_directory),
             (6, self._assign_directories),
+            (8, self.settings.features),
+            (14, self._configure_anything),
         )
         (choose,) = self._random.choices([kind for _, kind in kinds], [weight for weight, _ in kinds])
         return choose()
@@ -115,7 +119,12 @@ class Choices:
 
     def _register(self) -> Step:
         """Of a broker that has stopped, or just so: sequences let the session of the former run out first."""
-        return Register(self._broker(fenced=None if self._percent(35) else True), self._percent(55), self.incarnation())
+        return Register(
+            self._broker(fenced=None if self._percent(35) else True),
+            self._percent(55),
+            self.incarnation(),
+            self.settings.broker_features(),
+        )
 
     def hasty(self) -> bool:
         """Whether a broker comes back before its former session is over."""
@@ -165,6 +174,9 @@ class Choices:
         if self._percent(30):
             return SetConfig(*where, UNCLEAN_ELECTION, self._random.choice(("true", "false", None)))
         return SetConfig(*where, MIN_ISR, self._random.choice(("1", "2", "2", "3", "4", None)))
+
+    def _configure_anything(self) -> Step:
+        return self.settings.configure(sorted({topic for topic, _, _ in self._here()}), self.brokers)
 
     # -- partitions
 

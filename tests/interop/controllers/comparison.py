@@ -8,13 +8,16 @@ then on; once the brokers have, the sequence is over.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS
 from tanist.controller.partition_state import PartitionState
 from tanist.lab.scenarios.deviations import Deviation, Explained, Step, deviations
 from tanist.lab.scenarios.requests import BROKER_RESOURCE
-from tests.interop.controllers.side import Key, Side, View, broker_view, partition_view
+from tests.interop.controllers.settings_steps import DELETE, SET, Configure, Replace, Resource, resets
+from tests.interop.controllers.side import FEATURES, LATEST, Key, Side, View, broker_view, partition_view
 from tests.interop.controllers.steps import (
     Answer,
     AssignDirectories,
@@ -32,8 +35,10 @@ CRASH = Deviation("55", "nothing of a deleted topic is left in the broker -> ELR
 STOPPED = Deviation("81, 94", "a broker that was asked to stop has no session any more")
 FINAL = Deviation("76, 90", "a controlled shutdown ends with a new registration only")
 DIRECTORIES_FIRST = Deviation("48", "a broker whose directories have failed is unfenced afterwards")
+BROKER_VALUES = Deviation("", "the configurations of brokers are judged by the controller too")
 
 
+CLUSTER: Resource = (BROKER_RESOURCE, "")
 DUPLICATE = "DUPLICATE_BROKER_REGISTRATION"
 
 
@@ -61,8 +66,10 @@ class _Moment:
     def __init__(self, step: Asked, apache: Side, tanist: Side) -> None:
         self.step = step
         self.partitions = tanist.partitions()
+        self.elr = tanist.image.elr_enabled
         self.minima = {key: tanist.image.min_insync_replicas(key[0]) for key in self.partitions}
         self.eligible = {key: set(state.elr) for key, state in apache.partitions().items()}
+        self.min_isr_of = _min_isr_of(step, tanist)
         broker_id = getattr(step, "broker_id", None)
         self.broker = None if broker_id is None else tanist.image.brokers.get(broker_id)
         self.leads_alike = broker_id is None or apache.leads_any(broker_id) == tanist.leads_any(broker_id)
@@ -72,7 +79,7 @@ class _Moment:
         step, broker = self.step, self.broker
         if broker is None or not broker.fenced:
             return None
-        if isinstance(step, Register) and (theirs["error"], ours["error"]) == (DUPLICATE, "NONE"):
+        if isinstance(step, Register) and theirs["error"] == DUPLICATE != ours["error"]:
             return STOPPED if step.broker_id in stopped else None
         if isinstance(step, Heartbeat) and not step.want_fence:
             return FINAL if broker.in_controlled_shutdown else DIRECTORIES_FIRST if step.directory_lost else None
@@ -89,14 +96,14 @@ class _Moment:
         event = Step(
             before=before,
             after=after,
-            elr=True,
+            elr=self.elr,
             min_isr=self.minima[key],
             first_replicas=len(self.partitions.get((key[0], 0), before).replicas),
             unregistered=step.broker_id if isinstance(step, Unregister) else None,
-            min_isr_written=isinstance(step, SetConfig) and step.is_min_isr,
+            min_isr_written=self.min_isr_of is not None,
             reassigned=reassigns and not cancels,
             cancelled=reassigns and cancels,
-            refused=ours["error"] == "INVALID_REPLICA_ASSIGNMENT",
+            refused=ours.get("error") == "INVALID_REPLICA_ASSIGNMENT",
             in_failed_directory=self._is_in_failed_directory(key),
         )
         return next((each.by for each in deviations(event) if _covers(each, differing)), None)
@@ -107,6 +114,15 @@ class _Moment:
             return False
         where = {directories(step.broker_id)[which] for *replica, which in step.replicas if tuple(replica) == key}
         return not where <= set(self.broker.directories)
+
+
+def _min_isr_of(step: Asked, side: Side) -> Resource | None:
+    """The resource whose min.insync.replicas the step writes, if it does."""
+    if isinstance(step, SetConfig):
+        return (step.resource_type, step.resource) if step.is_min_isr else None
+    if isinstance(step, Configure | Replace) and MIN_INSYNC_REPLICAS in step.names(side):
+        return step.resource
+    return None
 
 
 def _covers(explained: Explained, differing: frozenset[str]) -> bool:
@@ -121,6 +137,8 @@ class Comparison:
     apache: Side
     tanist: Side
     brokers: Collection[int] = ()
+    metadata_version: int = LATEST
+    """The level that every sequence starts with."""
     steps: Counter[str] = field(default_factory=Counter)
     deviations: Counter[Deviation] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
@@ -138,6 +156,26 @@ class Comparison:
         for side in (self.apache, self.tanist):
             step.act(side)
 
+    def reset_settings(self) -> None:
+        """Features and the cluster's configurations as every sequence finds them."""
+        for side in (self.apache, self.tanist):
+            for step in resets(side, self.metadata_version):
+                step.act(side)
+            self._set(side, CLUSTER, dict.fromkeys(side.image.configs.get(CLUSTER, {}), None))
+
+    def register_all_features(self, broker_id: int) -> None:
+        """A broker that lacked features would hold up the sequences to come."""
+        for side in (self.apache, self.tanist):
+            broker = side.image.brokers.get(broker_id)
+            if broker is not None and dict(broker.features) != dict(FEATURES):
+                Register(broker_id, clean=True, incarnation=broker.incarnation_id).act(side)
+
+    @staticmethod
+    def _set(side: Side, resource: Resource, values: Mapping[str, str | None]) -> None:
+        changes = [(name, DELETE if value is None else SET, value) for name, value in values.items()]
+        if changes:
+            Configure(resource, tuple(changes)).act(side)
+
     def topics(self) -> list[str]:
         return sorted({topic for side in (self.apache, self.tanist) for topic, _ in side.partitions()})
 
@@ -150,10 +188,16 @@ class Comparison:
             self._note(Difference(step, "the answer", theirs, ours, deviation=parted))
             self.over = True
             return
+        if self._is_judged_here(step, theirs, ours):
+            self._note(Difference(step, "the answer", theirs, ours, deviation=BROKER_VALUES))
+            kept = self.tanist.image.configs.get(step.resource, {})
+            self._set(self.apache, step.resource, {name: kept.get(name) for name, *_ in step.changes})
+            return
         rules = self._compare_partitions(moment, ours)
         self._compare_answers(moment, theirs, ours, rules)
         if not self.over:
             self._compare_brokers(step)
+            self._compare_settings(step)
         self._remember(moment, ours)
 
     def _note(self, difference: Difference) -> None:
@@ -235,6 +279,36 @@ class Comparison:
             if there != here:
                 self._note(Difference(step, f"broker {broker_id}", there, here))
 
+    # -- features and configurations
+
+    @staticmethod
+    def _is_judged_here(step: Asked, theirs: Answer, ours: Answer) -> TypeGuard[Configure]:
+        """Apache's brokers judge their configurations before they forward them, its controller does not.
+
+        Ours does, and before it looks for the broker, as in that order.
+        """
+        if not isinstance(step, Configure) or step.resource[0] != BROKER_RESOURCE:
+            return False
+        asked_anyhow = theirs["error"] in ("NONE", "BROKER_ID_NOT_REGISTERED")
+        return asked_anyhow and ours["error"] in ("INVALID_CONFIG", "INVALID_REQUEST")
+
+    def _compare_settings(self, step: Asked) -> None:
+        there, here = self.apache.image, self.tanist.image
+        if there.features != here.features:
+            self._note(Difference(step, "the features", there.features, here.features))
+        for resource in sorted(there.configs.keys() | here.configs.keys()):
+            if resource[1] in self.apart or not self._is_of_this_sequence(resource):
+                continue
+            theirs, ours = there.configs.get(resource, {}), here.configs.get(resource, {})
+            if theirs != ours:
+                self._note(Difference(step, f"the configurations of {resource}", theirs, ours))
+
+    def _is_of_this_sequence(self, resource: Resource) -> bool:
+        kind, name = resource
+        if kind == BROKER_RESOURCE:
+            return not name or int(name) in self.brokers
+        return name.startswith(f"s{min(self.brokers)}-")
+
     # -- the defect of rule 55
 
     def _has_crashed(self, step: Asked, theirs: Answer) -> bool:
@@ -248,9 +322,9 @@ class Comparison:
             self._stopped.add(step.broker_id)
         elif isinstance(step, Register) and ours["error"] == "NONE":
             self._stopped.discard(step.broker_id)
-        if isinstance(step, SetConfig) and step.is_min_isr:
+        if moment.min_isr_of is not None:
             for (topic, _), members in moment.eligible.items():
-                if step.resource_type == BROKER_RESOURCE or step.resource == topic:
+                if moment.min_isr_of[0] == BROKER_RESOURCE or moment.min_isr_of[1] == topic:
                     self._cleared[topic] |= members
         elif isinstance(step, DeleteTopic):
             self._ghosts |= self._cleared.pop(step.topic, set())

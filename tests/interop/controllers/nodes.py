@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tanist.controller.features import LATEST_METADATA_VERSION
 from tanist.runtime.client.client import BrokerConnection
 from tests.interop import apache
 from tests.interop.cluster import HOST, free_ports
@@ -44,6 +45,7 @@ class ControllerNode:
     folder: Path
     cluster_id: str
     extra: dict[str, str] = field(default_factory=dict)
+    metadata_version: int = LATEST_METADATA_VERSION
     port: int = field(default_factory=lambda: free_ports(1))
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
@@ -116,7 +118,10 @@ class ApacheController(ControllerNode):
     __slots__ = ()
 
     def _format(self) -> None:
-        apache.tool(apache.STORAGE, "format", "--config", str(self.properties_file), "--cluster-id", self.cluster_id)
+        apache.tool(
+            apache.STORAGE, "format", "--config", str(self.properties_file), "--cluster-id", self.cluster_id,
+            "--feature", f"metadata.version={self.metadata_version}",
+        )  # fmt: skip
 
     def _command(self) -> Sequence[str]:
         flags = (*apache.SERVER_FLAGS, "-Xmx256m")
@@ -129,7 +134,10 @@ class TanistController(ControllerNode):
     __slots__ = ()
 
     def _format(self) -> None:
-        command = [_tanist(), "format", "--config", str(self.properties_file), "--cluster-id", self.cluster_id]
+        command = [
+            _tanist(), "format", "--config", str(self.properties_file), "--cluster-id", self.cluster_id,
+            "--feature", f"metadata.version={self.metadata_version}",
+        ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise ControllerDied(f"{' '.join(command)}: {done.stdout}{done.stderr}")
@@ -142,13 +150,15 @@ def _tanist() -> str:
     return str(Path(sys.executable).with_name("tanist"))
 
 
-def both(folder: Path, session_ms: int) -> tuple[ControllerNode, ControllerNode]:
+def both(
+    folder: Path, session_ms: int, metadata_version: int = LATEST_METADATA_VERSION
+) -> tuple[ControllerNode, ControllerNode]:
     """Apache's controller and ours, started, of clusters with the same id."""
     cluster_id = apache.random_cluster_id()
     session = {"broker.session.timeout.ms": str(session_ms), "broker.heartbeat.interval.ms": str(session_ms // 4)}
-    theirs = ApacheController("apache", folder / "apache", cluster_id, session)
+    theirs = ApacheController("apache", folder / "apache", cluster_id, session, metadata_version)
     first_phase = {"unclean.recovery.manager.enabled": "false"}
-    ours = TanistController("tanist", folder / "tanist", cluster_id, session | first_phase)
+    ours = TanistController("tanist", folder / "tanist", cluster_id, session | first_phase, metadata_version)
     try:
         theirs.start()
         ours.start()

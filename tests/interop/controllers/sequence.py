@@ -8,16 +8,16 @@ from tanist.lab.scenarios.requests import BROKER_RESOURCE
 from tests.interop.controllers.choices import MIN_ISR, UNCLEAN_ELECTION, Choices
 from tests.interop.controllers.comparison import Comparison
 from tests.interop.controllers.pulse import Disturbed, Pulse
-from tests.interop.controllers.side import Side
+from tests.interop.controllers.side import LATEST, Side
 from tests.interop.controllers.steps import DeleteTopic, Heartbeat, Register, SetConfig, Silence, Step
 
 ATTEMPTS = 5
 
 
-def play(apache: Side, tanist: Side, seed: int, steps: int) -> Comparison:
+def play(apache: Side, tanist: Side, seed: int, steps: int, metadata_version: int = LATEST) -> Comparison:
     """The whole of it, again if it was disturbed. It ends early where the brokers are not in one state any more."""
     for attempt in range(ATTEMPTS):
-        comparison = Comparison(apache, tanist)
+        comparison = Comparison(apache, tanist, metadata_version=metadata_version)
         try:
             Sequence(comparison, seed, attempt).play(steps)
         except Disturbed:
@@ -58,6 +58,7 @@ class Sequence:
 
     def _begin(self) -> None:
         prepare = self._comparison.prepare
+        self._comparison.reset_settings()
         prepare(SetConfig(BROKER_RESOURCE, "", MIN_ISR, "1"))
         prepare(SetConfig(BROKER_RESOURCE, "", UNCLEAN_ELECTION, None))
         for broker_id in self._choices.brokers:
@@ -73,3 +74,4 @@ class Sequence:
             self._comparison.prepare(DeleteTopic(topic))
         for broker_id in self._choices.brokers:
             self._comparison.prepare(Heartbeat(broker_id, want_fence=True))
+            self._comparison.register_all_features(broker_id)

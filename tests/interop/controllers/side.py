@@ -6,6 +6,7 @@ controllers without meaning anything (epochs of brokers, ids of topics, the orde
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -34,6 +35,9 @@ FEATURES = {
     "transaction.version": (0, 2),
 }
 """What Apache Kafka 4.3's brokers say of themselves."""
+
+Features = Mapping[str, tuple[int, int]]
+LATEST = FEATURES["metadata.version"][1]
 
 UP_TO_DATE = 1 << 40
 """A metadata offset beyond any log."""
@@ -167,14 +171,22 @@ class Side:
             offline_log_dirs=offline,
         )
 
-    def registration(self, broker_id: int, incarnation: UUID, directories: tuple[UUID, ...], *, clean: bool) -> Request:
+    def registration(
+        self,
+        broker_id: int,
+        incarnation: UUID,
+        directories: tuple[UUID, ...],
+        *,
+        clean: bool,
+        features: Features = FEATURES,
+    ) -> Request:
         return requests.registration(
             broker_id,
             cluster_id=self.node.cluster_id,
             incarnation=incarnation,
             directories=directories,
             previous_epoch=self.epoch(broker_id) if clean else -1,
-            features=FEATURES,
+            features=features,
         )
 
 
@@ -192,4 +204,5 @@ def broker_view(side: Side, broker_id: int) -> View | None:
         "in_controlled_shutdown": broker.in_controlled_shutdown,
         "directories": broker.directories,
         "incarnation": broker.incarnation_id,
+        "features": dict(broker.features),
     }

@@ -23,7 +23,7 @@ from tanist.wire.messages.assign_replicas_to_dirs_request import (
 )
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from tests.interop.controllers.side import UP_TO_DATE, Side
+from tests.interop.controllers.side import FEATURES, UP_TO_DATE, Features, Side
 
 Answer = Mapping[str, object]
 
@@ -83,9 +83,16 @@ class Register:
     broker_id: int
     clean: bool
     incarnation: UUID
+    features: Features = field(default_factory=lambda: FEATURES)
 
     def act(self, side: Side) -> Answer:
-        request = side.registration(self.broker_id, self.incarnation, directories(self.broker_id), clean=self.clean)
+        request = side.registration(
+            self.broker_id,
+            self.incarnation,
+            directories(self.broker_id),
+            clean=self.clean,
+            features=self.features,
+        )
         return {"error": _error(side.ask(request).error_code)}
 
 

@@ -26,7 +26,7 @@ from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision
 from tanist.controller.election_wait import ElectionWait
-from tanist.controller.features import update_features_response
+from tanist.controller.features import kraft_version_refusal, update_features_response
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import RECOVERING
 from tanist.controller.unclean_recovery import LogInfo
@@ -34,7 +34,7 @@ from tanist.ports import Timer
 from tanist.quorum.voter_changes import KRAFT_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
-from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
+from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
 
 _MAX_PENDING = 10_000
@@ -60,6 +60,10 @@ class ActiveLog(Protocol):
     @property
     def log_end_offset(self) -> int:
         """The offset of the next record."""
+
+    @property
+    def kraft_version(self) -> int:
+        """The level that the log has."""
 
     def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
         """Append controller records; give the offset of the last."""
@@ -158,9 +162,9 @@ class ControllerService:
             call.reply(not_controller_response(request))
             return
         if isinstance(request, UpdateFeaturesRequest):
-            levels = [each.max_version_level for each in request.feature_updates if each.feature == KRAFT_VERSION]
-            if levels:
-                self._update_kraft_version(call, request, levels[-1])
+            updates = [each for each in request.feature_updates if each.feature == KRAFT_VERSION]
+            if updates:
+                self._update_kraft_version(call, request, updates[-1])
                 return
         self._decide(call, request)
 
@@ -175,9 +179,12 @@ class ControllerService:
         self._go_on()
         return decision
 
-    def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, level: int) -> None:
+    def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, update: FeatureUpdateKey) -> None:
         """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""
-        reason = self._quorum.upgrade_kraft_version(level, validate_only=True)
+        level = update.max_version_level
+        reason = kraft_version_refusal(update, self._quorum.kraft_version, call.version)
+        if reason is None:
+            reason = self._quorum.upgrade_kraft_version(level, validate_only=True)
         if reason is not None:
             complaint = f"Invalid update version {level} for feature {KRAFT_VERSION}. {reason}"
             error = ErrorCode.INVALID_UPDATE_VERSION

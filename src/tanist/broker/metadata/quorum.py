@@ -189,6 +189,10 @@ class MetadataQuorum:
     def endpoint(self, node_id: int) -> tuple[str, int] | None:
         return self.raft.endpoint_of(node_id)
 
+    @property
+    def kraft_version(self) -> int:
+        return self.raft.kraft_version
+
     def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> str | None:
         """Why kraft.version cannot go to `level`. None: it can, or its record is in the log."""
         reason, effects = self.raft.upgrade_kraft_version(

@@ -78,6 +78,7 @@ class MetadataView:
             fenced=broker.fenced,
             shutting_down=broker.in_controlled_shutdown,
             rack=broker.rack,
+            directories=tuple(broker.directories),
         )
         self._statuses[broker_id] = (self.version, status)
         return status

@@ -227,6 +227,7 @@ class Replicas:
             adding=state.adding,
             removing=state.removing,
             recovering=state.recovering,
+            directories=state.directories,
         )
         before = hosted.leader
         epoch_before = hosted.leader_epoch

@@ -117,7 +117,11 @@ def deviations(step: Step) -> Iterator[Explained]:
         yield Explained(REPLICAS_ONLY, ELR_FIELDS)
     if step.elr and step.unregistered in members:
         yield Explained(UNREGISTERED, ELR_FIELDS)
-    if step.reassigned and (_is_left(before.adding, after.adding) or _is_left(before.removing, after.removing)):
+    if step.reassigned and (
+        _is_left(before.adding, after.adding)
+        or _is_left(before.removing, after.removing)
+        or _is_kept_in_part(before.adding, after.adding)
+    ):
         yield Explained(NEW_WISH, ANY_FIELD)
     if step.elr and step.cancelled and before.reassigning and not set(before.isr) - set(before.adding):
         yield Explained(UNCLEAN_CANCEL, ANY_FIELD)
@@ -159,6 +163,11 @@ def _is_brought_back(state: PartitionState, wanted_isr: tuple[int, ...]) -> bool
 def _is_left(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     """Apache's controller leaves a list unchanged if the new one is empty."""
     return bool(before) and not after
+
+
+def _is_kept_in_part(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """What is on its way by the old reassignment and wanted by the new one is not among what Apache's has to add."""
+    return bool(set(before) & set(after)) and set(before) != set(after)
 
 
 def _held_back(state: PartitionState, wanted_isr: tuple[int, ...] | None) -> bool:
