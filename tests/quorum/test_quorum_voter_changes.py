@@ -418,6 +418,18 @@ class TestJoining:
         story.network.append(1, b"news")
         story.settle()
 
+    def test_a_leader_answers_one_that_lags_while_it_still_waits(self) -> None:
+        """Apache Kafka's controllers, too, fetch nothing while their own request to be added is under way."""
+        story = Story((1,), (2,))
+        story.network.crash(2)
+        story.network.run_for(2 * CALM.fetch_timeout_ms)
+        began_ms = story.network.now_ms
+        request = add_voter(2)
+        request.timeout_ms = 60_000
+        story.ask(request)
+        assert story.answered() == "REQUEST_TIMED_OUT"
+        assert story.network.now_ms - began_ms <= CALM.request_timeout_ms // 2
+
     def test_a_leader_with_our_id_and_another_directory_is_not_this_node(self) -> None:
         """Its disk is gone, and with it what it knew; the others still name it as the leader of its epoch."""
         story = Story()

@@ -46,6 +46,9 @@ class _Change:
     answer: _Answer
     expires_ms: int
     voter: Voter | None = None
+    caught_up_by_ms: int | None = None
+    """Until then a new voter is waited for. A controller that adds itself does not fetch before it has the answer, so
+    that must come while the controller still waits for it: then it fetches, and asks again."""
     answered_versions: bool = False
     acknowledged: bool = False
     """The answer has been sent when the record was written."""
@@ -82,7 +85,8 @@ class VoterChanges:
             return
         voter = self._voter(key, request.listeners, (0, 0))
         wait_ms = min(max(0, request.timeout_ms), quorum.config.request_timeout_ms)
-        self._change = _Change(source, AddRaftVoterResponse, now_ms + wait_ms, voter)
+        by_ms = now_ms + min(wait_ms, quorum.config.request_timeout_ms // 2)
+        self._change = _Change(source, AddRaftVoterResponse, now_ms + wait_ms, voter, by_ms)
         self._change.acknowledged = not request.ack_when_committed
 
     def remove(self, source: object, request: RemoveRaftVoterRequest, now_ms: int) -> None:
@@ -300,7 +304,7 @@ class VoterChanges:
                 self._write(leader, change, quorum.voters.with_voter(change.voter), now_ms)
                 self._go_on(leader, change, now_ms)
                 return
-        if now_ms >= change.expires_ms:
+        if now_ms >= self._deadline_ms(change):
             what = "it is not committed yet" if change.offset is not None else "the new voter has not caught up"
             self._end(change, (ErrorCode.REQUEST_TIMED_OUT, f"the change of the voters takes too long: {what}"))
 
@@ -323,9 +327,13 @@ class VoterChanges:
             return
         quorum.become_resigned(now_ms)
 
+    def _deadline_ms(self, change: _Change) -> int:
+        by_ms = change.caught_up_by_ms
+        return change.expires_ms if by_ms is None or change.offset is not None else by_ms
+
     @property
     def next_deadline_ms(self) -> int | None:
-        return None if self._change is None else self._change.expires_ms
+        return None if self._change is None else self._deadline_ms(self._change)
 
 
 def _answer(kind: _Answer, refusal: _Refusal | None) -> AddRaftVoterResponse | RemoveRaftVoterResponse:

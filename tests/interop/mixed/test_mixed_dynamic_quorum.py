@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tanist.wire.ids import id_from_text
 from tests.interop import apache
-from tests.interop.cluster import metadata, wait_ready
+from tests.interop.cluster import HOST, metadata, wait_ready
 from tests.interop.mixed.dynamic_quorum import DynamicCluster, Kind
+from tests.interop.mixed.mixed_cluster import APACHE, TANIST, Member, MixedCluster
+from tests.interop.mixed.quorum_voters import described_voters
 from tests.interop.waiting import wait_for
 
 pytestmark = [
@@ -99,5 +102,52 @@ def test_controllers_join_and_leave_under_load(kinds: tuple[Kind, ...], tmp_path
         assert len(load.acknowledged) > 100
         assert set(load.acknowledged) <= read_all(cluster.bootstrap, len(load.acknowledged))
         assert metadata(cluster, 2, ()).brokers.keys() == {1, 2, 3}
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.parametrize("kinds", [("apache", "ours"), ("ours", "apache")])
+def test_controllers_join_by_themselves(kinds: tuple[Kind, ...], tmp_path: Path) -> None:
+    """`controller.quorum.auto.join.enable`: ours asks Apache Kafka's leader, and Apache Kafka's asks ours."""
+    cluster = DynamicCluster(tmp_path / "cluster", kinds, {"controller.quorum.auto.join.enable": "true"})
+    cluster.format()
+    addresses = [(HOST, member.controller_port) for member in cluster.members.values()]
+    wanted = {member.node_id: id_from_text(member.directory_id) for member in cluster.members.values()}
+
+    def joined() -> bool:
+        found = described_voters(addresses)
+        return found is not None and found[1] == wanted
+
+    try:
+        cluster.start()
+        wait_for(joined, "both are voters", timeout_s=180)
+    finally:
+        cluster.stop()
+
+
+def test_an_apache_leader_upgrades_kraft_version_over_voters_of_ours(tmp_path: Path) -> None:
+    """Its leader knows our voters' directories and versions by UpdateRaftVoter, which they send with version 0."""
+    members = {1: Member(APACHE), 2: Member(TANIST), 3: Member(TANIST)}
+    cluster = MixedCluster(tmp_path, members)
+    cluster.start()
+    try:
+        addresses = [(HOST, member.port + 1) for member in members.values()]
+
+        def apache_leads() -> bool:
+            found = described_voters(addresses)
+            if found is not None and found[0] not in (-1, 1):
+                cluster.stop_node(found[0])  # it hands over, and the others elect
+                cluster.start_node(found[0])
+            return found is not None and found[0] == 1
+
+        def upgraded() -> bool:
+            arguments = ("--bootstrap-server", cluster.bootstrap, "upgrade", "--feature", "kraft.version=1")
+            return apache.try_tool(apache.FEATURES, *arguments).returncode == 0
+
+        wait_for(apache_leads, "the controller of Apache Kafka leads", timeout_s=240, poll_s=2.0)
+        wait_for(upgraded, "kraft.version is 1", timeout_s=120)
+        found = described_voters(addresses)
+        assert found is not None
+        assert {node_id: each.int != 0 for node_id, each in found[1].items()} == dict.fromkeys((1, 2, 3), True)
     finally:
         cluster.stop()
