@@ -31,7 +31,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.ApacheClu
     found.start()
     with Client(parse_bootstrap(found.bootstrap), timeout_s=60) as client:
         for topic in ("orders", "copied", "again"):
-            create_topic(client, topic, partitions=2)
+            # The records are years old: on a slow machine Apache Kafka would delete them before they are read.
+            create_topic(client, topic, partitions=2, config={"retention.ms": "-1"})
         producer = Producer(client)
         for partition, count in ((0, 12), (1, 6)):
             for number in range(count):

@@ -49,6 +49,7 @@ class _Story:
     "--mutate", metavar="RULE", help="Break a rule first, for example A2 (with a SEED; a FILE names its own)."
 )
 @click.option("--groups", is_flag=True, help="SEED is of `tanist lab run --groups` (a FILE needs no option).")
+@click.option("--transactions", is_flag=True, help="SEED is of `tanist lab run --transactions`.")
 @click.option("--voters", is_flag=True, help="SEED is of `tanist lab run --voters` (a FILE needs no option).")
 @click.option(
     "--width", type=click.IntRange(min=_WIDTH_MIN), default=100, show_default=True, metavar="N", help="Columns."
@@ -66,6 +67,7 @@ def replay_command(
     everything: bool,
     mutate: str | None,
     groups: bool,
+    transactions: bool,
     voters: bool,
     width: int,
     as_json: bool,
@@ -83,7 +85,7 @@ def replay_command(
 
     if as_json and step:
         raise click.UsageError("--step and --json do not go together", ctx)
-    story = _story(ctx, what, mutate, width, groups=groups, voters=voters)
+    story = _story(ctx, what, mutate, width, groups=groups, transactions=transactions, voters=voters)
     broken = any(moment.broken for moment in story.moments)
     partitions = {moment.about for moment in story.moments if moment.about is not None}
     if partition is not None and partition not in partitions:
@@ -133,16 +135,16 @@ def _moment_json(moment: Moment) -> dict[str, Any]:
     return asdict(moment) | {"weight": moment.weight.name.lower()}
 
 
-def _story(ctx: click.Context, what: str, mutate: str | None, width: int, *, groups: bool, voters: bool) -> _Story:
+def _story(ctx: click.Context, what: str, mutate: str | None, width: int, **workload: Any) -> _Story:
     """Whatever it is that is to be played."""
     from tanist.lab.simulation.breaking import rules
 
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     if what.lstrip("-").isdigit():
-        if sum((groups, voters, mutate is not None)) > 1:
-            raise click.UsageError("--mutate, --groups and --voters do not go together", ctx)
-        return _of_seed(int(what), mutate, width - 2, groups=groups, voters=voters)
+        if sum((*workload.values(), mutate is not None)) > 1:
+            raise click.UsageError("--mutate, --groups, --transactions and --voters do not go together", ctx)
+        return _of_seed(int(what), mutate, width - 2, **workload)
     if mutate is not None:
         raise click.UsageError("--mutate is for a seed; a scenario file says which rule is broken", ctx)
     path = Path(what)
@@ -159,12 +161,12 @@ def _story(ctx: click.Context, what: str, mutate: str | None, width: int, *, gro
         raise click.UsageError(str(error), ctx) from error
 
 
-def _of_seed(seed: int, mutation: str | None, width: int, *, groups: bool, voters: bool) -> _Story:
+def _of_seed(seed: int, mutation: str | None, width: int, **workload: Any) -> _Story:
     from tanist.lab.simulation.breaking import broken, rules
     from tanist.lab.simulation.failure import events
     from tanist.lab.simulation.running import Terms
 
-    terms = Terms(mutation=mutation, groups=groups, voters=voters)
+    terms = Terms(mutation=mutation, **workload)
     plan = terms.plan(seed)
     introduction = [f"seed {seed}"]
     if mutation is not None:

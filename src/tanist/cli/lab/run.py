@@ -53,6 +53,7 @@ def _names(value: str) -> frozenset[str]:
     help="N fresh seeds from the system's entropy; not with --seeds.",
 )
 @click.option("--groups", is_flag=True, help="Play clusters with consumer groups instead.")
+@click.option("--transactions", is_flag=True, help="Play clusters with exactly-once applications instead.")
 @click.option("--voters", is_flag=True, help="Add and remove controllers in every seed, and not only in some.")
 @click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after M minutes."
@@ -92,6 +93,7 @@ def run_command(
     seeds: range | None,
     draw_count: int | None,
     groups: bool,
+    transactions: bool,
     voters: bool,
     minutes: float | None,
     jobs: int | None,
@@ -130,9 +132,9 @@ def run_command(
         raise click.UsageError(str(error), ctx) from error
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
-    if sum((groups, voters, mutate is not None)) > 1:
-        raise click.UsageError("--mutate, --groups and --voters do not go together", ctx)
-    terms = Terms(restriction, mutate, groups=groups, voters=voters)
+    if sum((groups, transactions, voters, mutate is not None)) > 1:
+        raise click.UsageError("--mutate, --groups, --transactions and --voters do not go together", ctx)
+    terms = Terms(restriction, mutate, groups=groups, transactions=transactions, voters=voters)
     chosen = _chosen(ctx, seeds, draw_count, minutes)
     if chosen.drawn and not as_json:
         click.echo(f"drawn: seeds {chosen}")
@@ -307,6 +309,7 @@ def _as_json(
         "last_seed": seeds.numbers.stop - 1,
         "drawn": seeds.drawn,
         "groups": terms.groups,
+        "transactions": terms.transactions,
         "voters": terms.voters,
         "seeds": totals.seeds,
         "violations": [failure.as_json(each) for each in failures],

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tanist.lab.mutations import simulator
 from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
+from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.lab.mutations.simulator import Mutation
 
-MUTANTS: Mapping[str, Mutation] = {**simulator.MUTANTS, **GROUP_MUTANTS}
+MUTANTS: Mapping[str, Mutation] = {**simulator.MUTANTS, **GROUP_MUTANTS, **TRANSACTION_MUTANTS}

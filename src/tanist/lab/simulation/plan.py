@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault
+from tanist.sim.run.beginning import begin
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.drawing import faults_of, operations_of
-from tanist.sim.run.group_run import begin
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.operations import (
     OPERATIONS,
@@ -82,7 +82,7 @@ class Plan:
         return cls(seed, config, tuple(faults_of(seed, config)), tuple(operations_of(seed, config)))
 
     def begin(self) -> ChaosRun:
-        """The run, ready to be played: with consumer groups if the configuration has any."""
+        """The run, ready to be played."""
         return begin(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
 
     @property

@@ -13,11 +13,14 @@ from functools import partial
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
 from tanist.sim.run import pool
+from tanist.sim.run.beginning import begin
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.coverage import EXPECTED, lacking
 from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.group_run import GROUPS_EXPECTED, begin
+from tanist.sim.run.group_run import GROUPS_EXPECTED
 from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.transaction_profiles import TransactionConfig
+from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,16 @@ class Terms:
     """The rule that is broken, of `tanist lab mutants`."""
     groups: bool = False
     """Runs with consumer groups, which have a profile of their own."""
+    transactions: bool = False
+    """Runs with transactions, which have a profile of their own."""
     voters: bool = False
     """Every seed has voters that change, and not only those that draw them."""
 
     @property
     def expected(self) -> Mapping[str, str]:
         """Situation -> its meaning: a large range of seeds must reach each of them."""
+        if self.transactions:
+            return TRANSACTIONS_EXPECTED
         return GROUPS_EXPECTED if self.groups else EXPECTED
 
     @property
@@ -46,6 +53,8 @@ class Terms:
         """The configuration that a seed draws, restricted."""
         if self.groups:
             drawn: ChaosConfig = GroupConfig.drawn(seed)
+        elif self.transactions:
+            drawn = TransactionConfig.drawn(seed)
         else:
             drawn = ChaosConfig.drawn_with_voters(seed) if self.voters else profile(self.mutation)(seed)
         return self.restriction.applied(drawn)
@@ -104,6 +113,6 @@ class Totals:
 
 def never_reached(totals: Totals, terms: Terms) -> list[str]:
     """Situations that no seed reached, though a large range must."""
-    if terms.groups:
+    if terms.groups or terms.transactions:
         return [name for name in terms.expected if not totals.situations[name]]
     return lacking(totals.situations)

@@ -19,6 +19,7 @@ from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.group_profiles import GroupConfig, GroupPlan
 from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.transaction_profiles import TransactionConfig
 from tanist.sim.workload.operations import Operation, Topic
 
 FORMAT = "tanist-scenario"
@@ -28,8 +29,13 @@ MODEL = "model"
 
 RECORDS = "records"
 GROUPS = "groups"
-_WORKLOADS: dict[str, type[ChaosConfig]] = {RECORDS: ChaosConfig, GROUPS: GroupConfig}
-"""The clients of a run: producers and consumers of records, or members of consumer groups."""
+TRANSACTIONS = "transactions"
+_WORKLOADS: dict[str, type[ChaosConfig]] = {
+    RECORDS: ChaosConfig,
+    GROUPS: GroupConfig,
+    TRANSACTIONS: TransactionConfig,
+}
+"""The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
 
 _MAX_BYTES = 16 << 20
 _MAX_NODES = 100
@@ -90,7 +96,7 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
         "mutation": scenario.mutation,
         "kept": list(scenario.notes),
         "seed": plan.seed,
-        "workload": GROUPS if isinstance(plan.config, GroupConfig) else RECORDS,
+        "workload": next(name for name, kind in _WORKLOADS.items() if type(plan.config) is kind),
         "cluster": {field.name: _plain(getattr(plan.config, field.name)) for field in fields(plan.config)},
         "faults": [
             {

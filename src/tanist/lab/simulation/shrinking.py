@@ -19,6 +19,7 @@ from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.transaction_profiles import TransactionConfig
 from tanist.sim.workload.operations import Operation
 from tanist.sim.world.scheduler import MICROSECONDS
 
@@ -211,6 +212,18 @@ def _fewer_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
         yield replace(config, plans=tuple(replace(plan, members=min(plan.members, count)) for plan in config.plans))
 
 
+def _fewer_applications(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    """One application with one instance, and no pauses."""
+    if not isinstance(config, TransactionConfig):
+        return
+    if config.applications > 1:
+        yield replace(config, applications=config.applications - 1)
+    if config.instances > 1:
+        yield replace(config, instances=config.instances - 1)
+    if config.freezes:
+        yield replace(config, freezes=False)
+
+
 def _fewer_topics(config: ChaosConfig) -> Iterator[ChaosConfig]:
     if isinstance(config, GroupConfig):
         read = {name for plan in config.plans for name in plan.topics}
@@ -277,6 +290,7 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (
     _fewer_groups,
+    _fewer_applications,
     _fewer_topics,
     _fewer_partitions,
     _fewer_clients,

@@ -21,7 +21,6 @@ from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
-from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.workload.operations import Operation
@@ -231,19 +230,6 @@ class GroupRun(ChaosRun):
 def run_groups(seed: int) -> SeedResult:
     """Play one seed."""
     return GroupRun(seed).run()
-
-
-def begin(
-    seed: int,
-    config: ChaosConfig,
-    *,
-    faults: list[Fault] | None = None,
-    operations: list[Operation] | None = None,
-) -> ChaosRun:
-    """The run of a seed, ready to be played: with consumer groups if the configuration has any."""
-    if isinstance(config, GroupConfig):
-        return GroupRun(seed, config, faults=faults, operations=operations)
-    return ChaosRun(seed, config, faults=faults, operations=operations)
 
 
 class _ProcessClock(SimClock):

@@ -16,8 +16,8 @@ from tanist.lab.plays import PLAYS, Acting
 from tanist.lab.simulation.player import FAULT_WORDS
 from tanist.lab.simulation.properties import breach, readable
 from tanist.lab.stage import PlayError
+from tanist.sim.run.beginning import begin
 from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.group_run import begin
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.world.world import World
 from tanist.text import counted

@@ -1,0 +1,202 @@
+"""Rules of transactions, broken: early answers, epochs that do not move, markers that are not written.
+
+Owns the patches, and `TRANSACTION_MUTANTS`, each with the runs that show it (`sim.run.transaction_run`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tanist.broker.api import produce_transactional
+from tanist.broker.api.produce_transactional import TransactionalProduce
+from tanist.broker.transactions.marker_sender import MarkerSender
+from tanist.coordinator.effects import Answer
+from tanist.coordinator.offsets import GroupOffsets
+from tanist.coordinator.pending_offsets import PendingOffsets
+from tanist.coordinator.transactions import shard
+from tanist.coordinator.transactions.effects import TransactionEffect
+from tanist.coordinator.transactions.shard import Transaction, TransactionShard
+from tanist.coordinator.transactions.state import TransactionValues
+from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
+from tanist.lab.mutations.simulator import Mutation
+from tanist.log.producers import ProducerStates
+from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
+from tanist.sim.run.transaction_run import TransactionRun
+
+
+def t1_answers_before_the_commit() -> tuple[Patch, ...]:
+    append = TransactionShard._append
+
+    def answered_at_once(
+        table: TransactionShard,
+        transactional_id: str,
+        transaction: Transaction,
+        values: TransactionValues | None,
+        ticket: object | None = None,
+        response: object = None,
+    ) -> list[TransactionEffect]:
+        effects = append(table, transactional_id, transaction, values, None, response)
+        if ticket is not None:
+            effects.append(Answer(ticket, response))
+        return effects
+
+    return (Patch(TransactionShard, "_append", answered_at_once),)
+
+
+def t2_values_count_before_the_commit() -> tuple[Patch, ...]:
+    append = TransactionShard._append
+
+    def counts_at_once(
+        table: TransactionShard, transactional_id: str, transaction: Transaction, values: Any, *rest: Any
+    ) -> list[TransactionEffect]:
+        effects = append(table, transactional_id, transaction, values, *rest)
+        if values is not None:
+            transaction.values, transaction.pending = values, None
+        return effects
+
+    return (Patch(TransactionShard, "_append", counts_at_once),)
+
+
+def t3_a_fence_keeps_the_epoch() -> tuple[Patch, ...]:
+    fenced = TransactionValues.fenced
+
+    def same_epoch(values: TransactionValues, wall_ms: int) -> TransactionValues:
+        return replace(fenced(values, wall_ms), producer_epoch=values.producer_epoch)
+
+    return (Patch(TransactionValues, "fenced", same_epoch),)
+
+
+def t4_a_new_producer_keeps_the_epoch() -> tuple[Patch, ...]:
+    next_epoch = TransactionValues.next_epoch
+
+    def same_epoch(values: TransactionValues, *args: Any, epoch: int, last_epoch: int) -> TransactionValues:
+        return next_epoch(values, *args, epoch=max(0, values.producer_epoch), last_epoch=last_epoch)
+
+    return (Patch(TransactionValues, "next_epoch", same_epoch),)
+
+
+def t5_any_epoch_may_end() -> tuple[Patch, ...]:
+    return (
+        Patch(shard, "_end_error", always(0)),
+        Patch(shard, "_end_with_bump_error", always((0, False))),
+    )
+
+
+def t6_prepared_transactions_are_left_after_a_failover() -> tuple[Patch, ...]:
+    return (Patch(TransactionShard, "loaded", always(())),)
+
+
+def t7_markers_are_sent_once() -> tuple[Patch, ...]:
+    return (Patch(MarkerSender, "_send_again", always(None)),)
+
+
+def t8_the_next_transaction_begins_before_the_markers() -> tuple[Patch, ...]:
+    add = TransactionShard.add_partitions
+
+    def at_once(table: TransactionShard, transactional_id: str, *args: Any) -> list[TransactionEffect]:
+        transaction = table.transactions.get(transactional_id)
+        prepared = transaction is not None and transaction.markers is not None
+        if prepared and transaction is not None:
+            transaction.markers = None
+            transaction.values = transaction.values.completed(transaction.values.update_ms)
+        return add(table, transactional_id, *args)
+
+    return (Patch(TransactionShard, "add_partitions", at_once),)
+
+
+def t9_nothing_is_verified() -> tuple[Patch, ...]:
+    def at_once(_: TransactionalProduce, _c: Any, frame: Any, _v: int, _t: str, batches: Any, append: Any) -> None:
+        found = produce_transactional.unverified(batches)
+        append(frame, dict.fromkeys(((each.topic, each.index) for each in found), 0))
+
+    return (Patch(TransactionalProduce, "verify", at_once),)
+
+
+def t10_offsets_of_open_transactions_count() -> tuple[Patch, ...]:
+    def counts(offsets: GroupOffsets, producer_id: int, key: Any, value: Any) -> None:
+        offsets.apply_offset(key, value)
+
+    return (Patch(GroupOffsets, "replay_pending", counts),)
+
+
+t11_unstable_offsets_are_returned = fixed(PendingOffsets, "is_unstable", always(False))
+
+
+def t12_aborted_offsets_count() -> tuple[Patch, ...]:
+    end = PendingOffsets.end
+
+    def applied(pending: Any, producer_id: int, *, committed: bool, apply: Any) -> None:
+        end(pending, producer_id, committed=True, apply=apply)
+
+    return (Patch(PendingOffsets, "end", applied),)
+
+
+def t13_an_open_transaction_holds_nothing_back() -> tuple[Patch, ...]:
+    def ignores(states: ProducerStates, high_watermark: int) -> int:
+        return high_watermark
+
+    return (Patch(ProducerStates, "last_stable_offset", ignores),)
+
+
+def t14_timeouts_do_not_count() -> tuple[Patch, ...]:
+    return (Patch(TransactionShard, "abort_timed_out", always(())),)
+
+
+def t15_a_marker_of_any_partition_completes() -> tuple[Patch, ...]:
+    written = TransactionShard.marker_written
+
+    def all_written(table: TransactionShard, markers: Any, partitions: Any, wall_ms: int) -> Any:
+        return written(table, markers, markers.partitions, wall_ms)
+
+    return (Patch(TransactionShard, "marker_written", all_written),)
+
+
+def t16_a_refused_append_stays_pending() -> tuple[Patch, ...]:
+    return (Patch(TransactionShard, "_refused", always(None)),)
+
+
+# -- the table
+
+
+def _drawn(rule: str, patches: Breaks) -> Mutation:
+    """Shows in random runs."""
+    return Mutation(rule, patches, TransactionRun)
+
+
+def _among(rule: str, patches: Breaks, **changes: Any) -> Mutation:
+    """Shows in random runs with these changes."""
+
+    def play(seed: int) -> TransactionRun:
+        return TransactionRun(seed, replace(TransactionConfig.drawn(seed), **changes))
+
+    return Mutation(rule, patches, play)
+
+
+_ZOMBIES: Mapping[str, Any] = {"instances": 3, "freezes": True, "frozen_ms": (50, 2_000), "client_pause_ms": 5}
+
+TRANSACTION_MUTANTS: Mapping[str, Mutation] = {
+    "T1": _drawn("a producer is answered before the log has it", t1_answers_before_the_commit),
+    "T2": _drawn("the next request finds what the log has not", t2_values_count_before_the_commit),
+    "T3": _among("a fence keeps the epoch", t3_a_fence_keeps_the_epoch, **_ZOMBIES),
+    "T4": _among("a new producer keeps the epoch", t4_a_new_producer_keeps_the_epoch, **_ZOMBIES),
+    "T5": _among("any epoch may end a transaction", t5_any_epoch_may_end, **_ZOMBIES),
+    "T6": _drawn("a prepared transaction is left after a failover", t6_prepared_transactions_are_left_after_a_failover),
+    "T7": _drawn("a marker is asked for once", t7_markers_are_sent_once),
+    "T8": _drawn("the next transaction begins before the markers", t8_the_next_transaction_begins_before_the_markers),
+    "T9": _among("no first batch is verified", t9_nothing_is_verified, clients=OLD, **_ZOMBIES),
+    "T10": _drawn("offsets of open transactions count", t10_offsets_of_open_transactions_count),
+    "T11": _drawn("unstable offsets are returned", t11_unstable_offsets_are_returned),
+    "T12": _drawn("offsets of aborted transactions count", t12_aborted_offsets_count),
+    "T13": _drawn("open transactions hold nothing back", t13_an_open_transaction_holds_nothing_back),
+    "T14": _among(
+        "no transaction takes too long",
+        t14_timeouts_do_not_count,
+        clients=BUMPING,
+        transaction_timeout_ms=1_000,
+        abandons=True,
+    ),
+    "T15": _drawn("a transaction is complete with the first marker", t15_a_marker_of_any_partition_completes),
+    "T16": _drawn("what the log has refused stays under way", t16_a_refused_append_stays_pending),
+}

@@ -1,0 +1,318 @@
+"""Transactions: what is committed against what each application must have committed (X1-X10).
+
+While the run goes on:
+
+    X4  when a client has a new epoch of a transactional id, no transaction of an older epoch is committed any more
+    X5  a partition's last stable offset never goes back, and is never above the high watermark
+
+After the faults, by a scan of the logs:
+
+    X1  each number of an application is committed once, up to its committed offset: atomic over partitions and offsets
+    X2  a transaction whose commit was acknowledged is committed whole; one whose abort was acknowledged, not at all
+    X3  a marker ends a transaction of its own epoch, or (with bumps) of the one before
+    X6  each coordinator's table is the replay of its log
+    X7  no transaction stays open: each last stable offset reaches the high watermark
+    X10 a reader of committed records has got each of them once, in the order of the log, and nothing else
+    X8  on each replica the producers and the aborted transactions are those of a scan of its log
+
+A run with an unclean election that lost committed records is judged by X5 and X8 alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.transactions.coordinator import TransactionCoordinator
+from tanist.coordinator.transactions.state import (
+    PREPARE_COMMIT,
+    TransactionValues,
+    values_of,
+)
+from tanist.log.log import Log
+from tanist.log.markers import parse_marker
+from tanist.sim.checkers.replicas import ReplicaChecks
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Event
+from tanist.sim.oracle import pieces
+from tanist.sim.workload.committed_reader import CommittedReader
+from tanist.sim.workload.transactional import Attempt
+from tanist.sim.world.world import Host, World
+from tanist.wire.batch import BatchHeader, decode_batch, iterate_headers
+from tanist.wire.group_records import OffsetCommitKey, OffsetCommitValue, decode_group_record
+from tanist.wire.ids import TopicIdPartition
+from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from tanist.wire.transaction_records import TransactionKey, TransactionValue, decode_transaction_record
+
+
+@dataclass(slots=True)
+class Scan:
+    """The transactions of one log."""
+
+    committed: list[tuple[int, bytes | None, bytes | None]] = field(default_factory=list)
+    """Offset, key and value of records that count, in the order in which they came to count."""
+    open: dict[int, int] = field(default_factory=dict)
+    """Producer -> the first offset of its open transaction."""
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+    """(producer, first offset, offset of the marker)."""
+    epochs: dict[int, int] = field(default_factory=dict)
+    """Producer -> its last epoch."""
+    wrong_markers: list[str] = field(default_factory=list)
+
+
+class TransactionChecks:
+    """The `TransactionWitness` of a run's clients, and a `Watcher` of its world."""
+
+    def __init__(self, world: World, replicas: ReplicaChecks) -> None:
+        self._world = world
+        self._replicas = replicas
+        self._stable: dict[TopicIdPartition, int] = {}
+        self._epochs: dict[str, tuple[int, int]] = {}
+        """The newest epoch that a client has of each transactional id."""
+        self._retired: dict[str, set[int]] = {}
+        """Producer ids that a transactional id has had before."""
+        self._read: dict[TopicIdPartition, int] = {}
+        self.committed: list[Attempt] = []
+        self.aborted: list[Attempt] = []
+        world.watchers.append(self)
+
+    # -- clients
+
+    def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
+        self._world.counts["transactions: producers initialized"] += 1
+        before = self._epochs.get(transactional_id)
+        if before is not None and before[0] != producer[0]:
+            self._retired.setdefault(transactional_id, set()).add(min(before[0], producer[0]))
+        # A client that was paused hears late of an epoch that is over by then. Producer ids only go up.
+        self._epochs[transactional_id] = producer if before is None else max(before, producer)
+
+    def ended(self, attempt: Attempt, *, committed: bool) -> None:
+        self._world.counts[f"transactions: {'committed' if committed else 'aborted'}"] += 1
+        (self.committed if committed else self.aborted).append(attempt)
+
+    # -- the world
+
+    def turn_ended(self, host: Host) -> None:
+        node = host.node
+        if node is None:
+            return
+        for hosted in node.replicas:
+            if hosted.leader is None or hosted.stale:
+                continue
+            key = (hosted.topic_id, hosted.index)
+            oracle = self._replicas.oracles.get(key)
+            if oracle is None or oracle.unclean or hosted.leader.high_watermark < oracle.high_watermark:
+                continue
+            high_watermark = hosted.leader.high_watermark
+            stable = hosted.log.producers.last_stable_offset(high_watermark)
+            before = self._stable.get(key, 0)
+            if stable > high_watermark or stable < before:
+                self._fail("X5", f"{oracle.name}: last stable offset {stable} after {before}, at {high_watermark}")
+            self._stable[key] = stable
+            if hosted.topic == TRANSACTIONS_TOPIC:
+                self._read_decisions(hosted, key, oracle.high_watermark)
+
+    def happened(self, event: Event) -> None:
+        pass
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        pass
+
+    def _read_decisions(self, hosted: HostedPartition, key: TopicIdPartition, high_watermark: int) -> None:
+        at = self._read.get(key, 0)
+        if high_watermark <= at:
+            return
+        self._read[key] = high_watermark
+        for transactional_id, values in _states(hosted.log, at, high_watermark):
+            if values is None or values.state is not PREPARE_COMMIT:
+                continue
+            newest = self._epochs.get(transactional_id)
+            epoch = values.producer_epoch - values.bumps_epoch
+            retired = values.producer_id in self._retired.get(transactional_id, ())
+            if retired or (newest is not None and newest[0] == values.producer_id and epoch < newest[1]):
+                self._fail(
+                    "X4", f"{transactional_id} commits in epoch {epoch} of {values.producer_id}, a client has {newest}"
+                )
+
+    # -- after the faults
+
+    def is_settled(self) -> bool:
+        """X7: no transaction is open, and every marker is written."""
+        return not self.unsettled()
+
+    def unsettled(self) -> list[str]:
+        found: list[str] = []
+        for node in self._world.nodes():
+            for hosted in node.replicas:
+                if hosted.leader is not None:
+                    stable = hosted.log.producers.last_stable_offset(hosted.leader.high_watermark)
+                    if stable < hosted.leader.high_watermark:
+                        found.append(f"{hosted.topic}-{hosted.index} is stable to {stable}")
+            coordinator = node.parts.transactions.loaded
+            if coordinator is not None and coordinator.markers.jobs:
+                found.append(f"node {node.node_id} has markers to write")
+        return found
+
+    def check(self, reader: CommittedReader) -> None:
+        """X1 to X3, X6, X8 and X10. All replicas are equal, and nothing is written any more."""
+        unclean = any(oracle.unclean for oracle in self._replicas.oracles.values())
+        offsets: dict[str, int] = {}
+        numbers: Counter[str] = Counter()
+        for node in self._world.nodes():
+            for hosted in node.replicas:
+                scan = scan_of(hosted.log)
+                self._check_replica(f"{hosted.topic}-{hosted.index} on node {node.node_id}", hosted.log, scan)
+                if hosted.leader is None or unclean:
+                    continue
+                if scan.wrong_markers:
+                    self._fail("X3", f"{hosted.topic}-{hosted.index}: {scan.wrong_markers[0]}")
+                if hosted.topic == OFFSETS_TOPIC:
+                    offsets.update(_offsets_of(scan))
+                elif hosted.topic == TRANSACTIONS_TOPIC:
+                    self._check_table(node.parts.transactions.loaded, hosted)
+                else:
+                    self._check_read(hosted, scan, reader.values[hosted.index])
+                    numbers.update((value or b"").decode() for _, _, value in scan.committed)
+        if not unclean:
+            self._check_numbers(numbers, offsets)
+
+    def _check_read(self, hosted: HostedPartition, scan: Scan, read: list[tuple[int, bytes]]) -> None:
+        wanted = sorted((offset, value or b"") for offset, _, value in scan.committed)
+        if read != wanted:
+            at = next((n for n, pair in enumerate(zip(read, wanted, strict=False)) if pair[0] != pair[1]), len(wanted))
+            self._fail(
+                "X10",
+                f"{hosted.topic}-{hosted.index}: read {read[at : at + 1]} where {wanted[at : at + 1]} is committed, "
+                f"{len(read)} records of {len(wanted)}",
+            )
+
+    def _check_numbers(self, numbers: Counter[str], offsets: dict[str, int]) -> None:
+        wanted = {
+            f"{transactional_id}:{number}"
+            for transactional_id in self._epochs
+            for number in range(offsets.get(f"{transactional_id}-group", 0))
+        }
+        twice = [number for number, count in numbers.items() if count > 1]
+        if twice:
+            self._fail("X1", f"committed more than once: {', '.join(sorted(twice)[:5])}")
+        if missing := wanted - numbers.keys():
+            self._fail("X1", f"not committed, though the offset is: {', '.join(sorted(missing)[:5])}")
+        if extra := numbers.keys() - wanted:
+            self._fail("X1", f"committed without the offset: {', '.join(sorted(extra)[:5])}")
+        for attempt in self.committed:
+            if attempt.next > offsets.get(f"{attempt.transactional_id}-group", 0):
+                self._fail("X2", f"{attempt.client}: {attempt.next} was acknowledged, and is not committed")
+
+    def _check_table(self, coordinator: TransactionCoordinator | None, hosted: HostedPartition) -> None:
+        if coordinator is None:
+            return
+        partition = next((each for each in coordinator.partitions() if each.hosted is hosted), None)
+        if partition is None or not partition.ready:
+            return
+        replayed: dict[str, TransactionValues] = {}
+        for transactional_id, values in _states(hosted.log, hosted.log.log_start_offset, hosted.log.log_end_offset):
+            if values is None:
+                replayed.pop(transactional_id, None)
+            else:
+                replayed[transactional_id] = values
+        for transactional_id, values in partition.shard.described():
+            stored = replayed.pop(transactional_id, None)
+            if stored is None or _without_last_epoch(values) != _without_last_epoch(stored):
+                self._fail("X6", f"{transactional_id} is {values}, in the log {stored}")
+        if replayed:
+            self._fail("X6", f"only in the log: {', '.join(sorted(replayed))}")
+
+    def _check_replica(self, name: str, log: Log, scan: Scan) -> None:
+        entries = log.producers.entries
+        known = {
+            producer_id: entry.transaction_first_offset
+            for producer_id, entry in entries.items()
+            if entry.transaction_first_offset >= 0
+        }
+        if known != scan.open:
+            self._fail("X8", f"{name}: open transactions {known}, a scan finds {scan.open}")
+        for producer_id, entry in entries.items():
+            if entry.epoch != scan.epochs.get(producer_id, entry.epoch):
+                found = scan.epochs[producer_id]
+                self._fail("X8", f"{name}: producer {producer_id} in epoch {entry.epoch}, a scan finds {found}")
+        index = [
+            (each.producer_id, each.first_offset, each.last_offset)
+            for each in log.aborted_transactions(log.log_start_offset, log.log_end_offset)
+        ]
+        if sorted(index) != sorted(scan.aborted):
+            self._fail("X8", f"{name}: aborted transactions {sorted(index)}, a scan finds {sorted(scan.aborted)}")
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)
+
+
+def scan_of(log: Log) -> Scan:
+    """The transactions of a whole log."""
+    scan = Scan()
+    pending: dict[int, list[tuple[BatchHeader, memoryview]]] = {}
+    for view in pieces(log, log.log_start_offset, log.log_end_offset):
+        for position, header in iterate_headers(view):
+            batch = view[position : position + header.size_bytes]
+            producer_id = header.producer_id
+            if producer_id >= 0:
+                scan.epochs[producer_id] = header.producer_epoch
+            if header.is_control:
+                _end(scan, header, batch, pending.pop(producer_id, []))
+            elif header.is_transactional:
+                scan.open.setdefault(producer_id, header.base_offset)
+                pending.setdefault(producer_id, []).append((header, batch))
+            else:
+                scan.committed += [(record.offset, record.key, record.value) for record in decode_batch(batch)]
+    return scan
+
+
+def _end(scan: Scan, header: BatchHeader, batch: memoryview, ended: list[tuple[BatchHeader, memoryview]]) -> None:
+    marker = parse_marker(batch)
+    if marker is None:
+        return
+    first = scan.open.pop(header.producer_id, -1)
+    for data, _ in ended:
+        ahead = header.producer_epoch - data.producer_epoch
+        if not 0 <= ahead <= (2 if marker.aborted else 1):
+            scan.wrong_markers.append(
+                f"the marker at {header.base_offset} has epoch {header.producer_epoch}, and ends a batch of "
+                f"{data.producer_epoch} at {data.base_offset}"
+            )
+    if marker.aborted:
+        if first >= 0:
+            scan.aborted.append((header.producer_id, first, header.base_offset))
+        return
+    for _, view in ended:
+        scan.committed += [(record.offset, record.key, record.value) for record in decode_batch(view)]
+
+
+def _offsets_of(scan: Scan) -> dict[str, int]:
+    """The committed offset of each group; its groups commit one partition."""
+    found: dict[str, int] = {}
+    for _, key, value in scan.committed:
+        decoded = None if key is None else decode_group_record(key, value)
+        if decoded is not None and isinstance(decoded[0], OffsetCommitKey):
+            committed = decoded[1]
+            if isinstance(committed, OffsetCommitValue):
+                found[decoded[0].group] = committed.offset
+    return found
+
+
+def _states(log: Log, start: int, end: int) -> Iterator[tuple[str, TransactionValues | None]]:
+    for view in pieces(log, start, end):
+        for position, header in iterate_headers(view):
+            for record in decode_batch(view[position : position + header.size_bytes]):
+                if record.key is None or not start <= record.offset < end:
+                    continue
+                decoded = decode_transaction_record(record.key, record.value)
+                if decoded is not None and isinstance(decoded[0], TransactionKey):
+                    value = decoded[1]
+                    stored = values_of(value) if isinstance(value, TransactionValue) else None
+                    yield decoded[0].transactional_id, stored
+
+
+def _without_last_epoch(values: TransactionValues) -> TransactionValues:
+    return replace(values, last_epoch=-1)

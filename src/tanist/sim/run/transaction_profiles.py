@@ -1,0 +1,79 @@
+"""The profile of a run with transactions, drawn from its seed. See `transaction_run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.clock import stream
+from tanist.sim.world.world import COMBINED
+
+_KINDS = ("kill", "leader", "crash", "stop", "power", "freeze", "partition", "one_way", "slow", "reset", "controller")
+_RARE_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
+
+OLD, BUMPING, BOTH = "old", "bumping", "both"
+
+
+@dataclass(frozen=True)
+class TransactionConfig(ChaosConfig):
+    """The configuration of a run with transactions. Times in virtual milliseconds."""
+
+    applications: int = 2
+    """Transactional ids."""
+    instances: int = 2
+    """Clients of each transactional id; all but one are zombies."""
+    clients: str = BUMPING
+    client_pause_ms: int = 60
+    transaction_timeout_ms: int = 3_000
+    abort_share: float = 0.25
+    abandons: bool = False
+    """The first application is gone in the end, perhaps in the middle of a transaction."""
+    freezes: bool = True
+    """Clients are paused, and go on as zombies."""
+    freeze_pause_ms: tuple[int, int] = (300, 3_000)
+    frozen_ms: tuple[int, int] = (50, 5_000)
+
+    @classmethod
+    def drawn(cls, seed: int) -> TransactionConfig:
+        """The configuration of a seed."""
+        rng = stream(seed, "transactions")
+        roles = dict.fromkeys((1, 2, 3), COMBINED)
+        if rng.random() < 0.2:
+            roles[4] = "broker"
+        kinds = rng.sample(_KINDS, rng.randint(3, 7)) + rng.sample(_RARE_KINDS, rng.randint(0, 2))
+        return cls(
+            roles=roles,
+            topics=(Topic("output", rng.randint(2, 4), 3),),
+            fault_time_ms=12_000,
+            kinds=tuple(sorted({*kinds, "leader"})),
+            fault_pause_ms=(100, rng.choice((1_500, 3_000))),
+            operations=rng.choice(((), ("preferred",), ("preferred", "reassign"))),
+            latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
+            down_max=rng.choice((1, 1, 2)),
+            skew_ms_max=rng.choice((0, 0, 2_000)),
+            applications=rng.randint(1, 3),
+            instances=rng.randint(1, 3),
+            clients=rng.choice((OLD, BUMPING, BUMPING, BOTH)),
+            client_pause_ms=rng.choice((5, 60, 200)),
+            transaction_timeout_ms=rng.choice((1_000, 3_000, 20_000)),
+            abort_share=rng.choice((0.0, 0.25, 0.5)),
+            abandons=rng.random() < 0.3,
+            freezes=rng.random() < 0.7,
+            properties={
+                "broker.session.timeout.ms": "3000",
+                "broker.heartbeat.interval.ms": "500",
+                "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
+                "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
+                "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
+                "offsets.topic.num.partitions": str(rng.randint(1, 2)),
+                "transaction.state.log.num.partitions": str(rng.randint(1, 2)),
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(rng.choice((200, 1_000))),
+                "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
+                "log.segment.bytes": str(rng.choice((1_048_576, 1_073_741_824))),
+            },
+        )
+
+    def calm(self) -> TransactionConfig:
+        """The same without faults, operators and zombies."""
+        return replace(self, kinds=(), operations=(), freezes=False)

@@ -1,0 +1,176 @@
+"""A run of the simulator with transactions: exactly-once applications and their zombies, while coordinators die.
+
+Everything is drawn from the seed: the cluster and its applications (`transaction_profiles`), faults and operators as in
+any run, and the pauses of clients. The checks of transactions (X4, X5) and those of the logs judge it while it runs;
+after the faults every application must commit again (X9), no transaction may stay open (X7), and what is committed
+must be right, and be read (X1-X3, X6, X8, X10).
+
+    tanist lab run --transactions --seeds 1..200
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
+from tanist.sim.checkers.transactions import TransactionChecks
+from tanist.sim.faults.schedule import Fault
+from tanist.sim.oracle import PartitionOracle
+from tanist.sim.run.chaos_run import ChaosRun, SeedResult
+from tanist.sim.run.transaction_profiles import BOTH, BUMPING, TransactionConfig
+from tanist.sim.workload.committed_reader import CommittedReader
+from tanist.sim.workload.operations import Operation
+from tanist.sim.workload.transactional import TransactionalClient
+from tanist.sim.world.clock import stream
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import Trace
+
+TRANSACTIONS_EXPECTED: dict[str, str] = {
+    "elections": "a broker was elected, and with it a coordinator",
+    "transactions: producers initialized": "a client has got an epoch",
+    "transactions: committed": "a commit was acknowledged",
+    "transactions: aborted": "an abort was acknowledged",
+    "transactions: applications that start again": "after an error, or because another instance has fenced them",
+    "transactions: clients paused": "and go on as zombies",
+}
+"""Counters that must not be zero over a large range of seeds, and their meanings."""
+
+
+class TransactionRun(ChaosRun):
+    """One seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        config: TransactionConfig | None = None,
+        *,
+        faults: list[Fault] | None = None,
+        operations: list[Operation] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.terms = config or TransactionConfig.drawn(seed)
+        super().__init__(seed, self.terms, faults=faults, operations=operations, trace=trace)
+        replicas = self.checkers.replicas
+        self.checks = TransactionChecks(self.world, replicas)
+        # The checkers of produces know the batches of their own producers; here others write.
+        replicas.leaders.on_committed = _ignored(replicas.leaders.on_committed)
+        replicas.elections.on_given_up = _ignored(replicas.elections.on_given_up)
+        topic = self.terms.topics[0]
+        self.reader = CommittedReader(self.world, "reader", topic.name, topic.partitions)
+        self.applications = [
+            self._client(application, instance)
+            for application in range(self.terms.applications)
+            for instance in range(self.terms.instances)
+        ]
+
+    def _client(self, application: int, instance: int) -> TransactionalClient:
+        terms, topic = self.terms, self.terms.topics[0]
+        bumps = terms.clients == BUMPING or (terms.clients == BOTH and application % 2 == 0)
+        return TransactionalClient(
+            self.world,
+            f"app{application}/{instance}",
+            self.checks,
+            f"app{application}",
+            topic.name,
+            topic.partitions,
+            bumps=bumps,
+            timeout_ms=terms.transaction_timeout_ms,
+            pause_ms=terms.client_pause_ms,
+            abort_share=terms.abort_share,
+        )
+
+    def _play(self) -> None:
+        world, terms = self.world, self.terms
+        liveness = LivenessPhase(world, self.checkers, self.nemesis, self.admin, terms.settle_time_ms)
+        world.start()
+        liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
+        created: list[bool] = []
+        self.admin.create_topics(lambda: created.append(True))
+        liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        rng = stream(self.seed, "transactions/starts")
+        for client in self.applications:
+            later_us = 0 if client.name.endswith("/0") else rng.randint(0, terms.fault_time_ms // 2) * MICROSECONDS
+            world.scheduler.after(later_us, client.start)
+        self.reader.start()
+        self.nemesis.start()
+        self.admin.start(self.operations)
+        if terms.freezes:
+            for client in self.applications:
+                self._freeze_at_times(client, stream(self.seed, f"{client.name}/pauses"))
+        world.run_for(terms.fault_time_ms)
+        self._settle(liveness)
+        liveness.run(stream(self.seed, LIVENESS_STREAM), 0, (), (), ())
+        liveness.must(self._all_is_read, "L12", lambda: f"not all is read: {self.reader.positions}")
+        self.reader.stop()
+        self.checks.check(self.reader)
+
+    def _all_is_read(self) -> bool:
+        return all(
+            self.reader.positions[key[1]] >= oracle.high_watermark
+            for key, oracle in self.checkers.replicas.oracles.items()
+            if oracle.name == f"{self.reader.topic}-{key[1]}"
+        )
+
+    def _settle(self, liveness: LivenessPhase) -> None:
+        """X9: after the repairs one instance of each application commits again; then nothing stays open (X7)."""
+        self._freezing = False
+        self.nemesis.end()
+        for client in self.applications:
+            if client.process.frozen:
+                self.world.scheduler.thaw(client.process)
+            if client.name.startswith("app0/") and self.terms.abandons:
+                client.abandon()
+            elif not client.name.endswith("/0"):
+                client.stop()
+        last = [client for client in self.applications if not client.stopped]
+        goals = {client: client.committed + 2 for client in last}
+        liveness.must(
+            lambda: all(client.committed >= goal for client, goal in goals.items()),
+            "X9",
+            lambda: f"no commits again: {', '.join(self._stuck(goals))}",
+        )
+        for client in last:
+            client.stop()
+        liveness.must(
+            self.checks.is_settled, "X7", lambda: f"transactions stay open: {'; '.join(self.checks.unsettled()[:5])}"
+        )
+
+    def _stuck(self, goals: dict[TransactionalClient, int]) -> list[str]:
+        return [
+            f"{client.name} (errors {dict(client.errors)})" for client, goal in goals.items() if client.committed < goal
+        ]
+
+    _freezing = True
+
+    def _freeze_at_times(self, client: TransactionalClient, rng: random.Random) -> None:
+        low_ms, high_ms = self.terms.freeze_pause_ms
+
+        def strike() -> None:
+            if not self._freezing:
+                return
+            away_ms = rng.randint(*self.terms.frozen_ms)
+            self.world.counts["transactions: clients paused"] += 1
+            self.world.note(client.name, "FAULT", f"pause for {away_ms} ms")
+            client.process.frozen = True
+            self.world.scheduler.after(away_ms * MICROSECONDS, back)
+
+        def back() -> None:
+            if self._freezing:
+                self.world.scheduler.thaw(client.process)
+                self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
+
+        self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
+
+
+def run_transactions(seed: int) -> SeedResult:
+    """Play one seed."""
+    return TransactionRun(seed).run()
+
+
+def _ignored(callback: Callable[..., None]) -> Callable[..., None]:
+    def of_no_producer(oracle: PartitionOracle, *rest: Any) -> None:
+        """These checks compare with the history of plain producers, and there are none."""
+
+    return of_no_producer

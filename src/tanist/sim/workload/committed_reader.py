@@ -1,0 +1,95 @@
+"""A consumer of committed records in the virtual world: it leaves out what was aborted, as clients do (KIP-98)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import World
+from tanist.wire.batch import crc_matches, decode_batch, iterate_headers
+from tanist.wire.control import ControlKind, control_kind
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+_FETCH_VERSION: Final = 12
+_READ_COMMITTED: Final = 1
+
+
+class CommittedReader(SimClient):
+    """Reads all partitions of a topic from the beginning; `values` has what it has got of each."""
+
+    def __init__(self, world: World, name: str, topic: str, partitions: int) -> None:
+        super().__init__(world, name, History())
+        self.topic = topic
+        self.positions = dict.fromkeys(range(partitions), 0)
+        self.values: dict[int, list[tuple[int, bytes]]] = {partition: [] for partition in range(partitions)}
+        """By partition: offset and value."""
+
+    def start(self) -> None:
+        for partition in self.positions:
+            self.run(partial(self._fetch, partition))
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def _fetch(self, partition: int) -> None:
+        if self.stopped:
+            return
+        where = self.leader_of(self.topic, partition)
+        if where is None:
+            self._again(partition)
+            return
+        wanted = FetchPartition(
+            partition=partition,
+            current_leader_epoch=where[1],
+            fetch_offset=self.positions[partition],
+            last_fetched_epoch=-1,
+            partition_max_bytes=4_096,
+        )
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=200,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            isolation_level=_READ_COMMITTED,
+            session_epoch=-1,
+            topics=(FetchTopic(topic=self.topic, partitions=(wanted,)),),
+        )
+        where[2].call(request, _FETCH_VERSION, REQUEST_TIMEOUT_MS, partial(self._answered, partition))
+
+    def _answered(self, partition: int, response: Any) -> None:
+        if self.stopped:
+            return
+        answer = None if response is None or not response.responses else response.responses[0].partitions[0]
+        if answer is None or answer.error_code:
+            self._again(partition)
+            return
+        self._take(partition, answer)
+        self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
+
+    def _take(self, partition: int, answer: Any) -> None:
+        started = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
+        aborted: set[int] = set()
+        view = memoryview(answer.records or b"")
+        for at, header in iterate_headers(view):
+            if not crc_matches(view, at, header.size_bytes):
+                return
+            while started and started[0][0] <= header.last_offset:
+                aborted.add(started.pop(0)[1])
+            records = decode_batch(view[at : at + header.size_bytes])
+            if header.is_control:
+                if control_kind(records[0]) == ControlKind.ABORT:
+                    aborted.discard(header.producer_id)
+            elif not (header.is_transactional and header.producer_id in aborted):
+                self.values[partition] += [
+                    (record.offset, bytes(record.value or b""))
+                    for record in records
+                    if record.offset >= self.positions[partition]
+                ]
+            self.positions[partition] = max(self.positions[partition], header.next_offset)
+
+    def _again(self, partition: int) -> None:
+        self.refresh([self.topic])
+        self.later(BACKOFF_MS, lambda: self._fetch(partition))

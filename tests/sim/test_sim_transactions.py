@@ -1,0 +1,77 @@
+"""Runs with transactions: they hold, are the same each time, and notice rules that are broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tanist.lab.mutations.examination import hunt
+from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
+from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
+from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED, TransactionRun, run_transactions
+
+SHOWN_BY = {
+    "T1": {"X1", "X2", "X3", "X9"},
+    "T2": {"X1", "X3", "X4", "X6", "X9"},
+    "T3": {"X1", "X3", "X4", "X7", "X8", "X9"},
+    "T4": {"X1", "X2", "X3", "X4", "X8", "X9"},
+    "T5": {"X1", "X2", "X3", "X4", "X9"},
+    "T6": {"L12", "X7", "X9"},
+    "T7": {"L12", "X7", "X9"},
+    "T8": {"X1", "X2", "X3", "X7", "X9"},
+    "T9": {"X1", "X3", "X7", "X9"},
+    "T10": {"X1"},
+    "T11": {"X1"},
+    "T12": {"X1"},
+    "T13": {"X10", "X5"},
+    "T14": {"L12", "X7"},
+    "T15": {"X1", "X3", "X7", "X9"},
+    "T16": {"L12", "X7", "X9"},
+}
+SOON = ("T4", "T7", "T10", "T12", "T13")
+"""Shown by the first seeds."""
+PATIENCE = 80
+
+
+@pytest.mark.parametrize("seed", [11, 14])
+def test_a_seed_holds(seed: int) -> None:
+    outcome = run_transactions(seed)
+    assert outcome.violation is None, outcome.violation
+    assert outcome.counts["transactions: committed"]
+
+
+@pytest.mark.parametrize("clients", [OLD, BUMPING])
+def test_without_faults_nothing_starts_again(clients: str) -> None:
+    config = replace(TransactionConfig.drawn(3).calm(), clients=clients, instances=1, fault_time_ms=2_000)
+    run = TransactionRun(3, config)
+    outcome = run.run()
+    assert outcome.violation is None, outcome.violation
+    assert outcome.counts["transactions: committed"] > 5
+    assert not outcome.counts["transactions: applications that start again"]
+
+
+def test_a_seed_is_the_same_each_time() -> None:
+    config = replace(TransactionConfig.drawn(5), fault_time_ms=3_000)
+    assert TransactionRun(5, config).run().digest == TransactionRun(5, config).run().digest
+
+
+def test_each_rule_is_broken() -> None:
+    assert SHOWN_BY.keys() == TRANSACTION_MUTANTS.keys()
+    assert TRANSACTIONS_EXPECTED
+
+
+def shown(name: str) -> str:
+    seen, _ = hunt(TRANSACTION_MUTANTS[name], range(1, PATIENCE + 1))
+    return "" if seen is None else seen.property_id
+
+
+@pytest.mark.parametrize("name", SOON)
+def test_a_broken_rule_shows_soon(name: str) -> None:
+    assert shown(name) in SHOWN_BY[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SHOWN_BY.keys() - set(SOON)))
+def test_a_broken_rule_shows(name: str) -> None:
+    assert shown(name) in SHOWN_BY[name]
