@@ -369,7 +369,7 @@ class ApacheCluster:
         try:
             for node_id in self._members:
                 self.start_node(node_id)
-            wait_ready(self, alive=self.check_alive)
+            wait_ready(self, timeout_s=180.0, alive=self.check_alive)
         except BaseException:
             self.stop()
             raise
