@@ -38,6 +38,7 @@ def main() -> int:
         metavar="LEVEL",
         help="that both start with; 29 can be left again",
     )
+    parser.add_argument("--session-ms", type=int, default=SESSION_MS, help="of brokers; longer on a busy machine")
     options = parser.parse_args()
     interrupt_on_sigterm()
     steps: Counter[str] = Counter()
@@ -45,12 +46,12 @@ def main() -> int:
     failed = disturbances = 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="controllers-") as folder:
-        theirs, ours = both(Path(folder), SESSION_MS, options.metadata_version)
+        theirs, ours = both(Path(folder), options.session_ms, options.metadata_version)
         sides = Side(theirs), Side(ours)
         try:
             for seed in options.seeds:
                 try:
-                    comparison = play(*sides, seed, options.steps, options.metadata_version)
+                    comparison = play(*sides, seed, options.steps, options.metadata_version, options.session_ms)
                 except Disturbed as disturbed:
                     print(disturbed, flush=True)
                     disturbances += 1

@@ -7,19 +7,26 @@ from functools import partial
 from tanist.lab.scenarios.requests import BROKER_RESOURCE
 from tests.interop.controllers.choices import MIN_ISR, UNCLEAN_ELECTION, Choices
 from tests.interop.controllers.comparison import Comparison
-from tests.interop.controllers.pulse import Disturbed, Pulse
+from tests.interop.controllers.pulse import SESSION_MS, Disturbed, Pulse
 from tests.interop.controllers.side import LATEST, Side
 from tests.interop.controllers.steps import DeleteTopic, Heartbeat, Register, SetConfig, Silence, Step
 
 ATTEMPTS = 5
 
 
-def play(apache: Side, tanist: Side, seed: int, steps: int, metadata_version: int = LATEST) -> Comparison:
+def play(
+    apache: Side,
+    tanist: Side,
+    seed: int,
+    steps: int,
+    metadata_version: int = LATEST,
+    session_ms: int = SESSION_MS,
+) -> Comparison:
     """The whole of it, again if it was disturbed. It ends early where the brokers are not in one state any more."""
     for attempt in range(ATTEMPTS):
         comparison = Comparison(apache, tanist, metadata_version=metadata_version)
         try:
-            Sequence(comparison, seed, attempt).play(steps)
+            Sequence(comparison, seed, attempt, session_ms).play(steps)
         except Disturbed:
             continue
         return comparison
@@ -27,10 +34,10 @@ def play(apache: Side, tanist: Side, seed: int, steps: int, metadata_version: in
 
 
 class Sequence:
-    def __init__(self, comparison: Comparison, seed: int, attempt: int) -> None:
+    def __init__(self, comparison: Comparison, seed: int, attempt: int, session_ms: int) -> None:
         self._comparison = comparison
         self._choices = Choices(seed, attempt, comparison.tanist, comparison.apart)
-        self._pulse = Pulse((comparison.apache, comparison.tanist), self._choices.brokers)
+        self._pulse = Pulse((comparison.apache, comparison.tanist), self._choices.brokers, session_ms)
         comparison.brokers = self._choices.brokers
 
     def play(self, steps: int) -> None:

@@ -26,7 +26,7 @@ from tests.interop.waiting import wait_for
 TOPIC = "watched"
 RATE = 200.0
 CALM_S = 1.0
-RECOVERY_S = 180.0
+RECOVERY_S = 300.0
 _DECEIVED: Mapping[str, Any] = {
     # A leader that was stopped keeps its connections; by default librdkafka gives it a minute.
     "socket.timeout.ms": 5000,
