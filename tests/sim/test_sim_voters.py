@@ -241,6 +241,21 @@ def test_a_commit_needs_the_disks_of_a_majority() -> None:
     checks(oracle)._check_majority(HOST, one, None)
 
 
+def test_a_disk_that_was_lost_since_had_acknowledged_what_it_had() -> None:
+    three = voters(key(1), key(2), key(3))
+    oracle = oracle_of(three)
+    one, *_ = mirrored(oracle, 25, EPOCHS, three)
+    one.high_watermark = 25
+    oracle.mirrors[3].durable_end = 0
+    found = checks(oracle)
+    found._lost[key(2)] = oracle.mirrors[2]
+    oracle.mirrors[2] = LogMirror(key(2, 1).directory_id)
+    found._check_majority(HOST, one, None)
+    found._lost[key(2)].durable_end = 24
+    with pytest.raises(Violation, match=r"S25.*commits 25"):
+        found._check_majority(HOST, one, None)
+
+
 def test_a_leader_has_all_that_is_committed_and_the_votes_of_its_own_set() -> None:
     three = voters(key(1), key(2), key(3))
     oracle = oracle_of(three)

@@ -32,6 +32,8 @@ class VoterChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         self.oracle = VoterOracle()
+        self._lost: dict[ReplicaKey, LogMirror] = {}
+        """The logs and votes of voters whose disks were lost: leaders go on counting what these had acknowledged."""
         self._led: dict[int, int] = {}
         """Node -> the last epoch in which it was seen to lead."""
         for host in world.hosts.values():
@@ -66,6 +68,8 @@ class VoterChecks:
     def happened(self, event: Event) -> None:
         if isinstance(event, MetadataDiskReplaced):
             host = self._world.hosts[event.node_id]
+            lost = self.oracle.mirrors[event.node_id]
+            self._lost[ReplicaKey(event.node_id, lost.directory_id)] = lost
             self.oracle.mirrors[event.node_id] = LogMirror(host.directory_id)
             self._led.pop(event.node_id, None)
             if host.votes:
@@ -178,10 +182,14 @@ class VoterChecks:
             self._world.counts["voters: led by a removed one"] += 1
 
     def _has_voted(self, voter: ReplicaKey, candidate: ReplicaKey, epoch: int) -> bool:
-        mirror = self.oracle.mirrors.get(voter.node_id)
-        if mirror is None or mirror.directory_id != voter.directory_id:
+        mirror = self._mirror_of(voter)
+        if mirror is None:
             return False
         return mirror.mid_turn or mirror.votes.get(epoch) == candidate
+
+    def _mirror_of(self, voter: ReplicaKey) -> LogMirror | None:
+        mirror = self.oracle.mirrors.get(voter.node_id)
+        return mirror if mirror is not None and mirror.directory_id == voter.directory_id else self._lost.get(voter)
 
     def _check_majority(self, host: Host, mirror: LogMirror, before: VoterSet | None) -> None:
         """S25: what a leader commits is on the disks of a majority of the voters that its log names.
@@ -204,8 +212,8 @@ class VoterChecks:
 
     def _holds(self, voter: ReplicaKey, end: int, epoch: int) -> bool:
         """Whether a loss of power would leave the voter all records below `end`."""
-        mirror = self.oracle.mirrors.get(voter.node_id)
-        if mirror is None or mirror.directory_id != voter.directory_id:
+        mirror = self._mirror_of(voter)
+        if mirror is None:
             return False
         return mirror.mid_turn or (mirror.durable_end >= end and _has(mirror, end, epoch))
 
