@@ -121,7 +121,8 @@ def shape(transcript: str) -> list[str]:
         waiting = "waiting for node" in line or (waiting and not line.startswith("all partitions"))
         for pattern, instead in masks:
             line = re.sub(pattern, instead, line)
-        lines.append(re.sub(r"Elr:.*", "", line).strip())
+        # A transactional id may be in any state just then.
+        lines.append(re.sub(r"Elr:.*|(?<=^settling: ).*", "", line.strip()).strip())
     return lines
 
 
