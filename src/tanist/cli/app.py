@@ -44,6 +44,7 @@ TREE: dict[str, dict[str, str]] = {
     },
     "Groups": {
         "groups": "tanist.cli.commands.groups",
+        "transactions": "tanist.cli.commands.transactions",
     },
     "Faults": {
         "crash": "tanist.cli.commands.clusters",

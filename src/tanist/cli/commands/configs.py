@@ -15,7 +15,7 @@ from tanist.runtime.client.client import Address
 
 @click.group("configs", cls=Group)
 def configs_command() -> None:
-    """Show and change settings of topics, groups, brokers, the cluster."""
+    """Show and change settings of topics, groups and brokers."""
 
 
 def _resource(topic: str | None, broker: str | None, group: str | None) -> tuple[int, str]:
