@@ -101,8 +101,10 @@ def test_a_cluster_is_rolled_over_and_back_under_load(cluster: DynamicCluster) -
         roll(shell, "back", "--stop", "systemctl stop tanist", "--start", "systemctl start kafka")
         assert set(software(cluster).values()) == {APACHE}
     finally:
-        load.stop()
-        transactions.stop()
+        try:
+            load.stop()
+        finally:
+            transactions.stop()
     ended_s = time.monotonic()
     wait_in_sync(cluster, TOPIC)
     verdict, anomalies = judged(TOPIC, load.acks, read_all(cluster, TOPIC, PARTITIONS), load.sent)

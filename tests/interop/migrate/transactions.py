@@ -40,7 +40,7 @@ class Transactions:
     _failure: BaseException | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="transactions")
+        self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
