@@ -17,8 +17,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client
+from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.cluster_file import load_existing
 from tests.cli.cli_rig import FEW_PARTITIONS, free_port
 from tests.cli.salvage_rig import WALL_MS, salvage_something
+from tests.cli.transactions_rig import FEW_TRANSACTIONS, add, begin, write
 
 WITHOUT_JSON = {
     "completion": "a script for a shell",
@@ -47,6 +52,10 @@ class Case:
     """Keys of the result, or of the first of its list."""
 
 
+IN_SYNC = tuple(
+    f"wait --topic {topic} --isr 3" for topic in ("{topic}", "payments", "__consumer_offsets", "__transaction_state")
+)
+"""After another case has started a broker again."""
 KEYS_OF_A_RULE = ("kind", "trigger", "hits")
 
 CASES = {
@@ -72,10 +81,14 @@ CASES = {
     "features upgrade": Case("--feature eligible.leader.replicas.version=1 --dry-run", has=("levels",)),
     "features downgrade": Case("--feature eligible.leader.replicas.version=0 --dry-run", has=("levels",)),
     "migrate plan": Case("--back", has=("nodes", "findings", "steps")),
-    "migrate check": Case("--back --node 2", has=("safe", "partitions", "problems")),
+    "migrate check": Case("--back --node 2", before=IN_SYNC, has=("safe", "partitions", "problems")),
     "migrate next": Case(lines=True, has=("event",)),
     "migrate back": Case(
-        "--timeout 0 --accept unavailable --accept unclean-recovery", code=3, lines=True, has=("event",)
+        "--timeout 0 --accept unavailable --accept unclean-recovery",
+        code=3,
+        before=IN_SYNC,
+        lines=True,
+        has=("event",),
     ),
     # -- topics, records, groups
     "topics list": Case(has=("topic", "partitions")),
@@ -100,6 +113,12 @@ CASES = {
         before=("groups reset-offsets leaving --topic {topic} --to-earliest --execute",),
         has=("group", "deleted"),
     ),
+    "transactions list": Case(has=("transactional_id", "state")),
+    "transactions describe": Case("tx-open", has=("state", "partitions")),
+    "transactions describe-producers": Case("payments 0", has=("producer_id", "start_offset")),
+    "transactions find-hanging": Case("--max-transaction-timeout 0", has=("topic", "partition", "start_offset")),
+    "transactions abort": Case("payments 1 --start-offset {hangs_at}", has=("topic", "aborted")),
+    "transactions force-terminate": Case("tx-open", has=("transactional_id", "producer_epoch")),
     # -- faults, recovery
     "crash": Case("3 --lose page-cache", after=("start 3",), has=("id", "state", "lost")),
     "pause": Case("3", after=("resume 3",), has=("paused",)),
@@ -188,7 +207,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         "data": str(folder / "data"),
         "other": str(folder / "other"),
         "one": f"--brokers 1 --port {free_port()} {' '.join(FEW_PARTITIONS)}",
-        "few": " ".join(FEW_PARTITIONS),
+        "few": " ".join([*FEW_PARTITIONS, *FEW_TRANSACTIONS]),
         "topic": "things",
         "group": "readers",
         "ledger": str(folder / "ledger.jsonl"),
@@ -210,9 +229,20 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         ):
             assert invoke(command, found).exit_code == 0
         assert invoke("produce {topic} --ledger {ledger}", found, stdin="zero\nnull\n").exit_code == 0
+        found["hangs_at"] = str(transactions(folder / "data"))
         yield found
     finally:
         invoke("down", found)
+
+
+def transactions(folder: Path) -> int:
+    """One that is open, and one that hangs; gives where the latter begins."""
+    with Client(addresses_of(load_existing(folder), folder)) as client:
+        create_topic(client, "payments", partitions=2)
+        producer = begin(client, "tx-open")
+        add(client, "tx-open", producer, 0, "payments")
+        write(client, "tx-open", producer, 0, "payments")
+        return write(client, "tx-hangs", begin(client, "tx-hangs"), 1, "payments")
 
 
 def invoke(line: str, names: dict[str, str], *, stdin: str = "", data: str = "{data}") -> Result:

@@ -9,28 +9,18 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.transactions import coordinator_of
+from tanist.runtime.client.client import Client
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
-from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
-from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tanist.wire.messages.produce_response import ProduceResponse
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
-
-NO_VERIFICATION = ["--config", "transaction.partition.verification.enable=false"]
-"""As brokers were before KIP-890: a transaction can hang."""
+from tests.cli.transactions_rig import FEW_TRANSACTIONS, add, begin, write
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("cluster") / "data"
-    few = [*FEW_PARTITIONS, "--config", "transaction.state.log.num.partitions=1", *NO_VERIFICATION]
+    few = [*FEW_PARTITIONS, *FEW_TRANSACTIONS]
     command = [*TANIST, "up", "--detach", "--brokers", "1", *few, "--port", str(free_port())]
     done = subprocess.run([*command, "--data", str(folder)], capture_output=True, text=True, check=False, timeout=90)
     assert "ready in " in done.stdout, done.stderr
@@ -43,49 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def client(folder: Path) -> Iterator[Client]:
     with Client(addresses_of(load_existing(folder), folder)) as client:
         yield client
-
-
-def begin(client: Client, transactional_id: str) -> tuple[int, int]:
-    def attempt() -> tuple[int, int]:
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
-        node_id = coordinator_of(client, transactional_id)
-        answer = client.ask(request, InitProducerIdResponse, node_id=node_id, max_version=4)
-        if answer.error_code:
-            raise KafkaError(answer.error_code)
-        return answer.producer_id, answer.producer_epoch
-
-    return client.persist(attempt)
-
-
-def write(client: Client, transactional_id: str, producer: tuple[int, int], partition: int) -> None:
-    records = encode_batch(
-        [NewRecord(0, None, b"value")],
-        producer_id=producer[0],
-        producer_epoch=producer[1],
-        base_sequence=0,
-        transactional=True,
-    )
-    data = PartitionProduceData(index=partition, records=bytes(records))
-    request = ProduceRequest(
-        transactional_id=transactional_id,
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=(TopicProduceData(name="orders", partition_data=(data,)),),
-    )
-    answer = client.ask(request, ProduceResponse, node_id=client.leader_of("orders", partition), max_version=9)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-
-
-def add(client: Client, transactional_id: str, producer: tuple[int, int], partition: int) -> None:
-    request = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id=transactional_id,
-        v3_and_below_producer_id=producer[0],
-        v3_and_below_producer_epoch=producer[1],
-        v3_and_below_topics=(AddPartitionsToTxnTopic(name="orders", partitions=(partition,)),),
-    )
-    node_id = coordinator_of(client, transactional_id)
-    answer = client.ask(request, AddPartitionsToTxnResponse, node_id=node_id, max_version=3)
-    assert answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
 
 
 def listed(folder: Path, *options: str) -> list[tuple[str, str]]:

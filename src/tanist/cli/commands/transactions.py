@@ -179,7 +179,10 @@ def hanging_command(
 @click.argument("partition", type=click.IntRange(0))
 @click.option("--start-offset", type=click.IntRange(0), required=True, metavar="N", help="Where it begins.")
 @client_options
-def abort_command(topic: str, partition: int, start_offset: int, bootstrap: list[Address] | None, folder: Path) -> None:
+@json_option
+def abort_command(
+    topic: str, partition: int, start_offset: int, bootstrap: list[Address] | None, folder: Path, as_json: bool
+) -> None:
     """Abort a transaction in one partition.
 
     The offset is that of `find-hanging`. The marker is written whether or not a coordinator knows the transaction.
@@ -193,19 +196,26 @@ def abort_command(topic: str, partition: int, start_offset: int, bootstrap: list
                 f"no transaction of {topic}-{partition} begins at {start_offset}; open are: {known or 'none'}"
             )
         of_transactions.abort_transaction(client, topic, partition, producer)
+    if as_json:
+        print_json({"topic": topic, "partition": partition, "aborted": _producer_json(producer)})
+        return
     click.echo(f"aborted the transaction of producer {producer.producer_id} in {topic}-{partition}")
 
 
 @transactions_command.command("force-terminate")
 @click.argument("transactional_id", metavar="ID")
 @client_options
-def terminate_command(transactional_id: str, bootstrap: list[Address] | None, folder: Path) -> None:
+@json_option
+def terminate_command(transactional_id: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Fence the producer of an id.
 
     Its transaction is aborted. The next producer of the id gets a new epoch, as ever.
     """
     with connect(bootstrap, folder) as client:
         producer_id, epoch = of_transactions.force_terminate(client, transactional_id)
+    if as_json:
+        print_json({"transactional_id": transactional_id, "producer_id": producer_id, "producer_epoch": epoch})
+        return
     click.echo(f"terminated {transactional_id}; its next producer begins after epoch {epoch} of producer {producer_id}")
 
 
