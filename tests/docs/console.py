@@ -14,7 +14,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -88,6 +88,11 @@ def _line(line: str) -> str:
     return "".join(parts)
 
 
+def _without_ci(environment: Mapping[str, str]) -> dict[str, str]:
+    """A page shows what a terminal shows: pytest prints a failure's whole message where it believes to run in CI."""
+    return {name: value for name, value in environment.items() if name not in ("CI", "BUILD_NUMBER")}
+
+
 class Shell:
     """One bash for all commands, so that `cd` and an activated environment stay."""
 
@@ -95,7 +100,7 @@ class Shell:
         self._process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
             cwd=folder,
-            env=os.environ | environment,
+            env=_without_ci(os.environ) | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

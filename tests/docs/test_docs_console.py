@@ -63,3 +63,10 @@ def test_the_shell_keeps_its_folder_and_says_how_a_command_ended(tmp_path: Path)
         assert shell.run("mkdir a && cd a && false") == ("", 1)
         assert shell.run("pwd") == (f"{tmp_path}/a\n", 0)
         assert shell.run("echo $WHERE >&2; (exit 7)") == ("here\n", 7)
+
+
+def test_commands_do_not_know_that_they_run_in_ci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("BUILD_NUMBER", "7")
+    with Shell(tmp_path, {}) as shell:
+        assert shell.run('echo "[$CI$BUILD_NUMBER]"') == ("[]\n", 0)
