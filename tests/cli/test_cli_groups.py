@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.groups import coordinator_of
+from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -44,7 +44,7 @@ def heartbeat(client: Client, group: str, epoch: int) -> ConsumerGroupHeartbeatR
     )
 
     def attempt() -> ConsumerGroupHeartbeatResponse:
-        node_id = coordinator_of(client, group)
+        node_id = coordinator_of(client, CoordinatorKind.GROUP, group)
         answer = client.ask(request, ConsumerGroupHeartbeatResponse, node_id=node_id)
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.transactions import coordinator_of
+from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
@@ -24,7 +24,7 @@ FEW_TRANSACTIONS = [
 def begin(client: Client, transactional_id: str) -> tuple[int, int]:
     def attempt() -> tuple[int, int]:
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
-        node_id = coordinator_of(client, transactional_id)
+        node_id = coordinator_of(client, CoordinatorKind.TRANSACTION, transactional_id)
         answer = client.ask(request, InitProducerIdResponse, node_id=node_id, max_version=4)
         if answer.error_code:
             raise KafkaError(answer.error_code)
@@ -66,6 +66,6 @@ def add(
         v3_and_below_producer_epoch=producer[1],
         v3_and_below_topics=(AddPartitionsToTxnTopic(name=topic, partitions=(partition,)),),
     )
-    node_id = coordinator_of(client, transactional_id)
+    node_id = coordinator_of(client, CoordinatorKind.TRANSACTION, transactional_id)
     answer = client.ask(request, AddPartitionsToTxnResponse, node_id=node_id, max_version=3)
     assert answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0

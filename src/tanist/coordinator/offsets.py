@@ -9,7 +9,7 @@ KIP-1251 (commits of an older member epoch).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from tanist.coordinator.consumer.groups import ConsumerGroups
@@ -31,7 +31,7 @@ from tanist.coordinator.rebalance import GroupSettings
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
+from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
 from tanist.wire.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -43,7 +43,7 @@ from tanist.wire.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition
 from tanist.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
@@ -53,6 +53,7 @@ from tanist.wire.schema import ZERO_UUID
 
 _NO_ERROR: Final = int(ErrorCode.NONE)
 _CommitResponse = TypeVar("_CommitResponse", OffsetCommitResponse, TxnOffsetCommitResponse)
+_PartitionCommit: TypeAlias = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
 class Committed(NamedTuple):
@@ -124,10 +125,7 @@ class GroupOffsets:
         for topic in request.topics:
             results: list[OffsetCommitResponsePartition] = []
             for each in topic.partitions:
-                metadata = each.committed_metadata or ""
-                fault = error
-                if not fault and len(metadata.encode()) > self._settings.offset_metadata_max_bytes:
-                    fault = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                fault = error or self._metadata_error(each)
                 if (
                     not fault
                     and consumers is not None
@@ -136,14 +134,7 @@ class GroupOffsets:
                     fault = ErrorCode.STALE_MEMBER_EPOCH
                 results.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
-                    key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=each.partition_index)
-                    value = OffsetCommitValue(
-                        offset=each.committed_offset,
-                        leader_epoch=each.committed_leader_epoch,
-                        metadata=metadata,
-                        topic_id=topic.topic_id,
-                    )
-                    records.append((key, value))
+                    records.append(_record_of(request.group_id, topic.name, topic.topic_id, each))
             topics.append(
                 OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
             )
@@ -165,22 +156,11 @@ class GroupOffsets:
             results: list[TxnOffsetCommitResponsePartition] = []
             topic_id = topic_ids.get(topic.name)
             for each in topic.partitions:
-                metadata = each.committed_metadata or ""
-                fault = error
-                if not fault and topic_id is None:
-                    fault = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if not fault and len(metadata.encode()) > self._settings.offset_metadata_max_bytes:
-                    fault = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.NONE
+                fault = error or unknown or self._metadata_error(each)
                 results.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
-                    key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=each.partition_index)
-                    value = OffsetCommitValue(
-                        offset=each.committed_offset,
-                        leader_epoch=each.committed_leader_epoch,
-                        metadata=metadata,
-                        topic_id=topic_id or ZERO_UUID,
-                    )
-                    records.append((key, value))
+                    records.append(_record_of(request.group_id, topic.name, topic_id or ZERO_UUID, each))
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
         response = TxnOffsetCommitResponse(topics=tuple(topics))
         if not records:
@@ -202,6 +182,10 @@ class GroupOffsets:
         if unnamed and group.state is not GroupState.DEAD:
             return _NO_ERROR
         return group.commit_error(request.member_id, request.group_instance_id, request.generation_id)
+
+    def _metadata_error(self, commit: _PartitionCommit) -> int:
+        too_large = len((commit.committed_metadata or "").encode()) > self._settings.offset_metadata_max_bytes
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
 
     def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
         """The committed offsets of a group, none if it is unknown. The caller must not change them."""
@@ -291,6 +275,15 @@ class GroupOffsets:
             if place[0] not in in_use and expires_ms <= wall_ms and not self.pending.is_unstable(group_id, place):
                 old.append(place)
         return old
+
+
+def _record_of(group_id: str, topic: str, topic_id: UUID, commit: _PartitionCommit) -> GroupRecord:
+    return OffsetCommitKey(group=group_id, topic=topic, partition=commit.partition_index), OffsetCommitValue(
+        offset=commit.committed_offset,
+        leader_epoch=commit.committed_leader_epoch,
+        metadata=commit.committed_metadata or "",
+        topic_id=topic_id,
+    )
 
 
 def _committed(value: OffsetCommitValue) -> Committed:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.transactions.state import NO_BUMP_VERSION
 from tanist.ports import Clock
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -19,7 +21,6 @@ from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnReque
 from tanist.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 
 _FENCED_VERSION = 2
-_OLD_CLIENT = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,8 @@ class AddOffsetsToTxn:
         call.wait()
 
         def reply(error: int) -> None:
-            if error == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_VERSION:
-                error = ErrorCode.INVALID_PRODUCER_EPOCH
-            call.reply(AddOffsetsToTxnResponse(error_code=int(error)))
+            known = fenced_error(error, knows_fenced=call.version >= _FENCED_VERSION)
+            call.reply(AddOffsetsToTxnResponse(error_code=int(known)))
 
         topic = self.metadata.image.topic(OFFSETS_TOPIC)
         if topic is None:
@@ -52,7 +52,7 @@ class AddOffsetsToTxn:
             request.transactional_id,
             (request.producer_id, request.producer_epoch),
             frozenset({(OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))}),
-            _OLD_CLIENT,
+            NO_BUMP_VERSION,
             reply,
             self.clock.wall_ms(),
         )

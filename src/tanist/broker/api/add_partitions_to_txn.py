@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
-from tanist.coordinator.transactions.state import TopicIndex
+from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION, TopicIndex
 from tanist.ports import Clock
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.add_partitions_to_txn_request import (
@@ -30,7 +31,6 @@ from tanist.wire.messages.add_partitions_to_txn_response import (
 
 _FENCED_VERSION = 2
 _BATCHED_VERSION = 4
-_OLD_CLIENT, _BUMPING_CLIENT = 0, 2
 
 OnErrors = Callable[[dict[TopicIndex, int]], None]
 
@@ -57,15 +57,12 @@ class AddPartitionsToTxn:
         )
 
         def added(errors: dict[TopicIndex, int]) -> None:
-            if call.version < _FENCED_VERSION:
-                errors = {
-                    each: int(ErrorCode.INVALID_PRODUCER_EPOCH) if error == ErrorCode.PRODUCER_FENCED else error
-                    for each, error in errors.items()
-                }
-            results = _results_of(request.v3_and_below_topics, errors)
+            knows_fenced = call.version >= _FENCED_VERSION
+            known = {each: int(fenced_error(error, knows_fenced=knows_fenced)) for each, error in errors.items()}
+            results = _results_of(request.v3_and_below_topics, known)
             call.reply(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
-        self._add(transaction, _OLD_CLIENT, added)
+        self._add(transaction, NO_BUMP_VERSION, added)
 
     def _handle_batch(self, request: AddPartitionsToTxnRequest, call: Call) -> None:
         results: list[AddPartitionsToTxnResult] = []
@@ -88,7 +85,7 @@ class AddPartitionsToTxn:
             if transaction.verify_only:
                 self._verify(transaction, answered)
             else:
-                self._add(transaction, _BUMPING_CLIENT, answered)
+                self._add(transaction, EPOCH_BUMP_VERSION, answered)
 
     def _verify(self, transaction: AddPartitionsToTxnTransaction, answered: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)

@@ -14,6 +14,7 @@ from tanist.wire.messages.describe_transactions_response import (
     TopicData,
     TransactionState,
 )
+from tanist.wire.partitions import indexes_by_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,7 @@ class DescribeTransactions:
         values = found.shard.find(transactional_id)
         if values is None:
             return _refused(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-        topics: dict[str, list[int]] = {}
-        for topic, index in sorted(values.partitions):
-            topics.setdefault(topic, []).append(index)
+        topics = indexes_by_topic(values.partitions)
         return TransactionState(
             transactional_id=transactional_id,
             transaction_state=values.state.title,

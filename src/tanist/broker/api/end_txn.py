@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION
 from tanist.ports import Clock
-from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.end_txn_request import EndTxnRequest
 from tanist.wire.messages.end_txn_response import EndTxnResponse
 
 _FENCED_VERSION = 2
 _BUMPING_VERSION = 5
-_OLD_CLIENT, _BUMPING_CLIENT = 0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,7 @@ class EndTxn:
         bumps = call.version >= _BUMPING_VERSION
 
         def reply(answer: ProducerAnswer) -> None:
-            error = answer.error
-            if error == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_VERSION:
-                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            error = fenced_error(answer.error, knows_fenced=call.version >= _FENCED_VERSION)
             response = EndTxnResponse(error_code=int(error))
             if bumps:
                 response.producer_id, response.producer_epoch = answer.producer_id, answer.producer_epoch
@@ -53,7 +51,7 @@ class EndTxn:
             effects = partition.shard.end(
                 request.transactional_id,
                 (request.producer_id, request.producer_epoch),
-                _BUMPING_CLIENT if bumps else _OLD_CLIENT,
+                EPOCH_BUMP_VERSION if bumps else NO_BUMP_VERSION,
                 producer_id,
                 reply,
                 self.clock.wall_ms(),

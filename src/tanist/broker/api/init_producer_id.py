@@ -12,6 +12,7 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.shard import TransactionShard
@@ -54,9 +55,7 @@ class InitProducerId:
             expected = (request.producer_id, request.producer_epoch)
 
         def reply(answer: ProducerAnswer) -> None:
-            error = answer.error
-            if error == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_VERSION:
-                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            error = fenced_error(answer.error, knows_fenced=call.version >= _FENCED_VERSION)
             call.reply(
                 InitProducerIdResponse(
                     error_code=error, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch

@@ -13,6 +13,7 @@ from typing import Final
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.transactions.client_errors import verification_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.state import TopicIndex
 from tanist.log.producers import ProducerStates, Verification
@@ -120,8 +121,4 @@ def _error_for(error: int, version: int) -> int:
     """The coordinator's error, as a client of this version can act on it."""
     if error in _RETRIABLE or (error == ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDING_VERSION):
         return ErrorCode.NOT_ENOUGH_REPLICAS
-    if error == ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_VERSION:
-        return ErrorCode.INVALID_TXN_STATE
-    return error
+    return verification_error(error, knows_abortable=version >= _ABORTABLE_VERSION)

@@ -12,6 +12,7 @@ from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.client_errors import verification_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.transactions.state import TopicIndex
@@ -116,8 +117,4 @@ def _error_for(error: int, version: int) -> int:
     """The verification's error, as a client of this version can act on it."""
     if error in _RETRIABLE:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= _LOADING_VERSION else error
-    if error == ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_VERSION:
-        return ErrorCode.INVALID_TXN_STATE
-    return error
+    return verification_error(error, knows_abortable=version >= _ABORTABLE_VERSION)

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.peers import Peer, Peers
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.purgatory import Purgatory
 from tanist.ports import Timer
@@ -82,73 +83,6 @@ class _Question:
         self.finish(Confirmation.UNKNOWN)
 
 
-class _Peer:
-    """One replica that is asked: all questions of a turn in one request, one request at a time."""
-
-    def __init__(self, leadership: Leadership, context: NodeContext, broker_id: int, endpoint: tuple[str, int]) -> None:
-        self._leadership = leadership
-        self._context = context
-        self._broker_id = broker_id
-        self.endpoint = endpoint
-        self._queued: list[_Question] = []
-        self._under_way = False
-        self._scheduled = False
-        self.channel = Channel(
-            context.clock,
-            context.network,
-            *endpoint,
-            client_id=f"broker-{context.node_id}-leadership",
-            max_frame_bytes=_MAX_FRAME_BYTES,
-        )
-
-    def ask(self, question: _Question) -> None:
-        question.asked.add(self._broker_id)
-        self._queued.append(question)
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if self._queued and not self._under_way and not self._scheduled:
-            self._scheduled = True
-            self._context.clock.call_soon(self._send)
-
-    def _send(self) -> None:
-        self._scheduled = False
-        sent, self._queued = [each for each in self._queued if not each.done], []
-        if not sent:
-            return
-        topics: dict[str, dict[int, int]] = {}
-        for each in sent:
-            topics.setdefault(each.hosted.topic, {})[each.hosted.index] = each.leader_epoch
-        request = OffsetForLeaderEpochRequest(
-            replica_id=_NO_CONSUMER,
-            topics=tuple(
-                OffsetForLeaderTopic(
-                    topic=topic,
-                    partitions=tuple(
-                        OffsetForLeaderPartition(partition=index, current_leader_epoch=epoch, leader_epoch=epoch)
-                        for index, epoch in epochs.items()
-                    ),
-                )
-                for topic, epochs in topics.items()
-            ),
-        )
-        self._under_way = True
-        self.channel.call(request, _VERSION, _ANSWER_MS, lambda response: self._answered(sent, response))
-
-    def _answered(self, sent: list[_Question], response: OffsetForLeaderEpochResponse | None) -> None:
-        self._under_way = False
-        errors: dict[tuple[str, int], int] = {}
-        for topic in response.topics if response is not None else ():
-            for each in topic.partitions:
-                errors[topic.topic, each.partition] = each.error_code
-        for question in sent:
-            question.asked.discard(self._broker_id)
-            self._leadership.heard(
-                question, self._broker_id, errors.get((question.hosted.topic, question.hosted.index), -1)
-            )
-        self._schedule()
-
-
 class Leadership:
     """Questions that are open, and those who are asked."""
 
@@ -160,7 +94,9 @@ class Leadership:
         self._lifecycle = lifecycle
         self._purgatory = purgatory
         self._open: dict[_Question, None] = {}
-        self._peers: dict[int, _Peer] = {}
+        self._peers: Peers[list[_Question]] = Peers(
+            context, metadata.inter_broker_endpoint, "leadership", _MAX_FRAME_BYTES, list, self._send
+        )
         self._timer: Timer | None = None
         self._closed = False
 
@@ -171,7 +107,7 @@ class Leadership:
     @property
     def requests_under_way(self) -> int:
         """To the one replica to which there are most."""
-        return max((peer.channel.requests_under_way for peer in self._peers.values()), default=0)
+        return max((peer.channel.requests_under_way for peer in self._peers), default=0)
 
     def confirm(self, hosted: HostedPartition, patience_ms: int, confirmed: OnConfirmation) -> None:
         """Find out in `patience_ms` whether this broker leads a partition; at once if no other broker could."""
@@ -203,8 +139,7 @@ class Leadership:
         self._open.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for peer in self._peers.values():
-            peer.channel.close()
+        self._peers.close()
 
     def _review(self, question: _Question) -> None:
         """Ask the replicas that have to be asked by what is known now: the ISR may have changed since."""
@@ -221,22 +156,45 @@ class Leadership:
         if not in_session:
             self._review_later()
         for broker_id in sorted(missing - question.asked):
-            peer = self._peer(broker_id)
+            peer = self._peers.find(broker_id)
             if peer is None:
                 self._review_later()
             else:
-                peer.ask(question)
+                question.asked.add(broker_id)
+                peer.queue.append(question)
+                peer.schedule()
 
-    def _peer(self, broker_id: int) -> _Peer | None:
-        endpoint = self._metadata.inter_broker_endpoint(broker_id)
-        if endpoint is None:
-            return None
-        peer = self._peers.get(broker_id)
-        if peer is None or peer.endpoint != endpoint:
-            if peer is not None:
-                peer.channel.close()
-            peer = self._peers[broker_id] = _Peer(self, self._context, broker_id, endpoint)
-        return peer
+    def _send(self, peer: Peer[list[_Question]]) -> None:
+        """All questions of a turn in one request."""
+        sent, peer.queue = [each for each in peer.queue if not each.done], []
+        if not sent:
+            return
+        topics: dict[str, dict[int, int]] = {}
+        for each in sent:
+            topics.setdefault(each.hosted.topic, {})[each.hosted.index] = each.leader_epoch
+        request = OffsetForLeaderEpochRequest(
+            replica_id=_NO_CONSUMER,
+            topics=tuple(
+                OffsetForLeaderTopic(
+                    topic=topic,
+                    partitions=tuple(
+                        OffsetForLeaderPartition(partition=index, current_leader_epoch=epoch, leader_epoch=epoch)
+                        for index, epoch in epochs.items()
+                    ),
+                )
+                for topic, epochs in topics.items()
+            ),
+        )
+        peer.call(request, _VERSION, _ANSWER_MS, partial(self._answered, peer.broker_id, sent))
+
+    def _answered(self, broker_id: int, sent: list[_Question], response: OffsetForLeaderEpochResponse | None) -> None:
+        errors: dict[tuple[str, int], int] = {}
+        for topic in response.topics if response is not None else ():
+            for each in topic.partitions:
+                errors[topic.topic, each.partition] = each.error_code
+        for question in sent:
+            question.asked.discard(broker_id)
+            self.heard(question, broker_id, errors.get((question.hosted.topic, question.hosted.index), -1))
 
     def _review_later(self) -> None:
         if self._timer is None and not self._closed:

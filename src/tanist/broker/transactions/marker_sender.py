@@ -16,7 +16,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.barrier import MetadataBarrier
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.peers import Peer, Peers
 from tanist.broker.transactions.marker_writes import MARKER_TIMEOUT_MS, Marker, MarkerWrites
 from tanist.coordinator.transactions.effects import WriteMarkers
 from tanist.coordinator.transactions.shard import TransactionShard
@@ -29,6 +29,7 @@ from tanist.wire.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from tanist.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from tanist.wire.partitions import indexes_by_topic
 
 _VERSION: Final = 1
 _RETRY_MS: Final = 100
@@ -65,15 +66,7 @@ class _Job:
         )
 
 
-class _Peer:
-    """One leader: its queue, and the request that is under way."""
-
-    def __init__(self, channel: Channel, endpoint: tuple[str, int]) -> None:
-        self.channel = channel
-        self.endpoint = endpoint
-        self.queue: dict[_Job, set[TopicIndex]] = {}
-        self.busy = False
-        self.scheduled = False
+_Queue = dict[_Job, set[TopicIndex]]
 
 
 class MarkerSender:
@@ -95,8 +88,10 @@ class MarkerSender:
         self._writes = writes
         self._is_served = is_served
         self._on_written = on_written
-        self._peers: dict[int, _Peer] = {}
-        self._again: dict[_Job, set[TopicIndex]] = {}
+        self._peers: Peers[_Queue] = Peers(
+            context, metadata.inter_broker_endpoint, "markers", _MAX_FRAME_BYTES, dict, self._send_queue
+        )
+        self._again: _Queue = {}
         self._timer: Timer | None = None
         self.jobs: set[_Job] = set()
         """Transactions whose markers are not all written."""
@@ -114,8 +109,7 @@ class MarkerSender:
         self.jobs.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for peer in self._peers.values():
-            peer.channel.close()
+        self._peers.close()
 
     # -- where markers go
 
@@ -140,11 +134,11 @@ class MarkerSender:
         for leader, those in by_leader.items():
             if leader == self._context.node_id:
                 self._write_here(job, those)
-            elif (peer := self._peer(leader)) is None:
+            elif (peer := self._peers.find(leader)) is None:
                 later |= those
             else:
                 peer.queue.setdefault(job, set()).update(those)
-                self._schedule(peer)
+                peer.schedule()
         if later:
             self._send_again(job, later)
         if gone:
@@ -153,34 +147,8 @@ class MarkerSender:
     def _write_here(self, job: _Job, partitions: set[TopicIndex]) -> None:
         self._writes.write(job.marker, sorted(partitions), partial(self._answered, job))
 
-    def _peer(self, broker_id: int) -> _Peer | None:
-        endpoint = self._metadata.inter_broker_endpoint(broker_id)
-        if endpoint is None:
-            return None
-        peer = self._peers.get(broker_id)
-        if peer is None or peer.endpoint != endpoint:
-            queue = {} if peer is None else peer.queue
-            if peer is not None:
-                peer.channel.close()
-            channel = Channel(
-                self._context.clock,
-                self._context.network,
-                *endpoint,
-                client_id=f"broker-{self._context.node_id}-markers",
-                max_frame_bytes=_MAX_FRAME_BYTES,
-            )
-            peer = self._peers[broker_id] = _Peer(channel, endpoint)
-            peer.queue = queue
-        return peer
-
-    def _schedule(self, peer: _Peer) -> None:
-        if peer.queue and not peer.busy and not peer.scheduled:
-            peer.scheduled = True
-            self._context.clock.call_soon(partial(self._send_queue, peer))
-
-    def _send_queue(self, peer: _Peer) -> None:
-        peer.scheduled = False
-        if self._closed or peer.busy:
+    def _send_queue(self, peer: Peer[_Queue]) -> None:
+        if self._closed:
             return
         sent: dict[int, tuple[_Job, set[TopicIndex]]] = {}
         for job in list(peer.queue):
@@ -189,7 +157,6 @@ class MarkerSender:
                 sent[job.markers.producer_id] = (job, peer.queue.pop(job))
         if not sent:
             return
-        peer.busy = True
         request = WriteTxnMarkersRequest(
             markers=tuple(
                 WritableTxnMarker(
@@ -198,22 +165,21 @@ class MarkerSender:
                     transaction_result=job.markers.committed,
                     coordinator_epoch=job.markers.coordinator_epoch,
                     transaction_version=job.markers.client_version,
-                    topics=_topics_of(partitions),
+                    topics=tuple(
+                        WritableTxnMarkerTopic(name=topic, partition_indexes=tuple(indexes))
+                        for topic, indexes in indexes_by_topic(partitions).items()
+                    ),
                 )
                 for job, partitions in sent.values()
             )
         )
-        peer.channel.call(request, _VERSION, MARKER_TIMEOUT_MS + _SLACK_MS, partial(self._received, peer, sent))
+        peer.call(request, _VERSION, MARKER_TIMEOUT_MS + _SLACK_MS, partial(self._received, sent))
 
     # -- answers
 
     def _received(
-        self,
-        peer: _Peer,
-        sent: dict[int, tuple[_Job, set[TopicIndex]]],
-        response: WriteTxnMarkersResponse | None,
+        self, sent: dict[int, tuple[_Job, set[TopicIndex]]], response: WriteTxnMarkersResponse | None
     ) -> None:
-        peer.busy = False
         answers: dict[int, dict[TopicIndex, int]] = {}
         for result in response.markers if response is not None else ():
             errors = answers.setdefault(result.producer_id, {})
@@ -223,11 +189,12 @@ class MarkerSender:
         for producer_id, (job, partitions) in sent.items():
             known = answers.get(producer_id, {})
             self._answered(job, {each: known.get(each, int(ErrorCode.NETWORK_EXCEPTION)) for each in partitions})
-        self._schedule(peer)
 
     def _answered(self, job: _Job, errors: dict[TopicIndex, int]) -> None:
         written = [each for each, error in errors.items() if error in _WRITTEN]
         again = {each for each, error in errors.items() if error not in _WRITTEN and error not in _DEPOSED}
+        if any(error in _DEPOSED for error in errors.values()):
+            self.jobs.discard(job)
         if again:
             self._send_again(job, again)
         if written:
@@ -252,12 +219,3 @@ class MarkerSender:
         again, self._again = self._again, {}
         for job, partitions in again.items():
             self._send(job, partitions)
-
-
-def _topics_of(partitions: Iterable[TopicIndex]) -> tuple[WritableTxnMarkerTopic, ...]:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
-    return tuple(
-        WritableTxnMarkerTopic(name=name, partition_indexes=tuple(indexes)) for name, indexes in topics.items()
-    )

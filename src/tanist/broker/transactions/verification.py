@@ -15,10 +15,10 @@ from typing import Final
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.peers import Peer, Peers
 from tanist.broker.transactions.coordinator import TransactionCoordinator
 from tanist.coordinator.partitioning import partition_of
-from tanist.coordinator.transactions.state import TopicIndex
+from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, TopicIndex
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import TRANSACTIONS_TOPIC
@@ -28,12 +28,11 @@ from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTransaction,
 )
 from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from tanist.wire.partitions import indexes_by_topic
 
 _VERSION: Final = 5
 _TIMEOUT_MS: Final = 10_000
 _MAX_FRAME_BYTES: Final = 4 << 20
-ADDING_VERSION: Final = 2
-"""`client_version` of a producer whose first batch adds the partition."""
 
 OnVerified = Callable[[dict[TopicIndex, int]], None]
 """Gets the error of each partition, as the coordinator said it."""
@@ -54,17 +53,6 @@ class _Question:
         self.on_verified(dict.fromkeys(self.partitions, int(error)))
 
 
-class _Peer:
-    """One coordinator: its questions, and the request that is under way."""
-
-    def __init__(self, channel: Channel, endpoint: tuple[str, int]) -> None:
-        self.channel = channel
-        self.endpoint = endpoint
-        self.queue: list[_Question] = []
-        self.busy = False
-        self.scheduled = False
-
-
 class TransactionVerifier:
     """Questions to the coordinators of transactions."""
 
@@ -78,7 +66,9 @@ class TransactionVerifier:
         # A transaction that is being completed is asked about again: the producer has begun the next one (KAFKA-18575).
         self._retry_ms = context.config.add_partitions_to_txn_retry_backoff_ms
         self._patience_ms = context.config.add_partitions_to_txn_retry_backoff_max_ms
-        self._peers: dict[int, _Peer] = {}
+        self._peers: Peers[list[_Question]] = Peers(
+            context, metadata.inter_broker_endpoint, "verification", _MAX_FRAME_BYTES, list, self._send
+        )
         self._timers: set[Timer] = set()
         self._closed = False
 
@@ -100,8 +90,7 @@ class TransactionVerifier:
         self._closed = True
         for timer in self._timers:
             timer.cancel()
-        for peer in self._peers.values():
-            peer.channel.close()
+        self._peers.close()
 
     def _ask(self, question: _Question) -> None:
         topic = self._metadata.image.topic(TRANSACTIONS_TOPIC)
@@ -113,12 +102,12 @@ class TransactionVerifier:
         if leader == self._context.node_id:
             self._ask_here(question)
             return
-        peer = self._peer(leader)
+        peer = self._peers.find(leader)
         if peer is None:
             question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         peer.queue.append(question)
-        self._schedule(peer)
+        peer.schedule()
 
     def _ask_here(self, question: _Question) -> None:
         coordinator = self._coordinator()
@@ -137,41 +126,16 @@ class TransactionVerifier:
                 question.transactional_id,
                 question.producer,
                 frozenset(question.partitions),
-                ADDING_VERSION,
+                EPOCH_BUMP_VERSION,
                 added,
                 self._context.clock.wall_ms(),
             )
             coordinator.carry_out(found, effects)
 
-    def _peer(self, broker_id: int) -> _Peer | None:
-        endpoint = self._metadata.inter_broker_endpoint(broker_id) if broker_id >= 0 else None
-        if endpoint is None:
-            return None
-        peer = self._peers.get(broker_id)
-        if peer is None or peer.endpoint != endpoint:
-            channel = Channel(
-                self._context.clock,
-                self._context.network,
-                *endpoint,
-                client_id=f"broker-{self._context.node_id}-verification",
-                max_frame_bytes=_MAX_FRAME_BYTES,
-            )
-            if peer is not None:
-                peer.channel.close()
-            peer = self._peers[broker_id] = _Peer(channel, endpoint)
-        return peer
-
-    def _schedule(self, peer: _Peer) -> None:
-        if peer.queue and not peer.busy and not peer.scheduled:
-            peer.scheduled = True
-            self._context.clock.call_soon(partial(self._send, peer))
-
-    def _send(self, peer: _Peer) -> None:
-        peer.scheduled = False
+    def _send(self, peer: Peer[list[_Question]]) -> None:
         sent, peer.queue = self._one_of_each(peer.queue)
         if not sent:
             return
-        peer.busy = True
         request = AddPartitionsToTxnRequest(
             transactions=tuple(
                 AddPartitionsToTxnTransaction(
@@ -179,12 +143,15 @@ class TransactionVerifier:
                     producer_id=each.producer[0],
                     producer_epoch=each.producer[1],
                     verify_only=not each.adds,
-                    topics=_topics_of(each.partitions),
+                    topics=tuple(
+                        AddPartitionsToTxnTopic(name=topic, partitions=tuple(indexes))
+                        for topic, indexes in indexes_by_topic(each.partitions).items()
+                    ),
                 )
                 for each in sent
             )
         )
-        peer.channel.call(request, _VERSION, _TIMEOUT_MS, partial(self._received, peer, sent))
+        peer.call(request, _VERSION, _TIMEOUT_MS, partial(self._received, sent))
 
     @staticmethod
     def _one_of_each(queue: list[_Question]) -> tuple[list[_Question], list[_Question]]:
@@ -198,8 +165,7 @@ class TransactionVerifier:
                 first[each.transactional_id] = each
         return list(first.values()), rest
 
-    def _received(self, peer: _Peer, sent: list[_Question], response: AddPartitionsToTxnResponse | None) -> None:
-        peer.busy = False
+    def _received(self, sent: list[_Question], response: AddPartitionsToTxnResponse | None) -> None:
         answers: dict[str, dict[TopicIndex, int]] = {}
         for result in response.results_by_transaction if response is not None else ():
             answers[result.transactional_id] = {
@@ -212,7 +178,6 @@ class TransactionVerifier:
             known = answers.get(question.transactional_id, {})
             error = missing or ErrorCode.UNKNOWN_SERVER_ERROR
             self._answered(question, {each: known.get(each, int(error)) for each in question.partitions})
-        self._schedule(peer)
 
     def _answered(self, question: _Question, errors: dict[TopicIndex, int]) -> None:
         now_ms = self._context.clock.now_ms()
@@ -231,10 +196,3 @@ class TransactionVerifier:
             self._timers.add(timer)
             return
         question.on_verified(errors)
-
-
-def _topics_of(partitions: Iterable[TopicIndex]) -> tuple[AddPartitionsToTxnTopic, ...]:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
-    return tuple(AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes)) for name, indexes in topics.items())

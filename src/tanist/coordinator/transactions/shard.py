@@ -108,7 +108,7 @@ class TransactionShard:
         effects: list[TransactionEffect] = []
         for transactional_id, transaction in self.transactions.items():
             if transaction.values.state in PREPARED:
-                effects += self._complete(transactional_id, transaction, transaction.values.update_ms)
+                effects += self._complete(transactional_id, transaction)
         return effects
 
     def apply(self, append: TransactionAppend) -> list[TransactionEffect]:
@@ -123,7 +123,7 @@ class TransactionShard:
         transaction.values = values
         transaction.pending = None
         if values.state in PREPARED:
-            return self._complete(transactional_id, transaction, values.update_ms)
+            return self._complete(transactional_id, transaction)
         return []
 
     def written(self, append: TransactionAppend, error: int, now_ms: int) -> list[TransactionEffect]:
@@ -203,7 +203,7 @@ class TransactionShard:
 
     # -- requests
 
-    def needs_producer_id(self, transactional_id: str, producer_id: int = NO_PRODUCER_ID) -> bool:
+    def needs_producer_id(self, transactional_id: str) -> bool:
         """Whether the request will need a new producer id: it is new, or its epochs are used up."""
         transaction = self.transactions.get(transactional_id)
         return transaction is None or transaction.values.epoch_exhausted
@@ -388,11 +388,11 @@ class TransactionShard:
         transaction.pending = append
         return [append]
 
-    def _complete(self, transactional_id: str, transaction: Transaction, wall_ms: int) -> list[TransactionEffect]:
+    def _complete(self, transactional_id: str, transaction: Transaction) -> list[TransactionEffect]:
         """The transaction is prepared: write its markers, or complete it at once if it has none."""
         values = transaction.values
         if not values.partitions:
-            return self._append(transactional_id, transaction, values.completed(wall_ms))
+            return self._append(transactional_id, transaction, values.completed(values.update_ms))
         transaction.markers_left = set(values.partitions)
         transaction.markers = WriteMarkers(
             transactional_id,

@@ -12,11 +12,13 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from tanist.wire.errors import WireError
+from tanist.wire.partitions import indexes_by_topic
 from tanist.wire.transaction_records import TransactionKey, TransactionPartitions, TransactionValue
 
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**15 - 1
+NO_BUMP_VERSION: Final = 0
 EPOCH_BUMP_VERSION: Final = 2
 """`transaction.version` from which each end of a transaction bumps the epoch."""
 
@@ -163,9 +165,7 @@ def record_of(
     key = TransactionKey(transactional_id=transactional_id)
     if values is None:
         return key, None
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(values.partitions):
-        topics.setdefault(topic, []).append(index)
+    topics = indexes_by_topic(values.partitions)
     partitions = tuple(
         TransactionPartitions(topic=topic, partition_ids=tuple(indexes)) for topic, indexes in topics.items()
     )

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tanist.runtime.client.changes import carry_out
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
@@ -23,8 +24,6 @@ from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeleteGroupsResponse
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_groups_response import DescribeGroupsResponse
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListGroupsResponse
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
@@ -36,7 +35,7 @@ from tanist.wire.schema import Request, Response
 R = TypeVar("R", bound=Response)
 
 
-_ONE_GROUP = {FindCoordinatorRequest: 3, OffsetFetchRequest: 7, OffsetCommitRequest: 9}
+_ONE_GROUP = {OffsetFetchRequest: 7, OffsetCommitRequest: 9}
 """The last versions that ask for one group, and name topics by their names."""
 DEAD = "Dead"
 
@@ -238,7 +237,7 @@ def _delete_group(client: Client, group: str) -> None:
     """Once: after a lost answer GROUP_ID_NOT_FOUND means that the first request has done it."""
 
     def attempt(patience_s: float) -> bool:
-        node_id = coordinator_of(client, group)
+        node_id = coordinator_of(client, CoordinatorKind.GROUP, group)
         request = DeleteGroupsRequest(groups_names=(group,))
         answer = client.ask(request, DeleteGroupsResponse, node_id=node_id, timeout_s=patience_s, once=True)
         if answer.results[0].error_code:
@@ -257,15 +256,6 @@ def _delete_group(client: Client, group: str) -> None:
     carry_out(client, f"delete group {group}", attempt, look, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
 
 
-def coordinator_of(client: Client, group: str) -> int:
-    """The broker that coordinates the group."""
-    request = FindCoordinatorRequest(key=group, key_type=0)
-    answer = client.ask(request, FindCoordinatorResponse, max_version=_ONE_GROUP[FindCoordinatorRequest])
-    if answer.error_code:
-        raise KafkaError(answer.error_code, answer.error_message or f"the coordinator of {group}")
-    return answer.node_id
-
-
 def ask_coordinator(
     client: Client,
     group: str,
@@ -281,7 +271,7 @@ def ask_coordinator(
     """
 
     def attempt() -> tuple[R, int]:
-        node_id = coordinator_of(client, group)
+        node_id = coordinator_of(client, CoordinatorKind.GROUP, group)
         try:
             answer = client.ask(
                 request,

@@ -27,6 +27,7 @@ from tanist.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsTopics,
 )
 from tanist.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from tanist.wire.partitions import indexes_by_topic
 
 Partition = tuple[str, int]
 
@@ -126,9 +127,7 @@ def _alter(client: Client, targets: Mapping[Partition, tuple[int, ...] | None]) 
 
 def moving(client: Client, partitions: Collection[Partition] | None = None) -> dict[Partition, Moving]:
     """The reassignments under way, of all partitions or of those named."""
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions or ()):
-        topics.setdefault(topic, []).append(index)
+    topics = indexes_by_topic(partitions or ())
     request = ListPartitionReassignmentsRequest(
         timeout_ms=round(client.timeout_s * 1000),
         topics=None
@@ -154,9 +153,7 @@ def moving(client: Client, partitions: Collection[Partition] | None = None) -> d
 
 def sizes(client: Client, broker: int, partitions: Collection[Partition]) -> dict[Partition, int]:
     """Bytes that a broker has of each partition; nothing if it cannot be asked."""
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
+    topics = indexes_by_topic(partitions)
     request = DescribeLogDirsRequest(
         topics=tuple(DescribableLogDirTopic(topic=name, partitions=tuple(each)) for name, each in topics.items())
     )

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.describe_producers_response import DescribeProducersResponse
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.describe_transactions_response import DescribeTransactionsResponse
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
@@ -30,8 +29,6 @@ from tanist.wire.messages.write_txn_markers_request import (
 )
 from tanist.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
 
-_TRANSACTION_KEY: Final = 1
-_ONE_KEY_VERSION: Final = 3
 _FENCING_TIMEOUT_MS: Final = 60_000
 _INIT_VERSION: Final = 5
 
@@ -111,20 +108,11 @@ def list_transactions(
     return sorted(found, key=lambda listing: listing.transactional_id)
 
 
-def coordinator_of(client: Client, transactional_id: str) -> int:
-    """The broker that coordinates an id. `KafkaError`."""
-    request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
-    answer = client.ask(request, FindCoordinatorResponse, max_version=_ONE_KEY_VERSION)
-    if answer.error_code:
-        raise KafkaError(answer.error_code, answer.error_message or f"the coordinator of {transactional_id}")
-    return answer.node_id
-
-
 def describe_transaction(client: Client, transactional_id: str) -> TransactionDescription:
     """The state of an id. `KafkaError` (TRANSACTIONAL_ID_NOT_FOUND) if it is unknown."""
 
     def attempt() -> TransactionDescription:
-        coordinator = coordinator_of(client, transactional_id)
+        coordinator = coordinator_of(client, CoordinatorKind.TRANSACTION, transactional_id)
         request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
         answer = client.ask(request, DescribeTransactionsResponse, node_id=coordinator)
         state = answer.transaction_states[0]
@@ -238,7 +226,7 @@ def force_terminate(client: Client, transactional_id: str) -> tuple[int, int]:
 
     def attempt() -> tuple[int, int]:
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS)
-        coordinator = coordinator_of(client, transactional_id)
+        coordinator = coordinator_of(client, CoordinatorKind.TRANSACTION, transactional_id)
         answer = client.ask(request, InitProducerIdResponse, node_id=coordinator, max_version=_INIT_VERSION)
         if answer.error_code:
             raise KafkaError(answer.error_code, transactional_id)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tanist.runtime.client.admin import TopicDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.partition_context import topic_settings
+from tanist.runtime.client.reassign import moving
 from tanist.runtime.migration.nodes import Cluster, Node, read_quorum
 from tanist.runtime.migration.replica_bytes import Compared, compare_replicas
 from tanist.text import counted
@@ -20,8 +21,6 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from tanist.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from tanist.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
 DOWN, LEADER, UNDER_MIN_ISR, SYNC = "down", "leader", "min-isr", "sync"
 UNAVAILABLE = "unavailable"
@@ -190,16 +189,8 @@ def of_stop(cluster: Cluster, partitions: Partitions, stopping: Node) -> list[Pr
 
 def _under_way(client: Client) -> list[Problem]:
     """Reassignments."""
-
-    def attempt() -> list[str]:
-        request = ListPartitionReassignmentsRequest(timeout_ms=round(client.timeout_s * 1000), topics=None)
-        answer = client.ask(request, ListPartitionReassignmentsResponse)
-        if answer.error_code:
-            raise KafkaError(answer.error_code, answer.error_message)
-        return [f"{topic.name}-{each.partition_index}" for topic in answer.topics for each in topic.partitions]
-
-    moving = client.persist(attempt)
-    return [Problem("reassignment", _these(moving, "in a reassignment"))] if moving else []
+    found = [f"{topic}-{index}" for topic, index in sorted(moving(client))]
+    return [Problem("reassignment", _these(found, "in a reassignment"))] if found else []
 
 
 def _folders(client: Client) -> list[Problem]:

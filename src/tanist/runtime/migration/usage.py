@@ -35,6 +35,7 @@ from tanist.wire.messages.list_config_resources_request import ListConfigResourc
 from tanist.wire.messages.list_config_resources_response import ListConfigResourcesResponse
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
 from tanist.wire.messages.list_transactions_response import ListTransactionsResponse
+from tanist.wire.partitions import indexes_by_topic
 
 T = TypeVar("T")
 
@@ -143,9 +144,7 @@ def _open_transactions(client: Client, topics: Sequence[TopicDescription]) -> tu
     found: list[tuple[TopicPartition, int]] = []
     for leader, places in sorted(by_leader.items()):
         for start in range(0, len(places), _PARTITIONS_PER_REQUEST):
-            by_topic: dict[str, list[int]] = {}
-            for topic_name, index in places[start : start + _PARTITIONS_PER_REQUEST]:
-                by_topic.setdefault(topic_name, []).append(index)
+            by_topic = indexes_by_topic(places[start : start + _PARTITIONS_PER_REQUEST])
             request = describe_producers_request.DescribeProducersRequest(
                 topics=tuple(
                     describe_producers_request.TopicRequest(name=name, partition_indexes=tuple(indexes))

@@ -9,15 +9,13 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
 CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
 
-_KINDS = ("kill", "leader", "crash", "stop", "power", "freeze", "partition", "one_way", "slow", "reset", "controller")
-_RARE_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
 _CHURN = ("leave", "die", "pause")
 
 
@@ -57,7 +55,7 @@ class GroupConfig(ChaosConfig):
         if rng.random() < 0.2:
             roles[4] = "broker"
         topics = (Topic("events", rng.randint(2, 5), 3), Topic("orders", rng.randint(1, 3), 3))
-        kinds = rng.sample(_KINDS, rng.randint(3, 7)) + rng.sample(_RARE_KINDS, rng.randint(0, 2))
+        kinds = rng.sample(COORDINATOR_KINDS, rng.randint(3, 7)) + rng.sample(RARE_COORDINATOR_KINDS, rng.randint(0, 2))
         session_ms = rng.choice((1_500, 3_000, 6_000))
         return cls(
             roles=roles,

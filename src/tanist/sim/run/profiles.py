@@ -18,6 +18,21 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
 TOPIC = "events"
+COORDINATOR_KINDS = (
+    "kill",
+    "leader",
+    "crash",
+    "stop",
+    "power",
+    "freeze",
+    "partition",
+    "one_way",
+    "slow",
+    "reset",
+    "controller",
+)
+RARE_COORDINATOR_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
+"""Faults of the runs that test coordinators. Their order counts: seeds draw from it."""
 
 _RECOVERY = "unclean.recovery.manager.enabled"
 _FAULTS = tuple(kind for kind in KINDS if kind != "directory")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
-
-_KINDS = ("kill", "leader", "crash", "stop", "power", "freeze", "partition", "one_way", "slow", "reset", "controller")
-_RARE_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
 
 OLD, BUMPING, BOTH = "old", "bumping", "both"
 
@@ -41,7 +38,7 @@ class TransactionConfig(ChaosConfig):
         roles = dict.fromkeys((1, 2, 3), COMBINED)
         if rng.random() < 0.2:
             roles[4] = "broker"
-        kinds = rng.sample(_KINDS, rng.randint(3, 7)) + rng.sample(_RARE_KINDS, rng.randint(0, 2))
+        kinds = rng.sample(COORDINATOR_KINDS, rng.randint(3, 7)) + rng.sample(RARE_COORDINATOR_KINDS, rng.randint(0, 2))
         return cls(
             roles=roles,
             topics=(Topic("output", rng.randint(2, 4), 3),),

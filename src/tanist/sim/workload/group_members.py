@@ -35,6 +35,7 @@ from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from tanist.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from tanist.wire.partitions import indexes_by_topic
 
 _JOIN_GROUP_VERSION = 9
 _SYNC_GROUP_VERSION = 5
@@ -372,9 +373,7 @@ class ConsumerMember(GroupMember):
         self.ask(request, _CONSUMER_HEARTBEAT_VERSION, self._answered)
 
     def _having(self) -> tuple[TopicPartitions, ...]:
-        owned: dict[str, list[int]] = {}
-        for name, index in sorted(self.owned):
-            owned.setdefault(name, []).append(index)
+        owned = indexes_by_topic(self.owned)
         return tuple(
             TopicPartitions(topic_id=self.partitions[name][0], partitions=tuple(indexes))
             for name, indexes in owned.items()

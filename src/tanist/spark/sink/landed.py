@@ -43,6 +43,7 @@ from tanist.wire.compression import decompress
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.describe_producers_response import DescribeProducersResponse, ProducerState
+from tanist.wire.partitions import indexes_by_topic
 
 _OWN_IDS: Final = 1 << 62
 """Clusters hand out producer ids from 0 on, a thousand at a time."""
@@ -192,9 +193,7 @@ def _states(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicP
 
     def attempt() -> None:
         for leader, mine in by_leader(client, everything - done).items():
-            topics: dict[str, list[int]] = {}
-            for topic, partition in mine:
-                topics.setdefault(topic, []).append(partition)
+            topics = indexes_by_topic(mine)
             request = DescribeProducersRequest(
                 topics=tuple(TopicRequest(name=name, partition_indexes=tuple(each)) for name, each in topics.items())
             )
