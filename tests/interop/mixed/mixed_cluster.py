@@ -235,7 +235,7 @@ class MixedCluster:
         if member.kind == APACHE:
             tool(STORAGE, *arguments, "--release-version", self.release)
         else:
-            tanist(*arguments)
+            tanist(*arguments, "--feature", f"metadata.version={self.release}")
 
     def _first_voters(self, node_id: int) -> Iterator[str]:
         voters = self._controller_ids() if self.first_voters is None else self.first_voters

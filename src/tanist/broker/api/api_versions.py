@@ -2,6 +2,9 @@
 
 A client that is newer than us asks in a version we do not know; it hears v0 with UNSUPPORTED_VERSION and our list, and
 asks again in a version both know (KIP-511).
+
+Java clients before 3.9 end their connection over a supported feature whose lowest level is 0. They ask in version 3
+at most, and such features are left out there, as Apache Kafka does (KAFKA-17492).
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ from tanist.wire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
+_LEVEL_ZERO_FROM = 4
+"""From this version on clients can read a supported feature whose lowest level is 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
@@ -34,15 +40,17 @@ class ApiVersions:
 
     def handle(self, request: ApiVersionsRequest, call: Call) -> None:
         """Answer with the list of the listener's APIs."""
-        call.reply(self._response(call, ErrorCode.NONE, private=request.client_software_name == NODE_SOFTWARE))
+        private = request.client_software_name == NODE_SOFTWARE
+        call.reply(self._response(call, ErrorCode.NONE, call.version, private=private))
 
     def unsupported(self, call: Call) -> None:
         """Answer a request of a version we do not know, without having read it."""
-        call.reply(self._response(call, ErrorCode.UNSUPPORTED_VERSION), version=0)
+        call.reply(self._response(call, ErrorCode.UNSUPPORTED_VERSION, 0), version=0)
 
-    def _response(self, call: Call, error: int, *, private: bool = False) -> ApiVersionsResponse:
+    def _response(self, call: Call, error: int, version: int, *, private: bool = False) -> ApiVersionsResponse:
         handlers = call.connection.handlers
         image = self.metadata.image
+        lowest = 0 if version >= _LEVEL_ZERO_FROM else 1
         return ApiVersionsResponse(
             error_code=error,
             api_keys=tuple(
@@ -54,12 +62,13 @@ class ApiVersions:
                 for name, (low, high) in sorted(
                     {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, LATEST_KRAFT_VERSION)}.items()
                 )
+                if low >= lowest
             ),
             finalized_features_epoch=max(-1, self.metadata.applied_offset),
             finalized_features=tuple(
                 FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
                 for name, level in sorted({**image.features, KRAFT_VERSION: self.quorum.raft.kraft_version}.items())
-                if level > 0 and (name in SUPPORTED_FEATURES or name == KRAFT_VERSION)
+                if level > 0
             ),
         )
 
