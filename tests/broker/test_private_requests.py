@@ -1,4 +1,4 @@
-"""Requests between nodes of tanist: on the listener between brokers, and offered to nodes only."""
+"""Requests that not every client is offered: those between nodes of tanist, and unstable versions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 from tanist.broker.metadata.view import endpoint_in
 from tanist.sim.world.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
 from tanist.wire.apis import NODE_SOFTWARE, PRIVATE_FROM, ApiKey
+from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tests.broker.cluster_rig import Cluster
 
 CLIENTS_PORT = 9094
@@ -82,3 +85,18 @@ def test_a_controller_alone_finds_the_listener_between_brokers() -> None:
     image = controller.metadata.image
     assert [endpoint.name for endpoint in image.brokers[1].endpoints] == ["PLAINTEXT", "CLIENTS"]
     assert endpoint_in(image, 1, controller.context.config.inter_broker_listener_name) == ("node1", BROKER_PORT)
+
+
+def test_unstable_versions_are_offered_where_the_operator_says_so() -> None:
+    for enabled, last in (("false", 5), ("true", 6)):
+        cluster = Cluster(config={"unstable.api.versions.enable": enabled})
+        answer = cluster.ask(ApiVersionsRequest(), 4)
+        assert {each.api_key: each.max_version for each in answer.api_keys}[InitProducerIdRequest.API_KEY] == last
+    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1_000, enable2_pc=True)
+    cluster.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("t",)), 6)
+
+    def refused() -> bool:
+        codes = {cluster.ask(request, 6, to=node_id).error_code for node_id in (1, 2, 3)}
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED in codes
+
+    cluster.until(refused)

@@ -194,9 +194,11 @@ transaction.state.log.min.isr INT read-only 2
 transaction.state.log.num.partitions INT read-only 50
 transaction.state.log.replication.factor SHORT read-only 3
 transaction.state.log.segment.bytes INT read-only 104857600
+transaction.two.phase.commit.enable BOOLEAN read-only false
 transactional.id.expiration.ms INT read-only 604800000
 unclean.leader.election.enable BOOLEAN cluster-wide false
 unclean.leader.election.interval.ms LONG read-only 300000
+unstable.api.versions.enable BOOLEAN read-only false
 """
 
 OURS = {"unclean.recovery.strategy"}

@@ -77,6 +77,17 @@ def test_the_timeout_has_a_bound(timeout_ms: int, error: bool) -> None:
     assert (answer.error == ErrorCode.INVALID_TRANSACTION_TIMEOUT) is error
 
 
+def test_two_phase_commit_has_no_timeout_where_the_broker_allows_it() -> None:
+    assert Rig().init(two_phase=True).error == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    rig = Rig(two_phase_commit=True)
+    assert rig.init(keeps_prepared=True).error == ErrorCode.UNSUPPORTED_VERSION
+    answer = rig.init(timeout_ms=2_000_000, two_phase=True)
+    rig.add((answer.producer_id, answer.producer_epoch), P0)
+    rig.wall_ms += 10**10
+    rig.carry_out(rig.shard.abort_timed_out(rig.wall_ms))
+    assert rig.values.state is ONGOING
+
+
 def test_an_empty_id_is_refused() -> None:
     rig = Rig()
     rig.carry_out(rig.shard.init_producer_id("", 1_000, None, 5, 1, rig.wall_ms))

@@ -89,11 +89,13 @@ class Rig:
         self._tickets += 1
         return self._tickets
 
-    def init(self, expected: tuple[int, int] | None = None, *, timeout_ms: int = 60_000) -> Any:
+    def init(self, expected: tuple[int, int] | None = None, *, timeout_ms: int = 60_000, **options: bool) -> Any:
         """The answer, or the ticket if there is none yet."""
         ticket = self.ticket()
         self._producer_ids += 1
-        self.carry_out(self.shard.init_producer_id(ID, timeout_ms, expected, self._producer_ids, ticket, self.wall_ms))
+        self.carry_out(
+            self.shard.init_producer_id(ID, timeout_ms, expected, self._producer_ids, ticket, self.wall_ms, **options)
+        )
         return self.answers.get(ticket, ticket)
 
     def begin(self) -> tuple[int, int]:

@@ -91,6 +91,7 @@ class NodeConfig:
     unclean_leader_election_interval_ms: int = _from("unclean.leader.election.interval.ms")
     unclean_recovery_manager_enabled: bool = _from("unclean.recovery.manager.enabled")
     unclean_recovery_timeout_ms: int = _from("unclean.recovery.timeout.ms")
+    unstable_api_versions_enable: bool = _from("unstable.api.versions.enable")
     unclean_recovery_grace_ms: int = _from("tanist.unclean.recovery.grace.ms")
 
     # The broker's standing.
@@ -170,6 +171,7 @@ class NodeConfig:
     transaction_remove_expired_transaction_cleanup_interval_ms: int = _from(
         "transaction.remove.expired.transaction.cleanup.interval.ms"
     )
+    transaction_two_phase_commit_enable: bool = _from("transaction.two.phase.commit.enable")
     transaction_state_log_min_isr: int = _from("transaction.state.log.min.isr")
     transaction_state_log_num_partitions: int = _from("transaction.state.log.num.partitions")
     transaction_state_log_replication_factor: int = _from("transaction.state.log.replication.factor")

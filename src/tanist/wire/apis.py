@@ -2,12 +2,12 @@
 
 `ApiKey` is the allow-list of `tools/generate_messages.py`: the messages of an API are generated if its key is here.
 Requests that tanist neither serves nor sends are left out (share and streams groups, telemetry, changes of security and
-quotas). Those of transactions are in, without handlers yet; what there is of ACLs, tokens, quotas and SCRAM credentials
-is asked of Apache Kafka's clusters only (`tanist migrate plan`).
+quotas). What there is of ACLs, tokens, quotas and SCRAM credentials is asked of Apache Kafka's clusters only
+(`tanist migrate plan`).
 
 The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
-Unstable versions are left out (InitProducerId 6). A node advertises those entries of its table for which it has a
-handler.
+A node advertises those entries of its table for which it has a handler; unstable versions only with
+`unstable.api.versions.enable`.
 """
 
 from __future__ import annotations
@@ -149,6 +149,11 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.REMOVE_RAFT_VOTER: (0, 0),
 }
 """Advertised on a broker's listeners."""
+
+UNSTABLE: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.INIT_PRODUCER_ID: (0, 6),
+}
+"""What a broker's listeners have instead with `unstable.api.versions.enable`, as in Apache Kafka 4.3."""
 
 INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.GET_REPLICA_LOG_INFO: (0, 0),

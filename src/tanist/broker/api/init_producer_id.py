@@ -1,4 +1,4 @@
-"""InitProducerId (key 22), versions 0-5: an id for an idempotent producer, or the epoch of a transactional one.
+"""InitProducerId (key 22), versions 0-6: an id for an idempotent producer, or the epoch of a transactional one.
 
 With a transactional id it fences all producers that have had it (KIP-98); a producer that goes on after an error names
 its id and epoch (KIP-360). Before version 4 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588).
@@ -76,6 +76,8 @@ class InitProducerId:
                 producer_id,
                 reply,
                 self.clock.wall_ms(),
+                two_phase=request.enable2_pc,
+                keeps_prepared=request.keep_prepared_txn,
             )
             coordinator.carry_out(partition, effects)
 

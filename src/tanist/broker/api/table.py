@@ -14,7 +14,7 @@ from tanist.broker.api.fetch import Fetch
 from tanist.broker.api.produce import Produce
 from tanist.broker.network.client_connection import Call, Handler, Handlers, ListenerApis
 from tanist.broker.parts import BrokerParts
-from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, ApiKey
+from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, UNSTABLE, ApiKey
 
 _Builder: TypeAlias = tuple[str, str]
 """A module of this package, and its function that builds the handler of the parts."""
@@ -121,6 +121,7 @@ INTER_BROKER_TABLE: _Table = {
     **BROKER_TABLE,
     **{int(key): (*INTER_BROKER_APIS[key], builder) for key, builder in _INTER_BROKER.items()},
 }
+UNSTABLE_TABLE: _Table = {int(key): (*versions, _BROKER[key]) for key, versions in UNSTABLE.items()}
 CONTROLLER_TABLE: _Table = {int(key): (*CONTROLLER_APIS[key], builder) for key, builder in _CONTROLLER.items()}
 
 
@@ -139,6 +140,8 @@ class ApiTable:
         if name in config.controller_listener_names:
             return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
         table = INTER_BROKER_TABLE if name == config.inter_broker_listener_name else BROKER_TABLE
+        if config.unstable_api_versions_enable:
+            table = {**table, **UNSTABLE_TABLE}
         return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)
 
     def _of_table(self, table: _Table) -> Handlers:

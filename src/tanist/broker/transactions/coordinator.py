@@ -48,6 +48,7 @@ class TransactionCoordinator:
         self._settings = TransactionSettings(
             max_timeout_ms=config.transaction_max_timeout_ms,
             id_expiration_ms=config.transactional_id_expiration_ms,
+            two_phase_commit=config.transaction_two_phase_commit_enable,
         )
         runtime = self._runtime = CoordinatorRuntime(
             parts,

@@ -151,6 +151,8 @@ transaction.partition.verification.enable boolean true cluster-wide low
     Whether the first batch of a transaction waits for the coordinator's word that the partition is in it.
 transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 read-only low >=1
     How often transactional ids are looked for that nobody uses.
+transaction.two.phase.commit.enable boolean false read-only low
+    Whether a producer may ask for two-phase commit, whose transactions have no timeout (KIP-939).
 transaction.state.log.min.isr int 2 read-only high >=1
     min.insync.replicas of __transaction_state.
 transaction.state.log.num.partitions int 50 read-only high >=1
@@ -189,6 +191,8 @@ tanist.salvage.retention.ms long 2592000000 cluster-wide medium >=-1
 
 _INTERNAL = read(
     """
+unstable.api.versions.enable boolean false read-only high internal
+    Offer versions of requests that are not final yet: InitProducerId 6 (KIP-939).
 unclean.leader.election.interval.ms long 300000 read-only medium >=1 internal
     Time between two sweeps for leaderless partitions that may elect uncleanly.
 """,

@@ -26,7 +26,6 @@ offsets.topic.compression.codec int 0 read-only high
 internal.metadata.delete.delay.millis long 60000 read-only low internal
 internal.metadata.log.segment.bytes int - read-only low internal
 internal.metadata.max.batch.size.in.bytes int 8388608 read-only low internal
-unstable.api.versions.enable boolean false read-only high internal
 unstable.feature.versions.enable boolean false read-only high internal
 """,
     "tanist serves Prometheus's format, and has no client telemetry": """
@@ -260,7 +259,6 @@ delegation.token.secret.key password - read-only medium
 """,
     "transactions do without it": """
 transaction.state.log.load.buffer.size int 5242880 read-only high >=1
-transaction.two.phase.commit.enable boolean false read-only low
 """,
 }
 

@@ -54,6 +54,8 @@ class TransactionSettings:
 
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 604_800_000
+    two_phase_commit: bool = False
+    """Whether producers may ask for it."""
 
 
 @dataclass(slots=True)
@@ -216,15 +218,25 @@ class TransactionShard:
         new_producer_id: int,
         ticket: object,
         wall_ms: int,
+        *,
+        two_phase: bool = False,
+        keeps_prepared: bool = False,
     ) -> list[TransactionEffect]:
         """A producer begins, or goes on after an error with the id and epoch that it `expected` to have (KIP-360).
 
-        `new_producer_id` is used if `needs_producer_id`.
+        `new_producer_id` is used if `needs_producer_id`. A `two_phase` transaction has no timeout (KIP-939). As in
+        Apache Kafka, a prepared one cannot be kept yet.
         """
         if not transactional_id:
             return _producer_refused(ticket, ErrorCode.INVALID_REQUEST)
-        if not 0 < timeout_ms <= self._settings.max_timeout_ms:
+        if two_phase and not self._settings.two_phase_commit:
+            return _producer_refused(ticket, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if keeps_prepared:
+            return _producer_refused(ticket, ErrorCode.UNSUPPORTED_VERSION)
+        if timeout_ms <= 0 or (timeout_ms > self._settings.max_timeout_ms and not two_phase):
             return _producer_refused(ticket, ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        if two_phase:
+            timeout_ms = _TWO_PHASE_TIMEOUT_MS
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             transaction = self.transactions[transactional_id] = Transaction(TransactionValues(new_producer_id))
