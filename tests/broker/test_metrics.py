@@ -22,9 +22,16 @@ from tanist.broker.metrics.catalog import (
 from tanist.broker.metrics.node import queues
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tanist.broker.metrics.text import Exposition
+from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.end_txn_request import EndTxnRequest
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.cluster_rig import Cluster, put
 from tests.broker.groups_rig import Client, groups_cluster
 from tests.broker.prometheus_text import parse
@@ -433,3 +440,58 @@ def test_the_cleaner() -> None:
     assert value(cluster, 1, prefix + "uncleanable_partitions_count") == 0
     assert value(cluster, 1, prefix + "time_since_last_run_ms") <= 1_000
     assert 0 <= value(cluster, 1, prefix + "max_dirty_percent") <= 100
+
+
+def test_transactions_are_counted_by_their_state_and_at_the_partition(cluster: Cluster) -> None:
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    cluster.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("tx",)), 6)
+    request = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
+    answers: list[InitProducerIdResponse] = []
+
+    def initialized() -> bool:
+        answers.extend(cluster.ask(request, 4, to=node_id) for node_id in (1, 2, 3))
+        return any(not answer.error_code for answer in answers)
+
+    cluster.until(initialized)
+    producer = next(answer for answer in answers if not answer.error_code)
+    ids = "tanist_transaction_coordinator_transactional_ids"
+    assert total(cluster, ids, state="Empty") == 1
+    coordinator = next(node for node in (1, 2, 3) if value(cluster, node, ids, state="Empty"))
+    adding = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="tx",
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.producer_epoch,
+        v3_and_below_topics=(AddPartitionsToTxnTopic(name="t", partitions=(0,)),),
+    )
+    answer = cluster.ask(adding, 3, to=coordinator)
+    assert not answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+    assert total(cluster, ids, state="Ongoing") == 1
+    batch = encode_batch(
+        [NewRecord(value=b"x")],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    data = PartitionProduceData(index=0, records=batch)
+    produce = ProduceRequest(
+        transactional_id="tx",
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=(TopicProduceData(name="t", partition_data=(data,)),),
+    )
+    leader = cluster.leader("t")
+    assert leader is not None
+    assert not cluster.ask(produce, 11, to=leader).responses[0].partition_responses[0].error_code
+    lag = parse(scrape_partitions(cluster.node(leader).parts).render())["kafka_cluster_partition_laststableoffsetlag"]
+    assert lag.samples[("topic", "t"), ("partition", "0")] == 1
+    assert value(cluster, leader, "kafka_server_addpartitionstotxnmanager_verificationtimems_count") == 1
+    assert total(cluster, REPLICAS + "produceridcount") == 3
+    ending = EndTxnRequest(
+        transactional_id="tx",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=True,
+    )
+    assert not cluster.ask(ending, 3, to=coordinator).error_code
+    cluster.until(lambda: total(cluster, ids, state="CompleteCommit") == 1)

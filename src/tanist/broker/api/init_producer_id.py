@@ -1,7 +1,8 @@
-"""InitProducerId (key 22), versions 0-6: an id for an idempotent producer, or the epoch of a transactional one.
+"""InitProducerId (key 22), versions 0-5: an id for an idempotent producer, or the epoch of a transactional one.
 
 With a transactional id it fences all producers that have had it (KIP-98); a producer that goes on after an error names
-its id and epoch (KIP-360). Before version 4 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588).
+its id and epoch (KIP-360). Before version 4 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588). The
+next version, for two-phase commit (KIP-939), is served where unstable versions are.
 """
 
 from __future__ import annotations

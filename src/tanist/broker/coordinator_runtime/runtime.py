@@ -23,6 +23,7 @@ from typing import Any, Final, Generic, cast
 from tanist.broker.coordinator_runtime.loading import Decode, Loader
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition, ShardT
 from tanist.broker.coordinator_runtime.parts import RuntimeParts
+from tanist.broker.counters import Latency
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.leadership import Confirmation
 from tanist.coordinator.deadlines import NEVER_MS
@@ -123,6 +124,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._timer: Timer | None = None
         self._armed_ms = NEVER_MS
         self._closed = False
+        self.load_time = Latency()
+        """From the election of this broker to a loaded partition."""
 
     def start(self) -> None:
         """Take over the partitions that are led here already."""
@@ -212,6 +215,7 @@ class CoordinatorRuntime(Generic[ShardT]):
     def _loaded(self, partition: CoordinatorPartition[ShardT]) -> None:
         partition.ready = True
         now_ms = self._context.clock.now_ms()
+        self.load_time.record(now_ms - partition.began_ms, now_ms)
         self._context.report(
             "INFO",
             f"{partition.name}: {self._kind.describe(partition.shard)} of {partition.records} records, "

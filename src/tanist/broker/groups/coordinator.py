@@ -74,6 +74,7 @@ class Coordinator:
         self.partitions = runtime.partitions
         self.role_changed = runtime.role_changed
         self.carry_out = runtime.carry_out
+        self.load_time = runtime.load_time
         self._expiry = context.clock.call_at(
             context.clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tanist.broker.api.produce import ProduceWait
 from tanist.broker.context import NodeContext
-from tanist.broker.counters import Metrics
+from tanist.broker.counters import Latency, Metrics
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.lifecycle import LifecycleState
 from tanist.broker.metadata.view import MetadataView
@@ -15,6 +17,8 @@ from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.salvage import Salvage
+from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.transactions.state import TransactionState
 
 BROKER_STATES = {
     LifecycleState.NOT_RUNNING: 0,
@@ -35,7 +39,8 @@ def broker_metrics(parts: BrokerParts, out: Exposition) -> None:
     _salvage(metrics, parts.salvage, out)
     out.add("kafka_log_logmanager_offlinelogdirectorycount", len(replicas.directories.offline_ids()))
     _cleaner(parts.housekeeping.cleaner, parts.context, out)
-    _groups(parts.groups, out)
+    _groups(parts.groups, parts.context.clock.now_ms(), out)
+    _transactions(parts.transactions, parts.context.clock.now_ms(), out)
 
 
 def _cleaner(cleaner: LogCleaner, context: NodeContext, out: Exposition) -> None:
@@ -47,10 +52,11 @@ def _cleaner(cleaner: LogCleaner, context: NodeContext, out: Exposition) -> None
     out.add("tanist_log_cleaner_dropped_records_total", cleaner.dropped_records)
 
 
-def _groups(groups: Groups, out: Exposition) -> None:
+def _groups(groups: Groups, now_ms: int, out: Exposition) -> None:
     """The groups that are here; a broker that had none to see to has loaded nothing, and is not made to."""
     partitions = list(groups.loaded.partitions()) if groups.loaded is not None else []
     prefix = "kafka_server_group_coordinator_metrics_"
+    _load_time(prefix, None if groups.loaded is None else groups.loaded.load_time, now_ms, out)
     out.add(prefix + "group_count", sum(len(each.shard.groups) for each in partitions), "classic")
     out.add(prefix + "group_count", sum(len(each.shard.consumers.groups) for each in partitions), "consumer")
     loading = sum(not each.ready for each in partitions)
@@ -58,13 +64,40 @@ def _groups(groups: Groups, out: Exposition) -> None:
     out.add(prefix + "num_partitions", len(partitions) - loading, "active")
 
 
+def _load_time(prefix: str, load_time: Latency | None, now_ms: int, out: Exposition) -> None:
+    average_ms = None if load_time is None else load_time.average_ms(now_ms)
+    max_ms = None if load_time is None else load_time.max_ms(now_ms)
+    out.add(prefix + "partition_load_time_avg", average_ms or 0)
+    out.add(prefix + "partition_load_time_max", max_ms or 0)
+
+
+def _transactions(transactions: Transactions, now_ms: int, out: Exposition) -> None:
+    """As for groups: what is not there has nothing to count."""
+    coordinator, verifier = transactions.loaded, transactions.asking
+    load_time = None if coordinator is None else coordinator.load_time
+    _load_time("kafka_server_transaction_coordinator_metrics_", load_time, now_ms, out)
+    states: Counter[TransactionState] = Counter()
+    if coordinator is not None:
+        for partition in coordinator.partitions():
+            states.update(values.state for _, values in partition.shard.described())
+    for state in TransactionState:
+        out.add("tanist_transaction_coordinator_transactional_ids", states[state], state.title)
+    waiting = 0 if coordinator is None else coordinator.markers.waiting_count
+    out.add("kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize", waiting)
+    prefix = "kafka_server_addpartitionstotxnmanager_"
+    out.add(prefix + "verificationfailurerate_count", 0 if verifier is None else verifier.refused)
+    out.add(prefix + "verificationtimems_count", 0 if verifier is None else verifier.answered)
+    out.add(prefix + "verificationtimems_sum", 0 if verifier is None else verifier.total_ms)
+
+
 def _replicas(replicas: Replicas, metrics: Metrics, out: Exposition) -> None:
     """One pass over the hosted partitions."""
-    hosts = leads = under_replicated = under_min_isr = at_min_isr = reassigning = 0
+    hosts = leads = producers = under_replicated = under_min_isr = at_min_isr = reassigning = 0
     max_lag = 0
     records = metrics.records_in_before
     for hosted in replicas:
         hosts += 1
+        producers += len(hosted.log.producers.entries)
         leader = hosted.leader
         if leader is None:
             lag = _lag(hosted)
@@ -89,6 +122,7 @@ def _replicas(replicas: Replicas, metrics: Metrics, out: Exposition) -> None:
     out.add(prefix + "underreplicatedpartitions", under_replicated)
     out.add(prefix + "underminisrpartitioncount", under_min_isr)
     out.add(prefix + "atminisrpartitioncount", at_min_isr)
+    out.add(prefix + "produceridcount", producers)
     out.add(prefix + "reassigningpartitions", reassigning)
     out.add(prefix + "isrshrinks_total", metrics.isr_shrinks)
     out.add(prefix + "isrexpands_total", metrics.isr_expands)
@@ -151,6 +185,8 @@ def partition_metrics(metadata: MetadataView, replicas: Replicas, out: Expositio
             add("kafka_cluster_partition_replicascount", len(leader.metadata.replicas), *at)
             add("kafka_cluster_partition_underminisr", int(leader.under_min_isr), *at)
             add("kafka_cluster_partition_atminisr", int(leader.at_min_isr), *at)
+            stable = hosted.log.last_stable_offset(leader.high_watermark)
+            add("kafka_cluster_partition_laststableoffsetlag", leader.high_watermark - stable, *at)
         elif hosted.follower is not None:
             client = f"ReplicaFetcherThread-0-{hosted.follower.leader}"
             add("kafka_server_fetcherlagmetrics_consumerlag", _lag(hosted), client, *at)

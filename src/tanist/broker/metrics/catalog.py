@@ -53,6 +53,10 @@ TRAFFIC = "kafka.server:BrokerTopicMetrics"
 CONTROLLER = "kafka.controller:KafkaController"
 CLEANER = "kafka.log:LogCleanerManager"
 _GROUPS = "kafka.server:type=group-coordinator-metrics,name="
+_TRANSACTIONS = "kafka.server:type=transaction-coordinator-metrics,name="
+_MARKERS = "kafka.coordinator.transaction:TransactionMarkerChannelManager"
+_VERIFICATION = "kafka.server:type=AddPartitionsToTxnManager,name="
+_LOAD_TIME = "ms from the election of this broker to a loaded partition, over the last 30 to 60 s."
 
 BROKER_METRICS = (
     _named(
@@ -74,6 +78,7 @@ BROKER_METRICS = (
         "AtMinIsrPartitionCount",
         "Led partitions with just min.insync.replicas in sync: one more loss and acks=all is refused.",
     ),
+    _named(REPLICAS, "ProducerIdCount", "Producers that the replicas here remember, once for each replica."),
     _named(REPLICAS, "ReassigningPartitions", "Led partitions whose replicas are being changed."),
     _named(REPLICAS, "IsrShrinksPerSec", "ISRs of led partitions that have become smaller."),
     _named(REPLICAS, "IsrExpandsPerSec", "ISRs of led partitions that have grown."),
@@ -121,6 +126,50 @@ BROKER_METRICS = (
         _GROUPS + "num-partitions",
         "Partitions of __consumer_offsets led by this broker, once it has a group to see to.",
         "state",
+    ),
+    _gauge(
+        "kafka_server_group_coordinator_metrics_partition_load_time_avg",
+        _GROUPS + "partition-load-time-avg",
+        _LOAD_TIME,
+    ),
+    _gauge(
+        "kafka_server_group_coordinator_metrics_partition_load_time_max",
+        _GROUPS + "partition-load-time-max",
+        "The longest of them.",
+    ),
+    _gauge(
+        "kafka_server_transaction_coordinator_metrics_partition_load_time_avg",
+        _TRANSACTIONS + "partition-load-time-avg",
+        _LOAD_TIME,
+    ),
+    _gauge(
+        "kafka_server_transaction_coordinator_metrics_partition_load_time_max",
+        _TRANSACTIONS + "partition-load-time-max",
+        "The longest of them.",
+    ),
+    _gauge(
+        "tanist_transaction_coordinator_transactional_ids",
+        "",
+        "Transactional ids that this broker coordinates, by the state of their transactions.",
+        "state",
+    ),
+    _named(
+        _MARKERS, "UnknownDestinationQueueSize", "Markers that wait for a leader of their partition, or for its disk."
+    ),
+    _counter(
+        "kafka_server_addpartitionstotxnmanager_verificationfailurerate_count",
+        _VERIFICATION + "VerificationFailureRate",
+        "Transactions that may not write to a partition here, by the answer of their coordinator.",
+    ),
+    _counter(
+        "kafka_server_addpartitionstotxnmanager_verificationtimems_count",
+        _VERIFICATION + "VerificationTimeMs",
+        "Transactions whose coordinator was asked whether they may write here.",
+    ),
+    _counter(
+        "kafka_server_addpartitionstotxnmanager_verificationtimems_sum",
+        _VERIFICATION + "VerificationTimeMs",
+        "Time until its answers, in ms.",
     ),
     _counter(
         "tanist_truncated_records_total",
@@ -318,6 +367,13 @@ PARTITION_METRICS = (
         "kafka_cluster_partition_atminisr",
         "kafka.cluster:type=Partition,name=AtMinIsr,...",
         "1 if just as many are.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_cluster_partition_laststableoffsetlag",
+        "kafka.cluster:type=Partition,name=LastStableOffsetLag,...",
+        "Committed records that wait for the end of a transaction before readers of committed records get them.",
         "topic",
         "partition",
     ),

@@ -68,6 +68,7 @@ class TransactionCoordinator:
         self.partitions = runtime.partitions
         self.role_changed = runtime.role_changed
         self.carry_out = runtime.carry_out
+        self.load_time = runtime.load_time
         self.markers = MarkerSender(context, parts.metadata, barrier, writes, runtime.is_served, self._marker_written)
         self._timeouts_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         self._expiry_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms

@@ -103,6 +103,11 @@ class MarkerSender:
         self.jobs.add(job)
         self._send(job, job.left)
 
+    @property
+    def waiting_count(self) -> int:
+        """Markers whose partition has no leader that is known here, or whose leader could not write them."""
+        return sum(len(partitions) for partitions in self._again.values())
+
     def close(self) -> None:
         """The broker is going down."""
         self._closed = True

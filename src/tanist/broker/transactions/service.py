@@ -39,7 +39,8 @@ class Transactions:
         self.loaded: TransactionCoordinator | None = None
         """The coordinator, if there was a transactional id to serve."""
         self._marker_writes: MarkerWrites | None = None
-        self._verifier: TransactionVerifier | None = None
+        self.asking: TransactionVerifier | None = None
+        """The verifier, if there was a transaction to verify."""
 
     def coordinator(self) -> TransactionCoordinator:
         """The coordinator. A new one finds all ids of the partitions that are led here."""
@@ -63,11 +64,11 @@ class Transactions:
 
     def verifier(self) -> TransactionVerifier:
         """The questions to the coordinators of transactions that write here."""
-        if self._verifier is None:
+        if self.asking is None:
             from tanist.broker.transactions.verification import TransactionVerifier
 
-            self._verifier = TransactionVerifier(self._parts.context, self._parts.metadata, self.coordinator)
-        return self._verifier
+            self.asking = TransactionVerifier(self._parts.context, self._parts.metadata, self.coordinator)
+        return self.asking
 
     def role_changed(self, hosted: HostedPartition) -> None:
         """A partition of `__transaction_state` has another role here."""
@@ -80,5 +81,5 @@ class Transactions:
         """The broker is going down."""
         if self.loaded is not None:
             self.loaded.close()
-        if self._verifier is not None:
-            self._verifier.close()
+        if self.asking is not None:
+            self.asking.close()

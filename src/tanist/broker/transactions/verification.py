@@ -71,6 +71,10 @@ class TransactionVerifier:
         )
         self._timers: set[Timer] = set()
         self._closed = False
+        self.answered = 0
+        self.refused = 0
+        self.total_ms = 0
+        """Of all that were answered, from the first question to the answer."""
 
     def verify(
         self,
@@ -195,4 +199,7 @@ class TransactionVerifier:
             timer = self._context.clock.call_at(now_ms + self._retry_ms, again)
             self._timers.add(timer)
             return
+        self.answered += 1
+        self.refused += any(errors.values())
+        self.total_ms += now_ms - question.asked_ms
         question.on_verified(errors)
