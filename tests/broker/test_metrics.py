@@ -473,7 +473,7 @@ def test_transactions_are_counted_by_their_state_and_at_the_partition(cluster: C
         base_sequence=0,
         transactional=True,
     )
-    data = PartitionProduceData(index=0, records=batch)
+    data = PartitionProduceData(index=0, records=bytes(batch))
     produce = ProduceRequest(
         transactional_id="tx",
         acks=-1,
