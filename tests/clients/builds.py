@@ -55,8 +55,8 @@ def franz(program: str) -> Path:
     return _made("clients-franz", sources, fill) / program
 
 
-def missing_connect() -> str | None:
-    """Kafka Connect is Java's, and comes from Maven Central."""
+def missing_maven() -> str | None:
+    """Kafka Connect and older clients are Java's, and come from Maven Central."""
     lacking = [name for name in ("java", "mvn") if shutil.which(name) is None]
     return f"needs Java 17 and Maven ({' and '.join(lacking)} not on PATH)" if lacking else None
 
@@ -70,6 +70,17 @@ def connect() -> Path:
         _run(goal, cwd=folder)
 
     return _made("clients-connect", [pom], fill)
+
+
+def java_client(version: str) -> Path:
+    """The folder of jars of Java's clients of another version than Apache Kafka's here."""
+    pom = HERE / "java_old" / "pom.xml"
+
+    def fill(folder: Path) -> None:
+        goal = ("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies")
+        _run((*goal, f"-DoutputDirectory={folder}", f"-Dkafka.version={version}"), cwd=folder)
+
+    return _made(f"clients-java-{version}", [pom], fill)
 
 
 def go_environment() -> Mapping[str, str]:

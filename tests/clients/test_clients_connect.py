@@ -32,7 +32,7 @@ SETTLE_S = 180.0
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    reason = builds.missing_connect()
+    reason = builds.missing_maven()
     if reason is not None:
         pytest.skip(reason)
     return builds.connect()
