@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -45,6 +46,12 @@ def free_port() -> int:
 @pytest.fixture
 def said() -> list[str]:
     return []
+
+
+@pytest.fixture(autouse=True)
+def no_late_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine starts nodes slowly, and the cluster says so: that is not what is tested."""
+    monkeypatch.setattr("tanist.runtime.cluster.starting._SAY_AFTER_S", 600.0)
 
 
 @pytest.fixture
@@ -147,9 +154,14 @@ def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing
 ) -> None:
     monkeypatch.setattr("tanist.runtime.cluster.starting._ASK_PATIENCE_S", 0.2)
     cluster = make()
-    with pytest.raises(ClusterError, match=rf"not ready after 1 s: node 1: .*{reported}"):
-        cluster.up(brokers=2, port=free_port(), config={"stand.in": behaviour}, patience_s=1.0)
-    assert pids(cluster) == []
+    for patience_s in (1.0, 5.0, 25.0):
+        with pytest.raises(ClusterError, match=rf"not ready after {patience_s:.0f} s: node 1: ") as caught:
+            cluster.up(brokers=2, port=free_port(), config={"stand.in": behaviour}, patience_s=patience_s)
+        assert pids(cluster) == []
+        if "it has not joined the cluster yet" not in str(caught.value):
+            break
+        shutil.rmtree(cluster.folder)  # the machine is so busy that the process has not begun
+    assert reported in str(caught.value)
 
 
 def test_settings_that_a_node_refuses_are_reported_before_anything_starts(make: Callable[[], Cluster]) -> None:
