@@ -12,9 +12,11 @@ import pytest
 
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import LATEST, Producer, list_offset
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.processes import wait_until
+from tanist.spark.topic.plan import OffsetRange
+from tanist.spark.topic.reading import read_range
 from tanist.wire.batch import NewRecord
 from tests.spark.spark_killed import BrokersInTurn, Query
 
@@ -25,16 +27,29 @@ PATIENCE_S = 240
 QUERY = Path(__file__).with_name("spark_sink_query.py")
 
 
+def visible(client: Client) -> Counter[int]:
+    """The keys that readers of committed records get."""
+    found: Counter[int] = Counter()
+    for partition in range(PARTITIONS):
+        wanted = OffsetRange("sink", partition, 0, list_offset(client, "sink", partition, LATEST))
+        for batch in read_range(
+            client, wanted, ["key"], fetch_bytes=8 << 20, fail_on_data_loss=True, read_committed=True
+        ):
+            found.update(int(key) for key in batch.column("key").to_pylist())
+    return found
+
+
 @pytest.mark.parametrize(("total", "kills", "broker_kills"), [(120_000, 4, 1), (2_000_000, 10, 5)])
+@pytest.mark.parametrize("exactly_once", ["true", "transaction"])
 def test_each_record_once_though_the_query_and_brokers_are_killed(
-    three_brokers: tuple[Cluster, str], tmp_path: Path, total: int, kills: int, broker_kills: int
+    three_brokers: tuple[Cluster, str], tmp_path: Path, exactly_once: str, total: int, kills: int, broker_kills: int
 ) -> None:
     """The query is killed where it may be: after so many records have arrived, in the midst of a micro-batch."""
     nodes, bootstrap = three_brokers
     brokers = BrokersInTurn(nodes, broker_kills)
     trigger = total // 6
     scratch = (str(tmp_path / "checkpoint"), str(tmp_path / "scratch"))
-    command = [sys.executable, str(QUERY), bootstrap, *scratch, str(trigger)]
+    command = [sys.executable, str(QUERY), bootstrap, *scratch, str(trigger), exactly_once]
     with Client(parse_bootstrap(bootstrap), timeout_s=60) as client:
         for topic in ("source", "sink"):
             create_topic(
@@ -60,10 +75,7 @@ def test_each_record_once_though_the_query_and_brokers_are_killed(
         brokers.back()
         with Query(command, tmp_path / "query.log") as query:
             query.ends_well(PATIENCE_S)
-        found: Counter[int] = Counter()
-        for partition in range(PARTITIONS):
-            end = list_offset(client, "sink", partition, LATEST)
-            found.update(int(record.key or b"") for record in read(client, "sink", partition, 0, end))
+        found = visible(client)
     assert [number for number in range(total) if found[number] != 1] == []
     assert found.total() == total
     # A kill between two micro-batches proves little: it is in one of them that the sink has to know what is there.

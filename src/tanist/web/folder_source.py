@@ -47,6 +47,7 @@ from tanist.web.state import (
     plain,
 )
 from tanist.web.traffic import Traffic
+from tanist.wire.errors import WireError
 
 _GROUPS_S = 3.0
 _BUSY_S = 5.0
@@ -339,7 +340,7 @@ class FolderSource:
             addresses = addresses_of(load_existing(self.folder), self.folder)
             with Client(addresses, timeout_s=_GROUPS_S) as client:
                 groups = look_at_groups(client, leader_of)
-        except (Unreachable, KafkaError, Unsupported):
+        except (Unreachable, KafkaError, Unsupported, ClusterError, WireError, OSError):
             return None
         self._traffic.commits(groups)
         return groups

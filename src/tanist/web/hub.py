@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -171,11 +171,17 @@ class Hub:
             return {**last, "cluster": {**cluster, "problem": text}}
 
     async def _keep_looking_around(self) -> None:
+        reported = ""
         while True:
             began = time.monotonic()
-            with suppress(Exception):  # the last one stays; `look` says what is wrong
+            try:
                 loop = asyncio.get_running_loop()
                 self._around = await loop.run_in_executor(self._threads, self.source.look_around)
+            except Exception as error:  # the last one stays; `look` says what is wrong with the cluster
+                text = f"{type(error).__name__}: {error}"
+                if text != reported:
+                    print(f"tanist ui: groups and salvage are not up to date: {text}", file=sys.stderr, flush=True)
+                reported = text
             took_s = time.monotonic() - began
             await asyncio.sleep(max(_AROUND_EVERY_S - took_s, took_s * _SHARE))
 

@@ -17,7 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tanist.wire.batch import ATTRIBUTES_AT, CRC_AT, HEADER, HEADER_BYTES, LENGTH_OVERHEAD, MAGIC
+from tanist.wire.batch import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+)
 from tanist.wire.compression import compress
 from tanist.wire.crc import crc32c
 
@@ -147,9 +156,28 @@ def seal(records: Any, count: int, sealing: Sealing, *, timestamp_ms: int, compr
         header, 0, 0, HEADER_BYTES + len(packed) - LENGTH_OVERHEAD, -1, MAGIC, 0, compression, count - 1, timestamp_ms,
         timestamp_ms, sealing.producer_id, sealing.producer_epoch, sealing.base_sequence, count,
     )  # fmt: skip
-    crc = crc32c(packed, crc32c(memoryview(header)[ATTRIBUTES_AT:]))
-    header[CRC_AT : CRC_AT + _CRC_BYTES] = crc.to_bytes(_CRC_BYTES, "big")
+    _write_crc(header, packed)
     return Sealed(bytes(header), packed, count)
+
+
+def seal_again(batch: Sealed, sealing: Sealing, *, transactional: bool) -> Sealed:
+    """The same records with another producer."""
+    header = bytearray(batch.header)
+    before = BatchHeader._make(HEADER.unpack(header))
+    after = before._replace(
+        attributes=before.attributes | (TRANSACTIONAL if transactional else 0),
+        producer_id=sealing.producer_id,
+        producer_epoch=sealing.producer_epoch,
+        base_sequence=sealing.base_sequence,
+    )
+    HEADER.pack_into(header, 0, *after)
+    _write_crc(header, batch.records)
+    return Sealed(bytes(header), batch.records, batch.count)
+
+
+def _write_crc(header: bytearray, records: Any) -> None:
+    crc = crc32c(records, crc32c(memoryview(header)[ATTRIBUTES_AT:]))
+    header[CRC_AT : CRC_AT + _CRC_BYTES] = crc.to_bytes(_CRC_BYTES, "big")
 
 
 _NOTHING: Final = pa.scalar(b"", pa.binary())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
@@ -14,15 +15,31 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, Stri
 from tanist.spark.topic.options import Connecting, OptionError, boolean, connecting, number, refuse_unknown, separated
 from tanist.wire.compression import Compression
 
-_PASSED: Final = {"bootstrap.servers", "client.id", "request.timeout.ms", "compression.type", "batch.size"}
+_PASSED: Final = {
+    "bootstrap.servers", "client.id", "request.timeout.ms", "compression.type", "batch.size", "transaction.timeout.ms",
+}  # fmt: skip
 _RESERVED: Final = {
     "acks", "enable.idempotence", "transactional.id", "key.serializer", "value.serializer",
     "max.in.flight.requests.per.connection",
 }  # fmt: skip
-_OWN: Final = {"topic", "includeheaders", "exactlyonce", "checkpointlocation", "queryname", "path"}
+_OWN: Final = {
+    "topic", "includeheaders", "exactlyonce", "transactionalidprefix", "checkpointlocation", "queryname", "path",
+}  # fmt: skip
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
+"""The default of Kafka's producers."""
 _BATCH_BYTES: Final = 512 * 1024
 """Half of what a broker takes by default (message.max.bytes)."""
 _TEXT_OR_BYTES: Final = (BinaryType, StringType)
+
+
+class Guarantee(Enum):
+    """How often a row of a stream is in the topic."""
+
+    AT_LEAST_ONCE = auto()
+    EXACTLY_ONCE = auto()
+    """Rows that an earlier run has written are left out."""
+    TRANSACTION = auto()
+    """A micro-batch is one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +48,10 @@ class SinkOptions:
     topic: str | None
     compression: int
     batch_bytes: int
-    exactly_once: bool
+    guarantee: Guarantee
+    """Of a stream."""
+    transactional_id_prefix: str
+    transaction_timeout_ms: int
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -46,8 +66,19 @@ class SinkOptions:
             named.get("topic"),
             Compression[compression],
             number("kafka.batch.size", kafka.get("batch.size", str(_BATCH_BYTES))),
-            boolean("exactlyOnce", named.get("exactlyonce", "true")),
+            _guarantee(named.get("exactlyonce", "true")),
+            named.get("transactionalidprefix", "tanist-sink"),
+            number("kafka.transaction.timeout.ms", kafka.get("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))),
         )
+
+
+def _guarantee(text: str) -> Guarantee:
+    if text.lower() == "transaction":
+        return Guarantee.TRANSACTION
+    try:
+        return Guarantee.EXACTLY_ONCE if boolean("exactlyOnce", text) else Guarantee.AT_LEAST_ONCE
+    except OptionError:
+        raise OptionError(f"exactlyOnce is true, false or transaction, not {text!r}") from None
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:

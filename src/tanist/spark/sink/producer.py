@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.sink.encoding import Sealed
+from tanist.spark.sink.encoding import Sealed, Sealing
 from tanist.wire.codec import chunk_encoder
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import correlation_id_of, decode_response
@@ -53,17 +53,29 @@ class _Placeholder:
 class _Batch:
     where: TopicPartition
     sealed: Sealed
+    transactional_id: str | None
+    max_version: int
 
     def request(self, records: Any) -> ProduceRequest:
         topic, partition = self.where
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=records),))
-        return ProduceRequest(acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,))
+        return ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,))
 
 
 class TaskProducer:
-    def __init__(self, client: Client, producer_id: int, producer_epoch: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        producer_id: int,
+        producer_epoch: int,
+        transactional_id: str | None = None,
+        max_version: int = _VERSION_MAX,
+    ) -> None:
+        """`transactional_id`: the batches are sealed as transactional, and their partitions are in the transaction."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+        self._transactional_id = transactional_id
+        self._max_version = max_version
         self._client = client
         self._sequences: dict[TopicPartition, int] = {}
         self._connections: dict[int, _Connection] = {}
@@ -88,14 +100,18 @@ class TaskProducer:
     def next_sequence(self, where: TopicPartition) -> int:
         return self._sequences.get(where, 0)
 
+    def sealing(self, where: TopicPartition) -> Sealing:
+        """How the next batch to a partition is sealed."""
+        return Sealing(self.producer_id, self.producer_epoch, self.next_sequence(where))
+
     def go_on_at(self, where: TopicPartition, sequence: int) -> None:
         """The batches before it are in the log."""
         self._sequences[where] = sequence & _SEQUENCE_MASK
 
     def send(self, where: TopicPartition, batch: Sealed) -> None:
-        """Send a batch that was sealed with `next_sequence`. Returns as soon as it is on its way."""
+        """Send a batch that was sealed with `sealing`. Returns as soon as it is on its way."""
         topic, partition = where
-        made = _Batch(where, batch)
+        made = _Batch(where, batch, self._transactional_id, self._max_version)
         self._sequences[where] = (self.next_sequence(where) + batch.count) & _SEQUENCE_MASK
         self._order.append(made)
         try:
@@ -153,7 +169,7 @@ class TaskProducer:
         try:
             leader = client.leader_of(topic, partition)
             request = batch.request(memoryview(batch.sealed.joined()))
-            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=_VERSION_MAX)
+            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=batch.max_version)
         except Unreachable:
             client.forget(topic)
             raise
@@ -187,7 +203,7 @@ class _Connection(BrokerConnection):
 
     def begin(self, batch: _Batch) -> None:
         try:
-            version = self._version = self.version_for(ProduceRequest, _VERSION_MAX)
+            version = self._version = self.version_for(ProduceRequest, batch.max_version)
         except Unsupported as error:
             raise WireError(str(error)) from error
         self._correlation_id += 1

@@ -92,7 +92,6 @@ def _write(producer: TaskProducer, where: TopicPartition, records: Sequence[Reco
         if each.headers:
             headers = pa.array([[{"key": key, "value": value} for key, value in each.headers]], HEADERS)
         rows = Rows(pa.array([each.key], pa.binary()), pa.array([each.value], pa.binary()), headers)
-        sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
         now_ms = time.time_ns() // 1_000_000
         encoded = encode(rows, np.zeros(1, np.int64)).cut(0, 1)
-        producer.send(where, seal(encoded, 1, sealing, timestamp_ms=now_ms, compression=compression))
+        producer.send(where, seal(encoded, 1, producer.sealing(where), timestamp_ms=now_ms, compression=compression))

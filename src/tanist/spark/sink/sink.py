@@ -2,7 +2,8 @@
 
 Owns the way of a task's rows: by topic, by partition, into batches, to the producer. A batch's task has a producer id
 from the cluster, and a task that Spark tries again writes again: at least once, as Spark's own sink. A stream's task
-has a producer of its own making (`sink.landed`), and writes what is not in the topic yet: exactly once.
+has a producer of its own making (`sink.landed`), and writes what is not in the topic yet: exactly once. Or the driver
+writes the whole micro-batch in one transaction (`sink.transaction`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from pyspark.sql.types import StructType
 
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.sink.options import SinkOptions, check_columns
+from tanist.spark.sink.options import Guarantee, SinkOptions, check_columns
 from tanist.spark.topic.options import OptionError
 
 if TYPE_CHECKING:
     from tanist.spark.sink.landed import Before, Identity, Written
     from tanist.spark.sink.settling import TaskWritten
+    from tanist.spark.sink.transaction import TaskStaged
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -50,20 +52,36 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
     def __getstate__(self) -> dict[str, Any]:
         """On its way from the driver to the tasks it takes along what is in the topic before they begin."""
-        if self._before is None and self._options.exactly_once:
+        if self._before is None and self._options.guarantee is Guarantee.EXACTLY_ONCE:
             self._before = _look(self._options)
         return self.__dict__
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        return write_rows(iterator, self._options, _task() if self._options.exactly_once else None, self._before)
+        match self._options.guarantee:
+            case Guarantee.AT_LEAST_ONCE:
+                return write_rows(iterator, self._options, None)
+            case Guarantee.EXACTLY_ONCE:
+                return write_rows(iterator, self._options, _task(), self._before)
+            case Guarantee.TRANSACTION:
+                return stage_rows(iterator, self._options, _task()[0])
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (PySpark's name)
         from tanist.spark.sink.settling import TaskWritten, settle
 
+        if self._options.guarantee is Guarantee.TRANSACTION:
+            self._commit_transaction(messages, batchId)
+            return
         written = [each for each in messages if isinstance(each, TaskWritten)]
         if any(each.earlier for each in written):
             with _client(self._options) as client:
                 settle(client, written, self._options.compression)
+
+    def _commit_transaction(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        from tanist.spark.sink.transaction import TaskStaged, write_transaction
+
+        options, staged = self._options, [each for each in messages if isinstance(each, TaskStaged)]
+        with _client(options) as client:
+            write_transaction(client, staged, batch_id, options.transactional_id_prefix, options.transaction_timeout_ms)
 
 
 def _client(options: SinkOptions) -> Client:
@@ -122,6 +140,19 @@ def write_rows(
         finally:
             if writing is not None:
                 writing.producer.close()
+
+
+def stage_rows(batches: Iterator[Any], options: SinkOptions, query: str) -> TaskStaged:
+    """All rows as batches without a producer, for the driver's transaction."""
+    from tanist.spark.sink.transaction import Stage, TaskStaged
+
+    stage = Stage()
+    with _client(options) as client:
+        writing = _Writing(client, options, stage, None, {})
+        for batch in batches:
+            if batch.num_rows:
+                writing.write(batch)
+    return TaskStaged(query, stage.batches)
 
 
 class _Writing:
@@ -209,7 +240,7 @@ class _Writing:
                 self._send((topic, int(chosen[a])), ordered.cut(a, b), records.cut(a - begin, b - begin))
 
     def _send(self, where: TopicPartition, rows: Any, records: memoryview) -> None:
-        from tanist.spark.sink.encoding import Sealing, encode, seal
+        from tanist.spark.sink.encoding import encode, seal
 
         if where in self._earlier or where in self._landed:
             import numpy as np
@@ -222,11 +253,9 @@ class _Writing:
                 rows = rows.take(kept)
                 records = encode(rows, np.arange(len(rows))).cut(0, len(rows))
         producer = self.producer
-        sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
-        now_ms = time.time_ns() // 1_000_000
-        producer.send(
-            where, seal(records, len(rows), sealing, timestamp_ms=now_ms, compression=self._options.compression)
-        )
+        now_ms, compression = time.time_ns() // 1_000_000, self._options.compression
+        sealed = seal(records, len(rows), producer.sealing(where), timestamp_ms=now_ms, compression=compression)
+        producer.send(where, sealed)
         self._records += len(rows)
 
     def _not_there(self, where: TopicPartition, records: memoryview, count: int) -> Any:
