@@ -1,4 +1,4 @@
-"""The account of copies under kill -9 judges; and a short run. The long one: `python -m tests.faults.transaction_rounds`."""
+"""The account of copies under kill -9 judges; and a short run. Longer: `python -m tests.faults.transaction_rounds`."""
 
 from __future__ import annotations
 
