@@ -11,6 +11,7 @@ Commands of a story:
 * `wait-until-metric ID NAME LEAST`: until a node's metric is that much, or more. There is no other way to wait.
 * `pause ID`, `resume ID`: SIGSTOP and SIGCONT. A paused broker is like one that the network cuts off: it is silent,
   keeps all that it has in memory, and when it is back it does not know that it was away.
+* `old-client VERB ...`, `new-client VERB ...`: a transactional producer (`transactional`).
 * anything else is bash's.
 
 `$CONTROLLER` is the id of the active controller.
@@ -26,6 +27,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -42,6 +44,7 @@ from tests.interop.cluster import free_ports
 from tests.interop.waiting import wait_for
 from tests.stories.plain import plain
 from tests.stories.prompt import Prompt
+from tests.stories.transactional import TransactionalClient
 
 WAIT_S = 40.0
 _ASK_S = 5.0
@@ -71,16 +74,20 @@ class LiveStage:
         self._taken: dict[str, list[int]] = {}
         """Acknowledged by the leader alone (acks=1)."""
         self._clients: dict[Address, Client] = {}
+        self._transactional_clients: dict[str, TransactionalClient] = {}
+        self._closing: list[Client] = []
 
     def run(self, command: str) -> str:
         controller = self._controller() if "$CONTROLLER" in command else None
         words = shlex.split(command.replace("$CONTROLLER", str(controller)))
-        own = {
+        own: dict[str, Callable[[list[str]], str]] = {
             "wait-until": self._wait_until,
             "wait-until-metric": self._wait_until_metric,
             "account": self._account,
             "pause": self._pause,
             "resume": self._resume,
+            "old-client": partial(self._transactional, "old-client"),
+            "new-client": partial(self._transactional, "new-client"),
         }
         if words[0] in own:
             printed = own[words[0]](words[1:])
@@ -94,7 +101,7 @@ class LiveStage:
 
     def close(self) -> None:
         """Kill what the story has left running."""
-        for client in self._clients.values():
+        for client in (*self._clients.values(), *self._closing):
             client.close()
         for node in self._cluster().running if self._data.exists() else ():
             if node.process is not None:
@@ -212,6 +219,14 @@ class LiveStage:
             raise RuntimeError(f"node {node.node_id} is not running")
         self._paused.discard(node.node_id)
         return f"node {node.node_id}: resumed"
+
+    def _transactional(self, name: str, words: list[str]) -> str:
+        known = self._transactional_clients.get(name)
+        if known is None:
+            client = Client(self._addresses(), timeout_s=WAIT_S)
+            known = self._transactional_clients[name] = TransactionalClient(client, name, bumps=name == "new-client")
+            self._closing.append(client)
+        return known.run(words)
 
     # -- the cluster
 

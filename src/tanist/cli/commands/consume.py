@@ -23,6 +23,7 @@ from tanist.wire.batch import Record
 from tanist.wire.errors import ErrorCode
 
 _WAIT_MS = 500
+_UNCOMMITTED, _COMMITTED = "read_uncommitted", "read_committed"
 _ASSIGNMENT_LOOK_S = 0.1
 _FETCH_PATIENCE_S = 2.0
 """In a group. A partition without a leader must not keep the heartbeats."""
@@ -54,6 +55,14 @@ _FETCH_PATIENCE_S = 2.0
     help="Stop after SECONDS without a record.  [default: never]",
 )
 @click.option(
+    "--isolation-level",
+    "isolation",
+    type=click.Choice([_UNCOMMITTED, _COMMITTED]),
+    default=_UNCOMMITTED,
+    show_default=True,
+    help="read_committed: leave out aborted transactions, and wait for the end of open ones.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -73,6 +82,7 @@ def consume_command(
     from_beginning: bool,
     max_messages: int | None,
     timeout_s: float | None,
+    isolation: str,
     form: str,
     as_json: bool,
     headers: bool,
@@ -93,15 +103,18 @@ def consume_command(
         raise click.UsageError("the group assigns the partitions: leave out --partition or --group")
     if group == "":
         raise click.UsageError("--group needs a name")
-    shown = _Shown(Form(json=as_json or form == "json", headers=headers, places=print_offsets), max_messages, timeout_s)
+    shape = Form(json=as_json or form == "json", headers=headers, places=print_offsets)
+    shown = _Shown(shape, max_messages, timeout_s, isolation == _COMMITTED)
     with connect(bootstrap, folder) as client:
         where = EARLIEST if from_beginning else LATEST
         partitions = partitions_of(client, topic, partition)
         try:
             if group is None:
-                _read(
-                    client, topic, {number: list_offset(client, topic, number, where) for number in partitions}, shown
-                )
+                positions = {
+                    number: list_offset(client, topic, number, where, read_committed=shown.read_committed)
+                    for number in partitions
+                }
+                _read(client, topic, positions, shown)
             else:
                 _read_as_member(PROTOCOLS[protocol](client, group, [topic]), where, shown)
         except KeyboardInterrupt:
@@ -118,6 +131,7 @@ class _Shown:
     form: Form
     most: int | None
     timeout_s: float | None
+    read_committed: bool = False
     count: int = 0
     last_news: float = 0.0
 
@@ -151,7 +165,14 @@ def _read(client: Client, topic: str, positions: dict[int, int], shown: _Shown) 
     wait_ms = max(1, _WAIT_MS // len(positions))
     while not shown.over:
         for partition in positions:
-            fetched = fetch(client, topic, partition, positions[partition], max_wait_ms=wait_ms)
+            fetched = fetch(
+                client,
+                topic,
+                partition,
+                positions[partition],
+                max_wait_ms=wait_ms,
+                read_committed=shown.read_committed,
+            )
             shown.show(topic, partition, fetched.records)
             if shown.full:
                 return
@@ -165,7 +186,7 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
         positions: dict[TopicPartition, int] = {}
         while not shown.over:
             if member.poll():
-                positions = _positions(member, positions, where)
+                positions = _positions(member, positions, where, shown.read_committed)
             if not positions:
                 time.sleep(min(_ASSIGNMENT_LOOK_S, max(member.idle_s, 0.001)))
                 continue
@@ -176,7 +197,7 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
                 if handled and not member.commit(handled):
                     positions = {}
                     if not member.poll():  # it may be assigned the same again, and has to begin where the group is
-                        positions = _positions(member, {}, where)
+                        positions = _positions(member, {}, where, shown.read_committed)
     finally:
         member.leave()
         signal.signal(signal.SIGTERM, before)
@@ -196,10 +217,11 @@ def _read_round(
                 max_wait_ms=wait_ms,
                 timeout_s=0.0,
                 answer_within_s=wait_ms / 1000 + _FETCH_PATIENCE_S,
+                read_committed=shown.read_committed,
             )
         except KafkaError as error:
             if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                positions[place] = list_offset(client, *place, where)
+                positions[place] = list_offset(client, *place, where, read_committed=shown.read_committed)
                 click.echo(f"{place[0]}-{place[1]}: {error.name}; continuing at {positions[place]}", err=True)
             elif not error.retriable:
                 raise
@@ -216,13 +238,15 @@ def _read_round(
             handled[place] = fetched.next_offset
 
 
-def _positions(member: Member, before: dict[TopicPartition, int], where: int) -> dict[TopicPartition, int]:
+def _positions(
+    member: Member, before: dict[TopicPartition, int], where: int, read_committed: bool
+) -> dict[TopicPartition, int]:
     """Where to go on in what is assigned now: as before, or where the group is, or at the end that was asked for."""
     fresh = member.assigned - before.keys()
     committed = committed_offsets(member.client, member.group) if fresh else {}
 
     def start(place: TopicPartition) -> int:
         offset = committed.get(place)
-        return list_offset(member.client, *place, where) if offset is None else offset
+        return list_offset(member.client, *place, where, read_committed=read_committed) if offset is None else offset
 
     return {place: before[place] if place in before else start(place) for place in sorted(member.assigned)}

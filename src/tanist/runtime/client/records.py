@@ -7,13 +7,14 @@ takes a new producer id, because its next sequence number is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch, iterate_headers
+from tanist.wire.batch import NewRecord, Record, encode_batch
 from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode
+from tanist.wire.isolation import committed_batches
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
@@ -140,16 +141,19 @@ def fetch(
     max_bytes: int = 1 << 20,
     timeout_s: float | None = None,
     answer_within_s: float | None = None,
+    read_committed: bool = False,
 ) -> Fetched:
-    """The committed records from `offset` on, as many as the leader gives at once.
+    """The records below the high watermark from `offset` on, as many as the leader gives at once.
 
-    `timeout_s` is for all attempts, `answer_within_s` for each.
+    `timeout_s` is for all attempts, `answer_within_s` for each. `read_committed` leaves out the records of transactions
+    that were aborted, and ends before the first one that is open.
     """
     asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
+        isolation_level=int(read_committed),
         topics=(FetchTopic(topic=topic, partitions=(asked,)),),
     )
 
@@ -167,7 +171,8 @@ def fetch(
             client.forget(topic)
             raise KafkaError(code, f"{topic}-{partition} at offset {offset}")
         found = answer.responses[0].partitions[0]
-        records, next_offset = _records_from(found.records or b"", offset)
+        aborted = [(each.first_offset, each.producer_id) for each in found.aborted_transactions or ()]
+        records, next_offset = _records_from(found.records or b"", offset, aborted if read_committed else ())
         return Fetched(records, next_offset, found.high_watermark)
 
     return client.persist(attempt, timeout_s=timeout_s)
@@ -197,11 +202,17 @@ def partition_for(key: bytes, partitions: int) -> int:
     return ((value ^ value >> 15) & 0x7FFFFFFF) % partitions
 
 
-def list_offset(client: Client, topic: str, partition: int, timestamp: int) -> int:
-    """The offset for a timestamp, `EARLIEST` or `LATEST`; -1 if all records are older."""
+def list_offset(client: Client, topic: str, partition: int, timestamp: int, *, read_committed: bool = False) -> int:
+    """The offset for a timestamp, `EARLIEST` or `LATEST`; -1 if all records are older.
+
+    With `read_committed` `LATEST` is where the first open transaction begins.
+    """
     asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
     request = ListOffsetsRequest(
-        replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),), timeout_ms=_REQUEST_TIMEOUT_MS
+        replica_id=-1,
+        isolation_level=int(read_committed),
+        topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
+        timeout_ms=_REQUEST_TIMEOUT_MS,
     )
 
     def attempt() -> int:
@@ -219,14 +230,13 @@ def list_offset(client: Client, topic: str, partition: int, timestamp: int) -> i
     return client.persist(attempt)
 
 
-def _records_from(data: bytes | memoryview, offset: int) -> tuple[tuple[Record, ...], int]:
+def _records_from(
+    data: bytes | memoryview, offset: int, aborted: Iterable[tuple[int, int]]
+) -> tuple[tuple[Record, ...], int]:
     """Records from `offset` on (a batch may begin before it), and where to go on."""
-    view = memoryview(data)
     records: list[Record] = []
     position = offset
-    for at, header in iterate_headers(view):
-        if not header.is_control:
-            batch = decode_batch(view[at : at + header.size_bytes])
-            records.extend(record for record in batch if record.offset >= offset)
+    for header, batch in committed_batches(data, aborted):
+        records.extend(record for record in batch if record.offset >= offset)
         position = max(position, header.next_offset)
     return tuple(records), position
