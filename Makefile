@@ -9,16 +9,18 @@ SETUP := .venv/.complete
 SPARK := .venv/.spark
 RELEASE := .venv/.release
 SITE := .venv/.site
-DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui and not docs
+QUICK_ENOUGH := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui and not docs
+DEFAULT_TESTS := not long and $(QUICK_ENOUGH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
+.PHONY: help setup spark-setup up demo test long check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
 	@echo "make demo     a cluster, 10,000 records, a broker killed, nothing lost; it ends by itself"
 	@echo "make up       a cluster of three brokers on 127.0.0.1:9092, until Ctrl-C"
 	@echo "make test     the tests that need nothing but .venv"
+	@echo "make long     more of them, each of ten seconds or longer"
 	@echo "make clients  real client libraries against real processes"
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
 	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
@@ -64,6 +66,9 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" $(TESTS)
 
+long: setup
+	$(BIN)/python -m pytest -m "long and $(QUICK_ENOUGH)" $(TESTS)
+
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -73,7 +78,7 @@ check: setup
 
 # The table is written whether or not a test has failed.
 coverage: setup
-	-$(BIN)/python tools/measure_coverage.py run -m "$(DEFAULT_TESTS)" $(TESTS)
+	-$(BIN)/python tools/measure_coverage.py run -m "$(QUICK_ENOUGH)" $(TESTS)
 	$(BIN)/python tools/measure_coverage.py report
 
 format: setup

@@ -128,6 +128,7 @@ def test_what_has_no_cluster_is_not_made_by_asking(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.long
 def test_a_node_that_dies_of_a_full_disk_leaves_its_reason(mount: Mount) -> None:
     disk = mount("size=3m")
     folder = disk / "data"
@@ -234,6 +235,7 @@ def test_a_node_that_runs_out_of_open_files_goes_on(tmp_path: Path) -> None:
             assert wait_until(lambda: not node.alive, 60)
 
 
+@pytest.mark.long
 def test_a_killed_node_with_as_many_logs_as_its_limit_lets_it_have_starts_again(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     assert "ready in" in up(folder, before=limited(800)).stdout

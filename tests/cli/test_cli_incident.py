@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.cli_rig import TANIST
 
 PROMPT = "    $ "
 EXPORT = "    export "
 
 
+@pytest.mark.long
 def test_an_operator_who_types_what_it_says_loses_fifty_records_and_gets_them_back(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     incident = subprocess.Popen(

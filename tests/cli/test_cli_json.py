@@ -253,7 +253,11 @@ def invoke(line: str, names: dict[str, str], *, stdin: str = "", data: str = "{d
     return CliRunner().invoke(app, words, input=stdin, prog_name="tanist")
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name in ALL and has(ALL[name], "--json")])
+def case(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.long) if name in ("jepsen", "incident") else name
+
+
+@pytest.mark.parametrize("name", [case(name) for name in CASES if name in ALL and has(ALL[name], "--json")])
 def test_what_it_prints_is_json(names: dict[str, str], name: str) -> None:
     case = CASES[name]
     for line in case.before:

@@ -105,6 +105,7 @@ def problems(*arguments: str, folder: Path) -> dict[str, str]:
     return {problem["kind"]: problem["message"] for problem in found["problems"]}
 
 
+@pytest.mark.long
 def test_every_node_is_moved_in_order_and_the_active_controller_last(
     tanist: Tanist, folder: Path, changed: set[int], operator: Callable[[Callable[[int], None]], None]
 ) -> None:

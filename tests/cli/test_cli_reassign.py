@@ -58,6 +58,7 @@ def test_plan_apply_list_and_back(tanist: Tanist, tmp_path: Path) -> None:
     assert min(counts) > 200
 
 
+@pytest.mark.long
 def test_what_is_under_way_is_shown_and_taken_back(tanist: Tanist, tmp_path: Path) -> None:
     tanist("topics", "create", "stuck", "--replica-assignment", "1:2,2:3")
     tanist("produce", "stuck", stdin="one\ntwo\n")

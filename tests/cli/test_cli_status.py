@@ -62,6 +62,7 @@ def shown(folder: Path, *arguments: str) -> tuple[list[str], list[str]]:
     return done.stdout.splitlines(), done.stderr.splitlines()
 
 
+@pytest.mark.long
 def test_without_a_quorum_it_is_said_first_and_how_old_all_is(tanist: Tanist, folder: Path) -> None:
     tanist("topics", "create", "old", "--replica-assignment", "1:2:3")
     assert tanist("status").startswith("NODE")

@@ -216,7 +216,10 @@ def keep(title: str, text: str) -> None:
     KEPT.write_text("".join(f"== {name}\n{titles[name]}" for name in sorted(titles)).rstrip("\n") + "\n")
 
 
-@pytest.mark.parametrize("way", ["pipe", "terminal", "json"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("way", ["pipe", pytest.param("terminal", marks=LONG), pytest.param("json", marks=LONG)])
 def test_the_commands_of_the_readme(shell: Shell, way: str) -> None:
     commands = [command for command in readme() if command not in NOT_PLAYED]
     assert len(commands) >= 8

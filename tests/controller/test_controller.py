@@ -455,7 +455,7 @@ class Histories(RuleBasedStateMachine):
             self.before[number] = state
 
 
-TestHistories = Histories.TestCase
+TestHistories = pytest.mark.long(Histories.TestCase)
 TestHistories.settings = settings(
     max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -42,6 +42,7 @@ def await_voters(cluster: DynamicCluster) -> int:
     return wait_for(joined, "all controllers are voters", timeout_s=PATIENCE_S)
 
 
+@pytest.mark.long
 def test_controllers_join_by_themselves_and_one_replaces_its_lost_disk(cluster: DynamicCluster) -> None:
     leader = await_voters(cluster)
     lost = next(node_id for node_id in cluster.members if node_id != leader)

@@ -227,7 +227,7 @@ def test_a_group_is_deleted_whatever_becomes_of_the_answer(monkeypatch: pytest.M
             return DeleteGroupsResponse(results=(DeletableGroupResult(group_id=group, error_code=69),))
 
     monkeypatch.setattr(groups, "describe_group", describe)
-    monkeypatch.setattr(groups, "coordinator_of", lambda client, group: 1)
+    monkeypatch.setattr(groups, "coordinator_of", lambda client, kind, group: 1)
     client = Coordinator([("nowhere", 1)], timeout_s=5.0)
     assert groups.delete_groups(client, ["g"]) == {"g": 0}
     assert groups.delete_groups(client, ["g"]) == {"g": 69}

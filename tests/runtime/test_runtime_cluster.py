@@ -210,6 +210,7 @@ def test_a_node_that_does_not_stop_is_killed_and_it_is_said(make: Callable[[], C
     assert pids(cluster) == []
 
 
+@pytest.mark.long
 def test_a_watcher_stops_only_what_its_own_command_has_started(make: Callable[[], Cluster]) -> None:
     cluster = make()
     cluster.up(brokers=2, port=free_port(), ends_with_us=True)

@@ -36,6 +36,7 @@ def _judge(outcomes: list[SeedResult]) -> None:
     assert sum(outcome.checks for outcome in outcomes) > 1000 * len(outcomes)
 
 
+@pytest.mark.long
 def test_a_cluster_under_faults_keeps_what_it_acknowledged() -> None:
     _judge(_play(_DEFAULT))
 

@@ -149,6 +149,7 @@ def produced(port: int, topic: str) -> int:
         return list_offset(client, topic, 0, -1)
 
 
+@pytest.mark.long
 def test_java_s_kafka_container(run: Run, root: Path, ports: tuple[int, int, int]) -> None:
     """`KafkaContainer` of apache/kafka: each listener advertises its own address, and the log stays for a restart."""
     environment = variables(root, ports, CLUSTER_ID=CLUSTER_ID, KAFKA_LOG_DIRS=f"{root}/var/lib/kafka/data")

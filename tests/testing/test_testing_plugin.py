@@ -69,6 +69,7 @@ def test_a_test_s_topics_and_groups_are_gone_after_it(pytester: pytest.Pytester)
     run(pytester).assert_outcomes(passed=3)
 
 
+@pytest.mark.long
 def test_a_failure_s_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FAILING)
     result = run(pytester, "--tanist-brokers", "2", "--tanist-min-isr=1")
