@@ -27,7 +27,7 @@ SOURCE = "src/tanist/"
 
 HEAD = """# Coverage
 
-Lines and branches of `src/tanist` that the default tests run (`make test`, `make long`), by package. The lab's seeds, real clients,
+Lines and branches of `src/tanist` that `make test` and `make long` run, by package. Seeds of the lab, clients,
 Apache Kafka's classes, Spark and the stories are not in it: what they alone run counts as not run. A node that a test
 kills with SIGKILL writes nothing down, so the processes of `runtime` run more than is shown.
 
