@@ -57,11 +57,14 @@ class LoadSpec:
     acks: int = 1
     partition: int = 0
     offsets: tuple[int, ...] = ()
+    offset_range: tuple[int, int, int] = (0, 0, 1)
+    """(first, end, step) of fetch offsets, where `offsets` names none."""
     max_bytes: int = 0
 
     def frames(self) -> Frames:
         if self.kind == "fetch":
-            return frames.fetch(self.topic, self.partition, list(self.offsets), self.max_bytes)
+            offsets = self.offsets or range(*self.offset_range)
+            return frames.fetch(self.topic, self.partition, list(offsets), self.max_bytes)
         batch = frames.batch_of_size(self.batch_bytes, self.value_bytes, int(time.time() * 1000))
         return frames.produce(self.topic, self.partition, batch, self.acks)
 
@@ -278,7 +281,9 @@ def measure(generator: Generator, seconds: float) -> LoadResult:
 
 def main() -> int:
     described = json.loads(sys.argv[1])
-    described["offsets"] = tuple(described.get("offsets", ()))
+    for name in ("offsets", "offset_range"):
+        if name in described:
+            described[name] = tuple(described[name])
     spec = LoadSpec(**described)
     generator = Generator(spec)
     try:

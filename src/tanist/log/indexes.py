@@ -58,7 +58,7 @@ class AbortedTransaction(NamedTuple):
 class _SortedIndex:
     """Fixed-size entries with an ascending key: the base of both kinds."""
 
-    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "entries_left", "max_entries", "path")
+    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "changes", "entries_left", "max_entries", "path")
 
     _entry: ClassVar[Struct]
     _key: ClassVar[int]
@@ -78,6 +78,8 @@ class _SortedIndex:
         self.max_entries = max(1, max_bytes // self._entry.size)
         self.entries_left = self.max_entries - self._spare
         """How many more entries fit; right once the file has been opened."""
+        self.changes = 0
+        """Counts what makes entries wrong that were read before: cuts, and writing anew."""
 
     @property
     def entries(self) -> int:
@@ -163,19 +165,24 @@ class _SortedIndex:
         if self._tail and self._raw(self._count)[field] <= key:
             keys = [entry[field] for entry in self._entry.iter_unpack(self._tail)]
             return self._count + bisect_right(keys, key) - 1
-        low, high = 0, (self._count + _BLOCK_ENTRIES - 1) // _BLOCK_ENTRIES
-        while low < high:
-            middle = (low + high) // 2
-            if self._raw(middle * _BLOCK_ENTRIES)[field] <= key:
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
+        block = self._block_of(key, self._count)
+        if block < 0:
             return -1
-        start = (low - 1) * _BLOCK_ENTRIES
+        start = block * _BLOCK_ENTRIES
         data = self._load().read(start * size, min(_BLOCK_ENTRIES, self._count - start) * size)
         keys = [entry[field] for entry in self._entry.iter_unpack(data[: len(data) // size * size])]
         return start + bisect_right(keys, key) - 1
+
+    def _block_of(self, key: int, count: int) -> int:
+        """The last of the blocks of `count` entries that begins with a key <= `key`, -1 when there is none."""
+        low, high = 0, (count + _BLOCK_ENTRIES - 1) // _BLOCK_ENTRIES
+        while low < high:
+            middle = (low + high) // 2
+            if self._raw(middle * _BLOCK_ENTRIES)[self._key] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
 
     def _recount(self) -> None:
         self.entries_left = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
@@ -207,6 +214,7 @@ class _SortedIndex:
     def _cut(self, entries: int) -> None:
         self.write()
         if entries < self._count:
+            self.changes += 1
             self._count = entries
             self._load().truncate(entries * self._entry.size)
             self._recount()
@@ -230,6 +238,7 @@ class _SortedIndex:
             self._file = self._disk.open(self.path)
         self._tail = bytearray()
         self._count = 0
+        self.changes += 1
         self._file.truncate(0)
         self._recount()
 
@@ -238,6 +247,7 @@ class _SortedIndex:
         file, self._file = self._file, None
         self._tail = bytearray()
         self._count = _UNKNOWN
+        self.changes += 1
         return file
 
     def park(self) -> None:
@@ -274,6 +284,26 @@ class OffsetIndex(_SortedIndex):
         if number < 0:
             return OffsetPosition(self.base_offset, 0)
         return self.entry(number)
+
+    def block_of(self, relative: int) -> int:
+        """The block in which to look for an offset, given relative to the segment's: the first if it is before all."""
+        return max(0, self._block_of(relative, self.entries))
+
+    def read_block(self, number: int) -> bytes:
+        """A block's entries as they are in the file; empty behind the last."""
+        if self._count < 0:
+            self._load()
+        size, count = self._entry.size, self._count
+        first, behind = number * _BLOCK_ENTRIES, (number + 1) * _BLOCK_ENTRIES
+        data = b""
+        if first < count:
+            length = (min(behind, count) - first) * size
+            data = self._load().read(first * size, length)
+            if len(data) != length:
+                raise CorruptIndexError(f"{self.path}: block {number} is cut off")
+        if behind > count:
+            data += self._tail[max(0, first - count) * size : (behind - count) * size]
+        return data
 
     def entry(self, number: int) -> OffsetPosition:
         relative, position = self._raw(number)

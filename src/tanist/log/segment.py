@@ -2,8 +2,8 @@
 
 Owns positions. A batch that is appended waits in `pending` (not copied) until `write` hands all of them to the file
 with one call, so `size` may be ahead of the file's. The last batches are also known in memory: a fetch at the tail, as
-replicas and live consumers send it, finds its bytes by bisection and does no I/O. Older ones are found by the index and
-a walk over headers.
+replicas and live consumers send it, finds its bytes by bisection and does no I/O. Older ones are found by entries
+of the index that are kept in memory (`positions`); by a walk over headers where there is no such entry.
 
 A segment does not validate batches, and knows nothing of epochs or producers.
 """
@@ -26,6 +26,7 @@ from tanist.log.names import (
     TXN_INDEX_SUFFIX,
     offset_file,
 )
+from tanist.log.positions import NO_SPAN, IndexedPositions
 from tanist.log.scan import BatchAt, DamagedBatch, scan_headers
 from tanist.ports import Buffer, Disk, File
 
@@ -34,7 +35,6 @@ TAIL_BATCHES: Final = 4096
 
 _NEVER: Final = -(2**63)
 _LAST: Final = 2**63 - 1
-_NO_SPAN: Final = (0, 0, 0)
 
 
 class BatchPosition(NamedTuple):
@@ -54,6 +54,7 @@ class Segment:
         "_disk",
         "_firsts",
         "_index_interval",
+        "_indexed",
         "_indexed_timestamp",
         "_lasts",
         "_mark",
@@ -100,6 +101,7 @@ class Segment:
         self.size = self._written = self.file.size
         self.pending: list[Buffer] = []
         self.offset_index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset, config.segment_index_bytes)
+        self._indexed = IndexedPositions(self.offset_index)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, config.segment_index_bytes)
         txn_exists = offset_file(base_offset, TXN_INDEX_SUFFIX) + mark in names
         self.txn_index = TransactionIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset, exists=txn_exists)
@@ -241,7 +243,7 @@ class Segment:
         lasts, positions = self._lasts, self._positions
         index = bisect_left(lasts, offset)
         if index == len(lasts) or lasts[index] >= upper_offset:
-            return _NO_SPAN
+            return NO_SPAN
         start = positions[index]
         limit = self.size if upper_offset > lasts[-1] else positions[bisect_left(lasts, upper_offset, index)]
         end = start + max_bytes
@@ -254,8 +256,28 @@ class Segment:
             elif at_least_one:
                 end = positions[index + 1] if index + 1 < len(positions) else limit
             else:
-                return _NO_SPAN
+                return NO_SPAN
         return start, end, firsts[index]
+
+    def indexed_span(
+        self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool, bounded: bool
+    ) -> tuple[int, int, int] | None:
+        """As `span`, for batches before those that are known in memory, by entries of the index that are.
+
+        If it is not `bounded`, the upper offset is beyond all of the segment. None if the index does not say, or says
+        what is not so: then `find` looks into the file.
+        """
+        lasts = self._lasts
+        limit = self.size
+        if bounded and not (lasts and upper_offset > lasts[-1]):
+            if not lasts or upper_offset < self._firsts[0]:
+                return None
+            limit = self._positions[bisect_left(lasts, upper_offset)]
+        return self._indexed.span(self.file, offset, max_bytes, upper_offset, limit, at_least_one)
+
+    def forget_positions(self) -> None:
+        """Nobody has read its older batches lately."""
+        self._indexed.forget()
 
     def end_of(self, upper_offset: int | None, limit: int) -> int:
         """Where the batches end that lie below `upper_offset` (None.

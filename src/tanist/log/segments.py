@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
@@ -19,6 +19,10 @@ from tanist.ports import Disk, File, FileRange
 
 _tuple = tuple.__new__
 """Makes a named tuple without calling its `__new__`, which is Python."""
+
+
+READ_LATELY_MAX: Final = 8
+"""So many segments keep positions of older batches in memory, at most 70 KB each."""
 
 
 class LogSlice(NamedTuple):
@@ -36,7 +40,18 @@ class LogSlice(NamedTuple):
 class Segments:
     """Never empty: the last one is active."""
 
-    __slots__ = ("_bases", "_deleted", "_directory", "_disk", "_list", "_retired", "_unsynced", "active", "config")
+    __slots__ = (
+        "_bases",
+        "_deleted",
+        "_directory",
+        "_disk",
+        "_list",
+        "_read_lately",
+        "_retired",
+        "_unsynced",
+        "active",
+        "config",
+    )
 
     def __init__(
         self, disk: Disk, directory: str, config: LogConfig, segments: Iterable[Segment], durable_below: int
@@ -49,6 +64,8 @@ class Segments:
         self.active = self._list[-1]
         self._deleted: list[str] = []
         self._retired: list[File] = []
+        self._read_lately: list[Segment] = []
+        """They have positions of older batches in memory, the one that has had them for longest first."""
         self._unsynced = [
             segment for segment, end in zip(self._list[:-1], self._bases[1:], strict=True) if end > durable_below
         ]
@@ -86,7 +103,7 @@ class Segments:
 
         Where the boundaries are not known in memory, the last batch may be cut by `max_bytes`, as in Kafka.
         """
-        segment, place = self.active, None
+        segment, index = self.active, -1
         bounded = True
         span = segment.span(offset, max_bytes, upper_offset, at_least_one)
         if span is not None:
@@ -96,15 +113,26 @@ class Segments:
             if segment.pending:
                 segment.write()
             return _tuple(LogSlice, (FileRange(segment.file, start, end - start), first_offset))
-        if offset >= segment.base_offset:
+        if offset < segment.base_offset:
+            index = self.index_of(offset)
+            segment = self._list[index]
+            bounded = upper_offset < self._bases[index + 1]
+        if segment not in self._read_lately:
+            self._note_reader_of(segment)
+        span = segment.indexed_span(offset, max_bytes, upper_offset, at_least_one, bounded)
+        if span is not None:
+            start, end, first_offset = span
+            if start == end:
+                return None
+            if segment.pending:
+                segment.write()
+            return _tuple(LogSlice, (FileRange(segment.file, start, end - start), first_offset))
+        place = segment.find(offset)
+        while place is None and segment is not self.active:
+            index += 1
+            segment = self._list[index]
             place = segment.find(offset)
-        else:
-            for index in range(self.index_of(offset), len(self._list)):
-                segment = self._list[index]
-                place = segment.find(offset)
-                if place is not None:
-                    bounded = upper_offset < self.end_offset(index, upper_offset + 1)
-                    break
+            bounded = upper_offset < self.end_offset(index, upper_offset + 1)
         if place is None or place.last_offset >= upper_offset:
             return None
         start = place.position
@@ -116,6 +144,11 @@ class Segments:
         if segment.pending:
             segment.write()
         return LogSlice(FileRange(segment.file, start, end - start), place.base_offset)
+
+    def _note_reader_of(self, segment: Segment) -> None:
+        self._read_lately.append(segment)
+        if len(self._read_lately) > READ_LATELY_MAX:
+            self._read_lately.pop(0).forget_positions()
 
     def bytes_between(self, offset: int, upper_offset: int) -> int:
         """About how many bytes lie between two offsets: exact at the tail, to the next index entry elsewhere."""
@@ -229,8 +262,9 @@ class Segments:
         self._unsynced = [segment for segment in self._unsynced if segment is not self.active]
 
     def _retire(self, segment: Segment) -> None:
-        if segment in self._unsynced:
-            self._unsynced.remove(segment)
+        for known in (self._unsynced, self._read_lately):
+            if segment in known:
+                known.remove(segment)
         self.adopt_deleted(segment.mark_deleted(), segment.release())
 
     def adopt_deleted(self, paths: Iterable[str], files: Iterable[File]) -> None:
