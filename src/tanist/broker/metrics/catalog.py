@@ -401,6 +401,7 @@ PROCESS_METRICS = (
     _gauge("process_open_fds", "", "Open file descriptors."),
     _gauge("process_start_time_seconds", "", "When the process started, in s since 1970."),
     _counter("tanist_loop_turns_total", "", "Turns of the event loop."),
+    _gauge("tanist_loop_lateness_max_ms", "", "How late a timer was at most, in the last 30 to 60 s: long turns show."),
 )
 
 DEFINITIONS: dict[str, Definition] = {

@@ -16,6 +16,8 @@ import heapq
 import time
 from collections.abc import Callable
 
+from tanist.broker.counters import Latency
+
 OnFailure = Callable[[str, BaseException], None]
 
 _ROUNDS_MAX = 32
@@ -69,6 +71,8 @@ class Loop:
         self._cancelled = 0
         self._armed: asyncio.TimerHandle | None = None
         self._armed_ms = 0
+        self.lateness = Latency()
+        """How late timers were: as long as the turn before them took, at least."""
 
     # -- Clock
 
@@ -182,6 +186,7 @@ class Loop:
         """Run what was due when we began. Timers that callbacks add for now wait for the next pass: input gets in."""
         self._armed = None
         now_ms = self.now_ms()
+        self.lateness.record(max(0, now_ms - self._armed_ms), now_ms)
         last = self._sequence
         timers = self._timers
         later: list[HeapTimer] = []

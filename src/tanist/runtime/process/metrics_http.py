@@ -259,6 +259,7 @@ def _process_metrics(out: Exposition, loop: Loop, started_s: float) -> None:
     out.add("process_open_fds", _open_files())
     out.add("process_start_time_seconds", round(started_s, 3))
     out.add("tanist_loop_turns_total", loop.turn)
+    out.add("tanist_loop_lateness_max_ms", loop.lateness.max_ms(loop.now_ms()) or 0)
 
 
 def _resident_bytes() -> int | None:

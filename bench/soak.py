@@ -1,0 +1,305 @@
+"""`python -m bench.soak`: an hour of everything at once, a picture of what the nodes need, a check of the contents.
+
+    python -m bench.soak --minutes 60
+    python -m bench.soak --minutes 60 --out soak       soak.json, soak.svg
+
+Three brokers. Meanwhile: an idempotent load on a topic that is cut by size, with small segments; members of a group who
+read it and commit; a compacted topic whose keys are overwritten all the time; small metadata snapshots; every minute
+a broker is killed and started again, or all leaders move. Sampled: resident memory, open files and threads of each
+node, the lateness of its event loop, and the latency of a producer of one record at a time. At the end every record
+that was acknowledged must have been read, and each key must have its last value. The lines have to stay flat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from bench.soak_picture import Line, picture
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.layout import metrics_address
+from tests.clients import install
+from tests.faults.load import Load, number_of
+from tests.interop.cluster import interrupt_on_sigterm, wait_in_sync, wait_ready
+from tests.interop.tanist_cluster import TanistCluster, tanist
+from tests.interop.waiting import wait_for
+
+FLOW, KEYS, PROBE, GROUP = "flow", "keys", "probe", "readers"
+PARTITIONS = 6
+KEY_COUNT = 1_000
+SAMPLE_S = 5.0
+DISTURB_S = 60.0
+DOWN_S = 3.0
+PATIENCE_S = 120.0
+TOPICS: dict[str, tuple[int, dict[str, str]]] = {
+    FLOW: (PARTITIONS, {"retention.bytes": str(16 << 20), "segment.bytes": str(2 << 20)}),
+    KEYS: (3, {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}),
+    PROBE: (1, {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}),
+}
+PROPERTIES = {
+    "min.insync.replicas": "2",
+    "log.retention.check.interval.ms": "5000",
+    "log.cleaner.backoff.ms": "5000",
+    "offsets.topic.num.partitions": "3",
+    "metadata.log.max.record.bytes.between.snapshots": "20000",
+}
+
+
+@dataclass(slots=True)
+class Background:
+    """Threads that run until the end; the first failure of one is raised in it."""
+
+    stopping: threading.Event = field(default_factory=threading.Event)
+    threads: list[threading.Thread] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
+
+    def start(self, body: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                body()
+            except BaseException as failure:
+                self.failures.append(failure)
+
+        thread = threading.Thread(target=guarded, daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(PATIENCE_S)
+        if self.failures:
+            raise self.failures[0]
+
+
+@dataclass(slots=True)
+class Seen:
+    """The numbers that the group's members have read, of each partition."""
+
+    numbers: list[set[int]] = field(default_factory=lambda: [set() for _ in range(PARTITIONS)])
+
+    def missing(self, load: Load) -> int:
+        return sum(ack.number not in self.numbers[ack.partition] for ack in list(load.acks))
+
+
+def read_as_member(bootstrap: str, seen: Seen, stopping: threading.Event) -> None:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "auto.offset.reset": "earliest"})
+    consumer.subscribe([FLOW])
+    try:
+        while not stopping.is_set():
+            for message in consumer.consume(500, timeout=0.5):
+                if message.error() is None:
+                    seen.numbers[message.partition()].add(number_of(message.value(), message.partition()))
+    finally:
+        consumer.close()
+
+
+def overwrite_keys(bootstrap: str, rate: float, last: dict[int, int], stopping: threading.Event) -> None:
+    """`last` gets the newest acknowledged value of each key."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    began_s, number = time.monotonic(), 0
+    while not stopping.is_set():
+        while number < (time.monotonic() - began_s) * rate:
+            key, value = number % KEY_COUNT, number
+
+            def delivered(error: Any, _: Any, key: int = key, value: int = value) -> None:
+                if error is None:
+                    last[key] = max(value, last.get(key, -1))
+
+            producer.produce(KEYS, b"%d" % value, b"%d" % key, on_delivery=delivered)
+            number += 1
+        producer.poll(0.02)
+    producer.flush(PATIENCE_S)
+
+
+def probe(bootstrap: str, took_ms: list[float], stopping: threading.Event) -> None:
+    """One record at a time, every 50 ms; `took_ms` is emptied by who samples."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0})
+    while not stopping.wait(0.05):
+        began_s = time.monotonic()
+        producer.produce(PROBE, b"probe")
+        producer.flush(PATIENCE_S)
+        took_ms.append((time.monotonic() - began_s) * 1000)
+
+
+def node_sample(cluster: TanistCluster, node_id: int) -> dict[str, float]:
+    """What one node needs now; nothing if it is down."""
+    pid = cluster.pid(node_id)
+    if pid is None:
+        return {}
+    found: dict[str, float] = {}
+    with suppress(OSError, ValueError, IndexError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        found["rss_mb"] = int(status.partition("VmRSS:")[2].split()[0]) / 1024
+        found["threads"] = int(status.partition("Threads:")[2].split()[0])
+        found["files"] = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        state = load_existing(cluster.directory)
+        with urlopen(f"http://{metrics_address(state, state.node(node_id))}/metrics", timeout=2) as page:
+            for line in page.read().decode().splitlines():
+                if line.startswith("tanist_loop_lateness_max_ms "):
+                    found["lateness_ms"] = float(line.split()[1])
+    return found
+
+
+def sample(cluster: TanistCluster, took_ms: list[float], rows: list[dict[str, Any]], stopping: threading.Event) -> None:
+    began_s = time.monotonic()
+    while not stopping.wait(SAMPLE_S):
+        taken, took_ms[:] = sorted(took_ms), []
+        row: dict[str, Any] = {"at_s": round(time.monotonic() - began_s, 1)}
+        if taken:
+            row["p50_ms"] = round(statistics.median(taken), 2)
+            row["p99_ms"] = round(taken[min(len(taken) - 1, int(len(taken) * 0.99))], 2)
+        row["nodes"] = {str(node_id): node_sample(cluster, node_id) for node_id in cluster.node_ids}
+        rows.append(row)
+
+
+def disturb(cluster: TanistCluster, rng: random.Random, counts: dict[str, int]) -> None:
+    """One broker is killed and comes back, or every partition's leader moves to its preferred replica."""
+    if rng.random() < 0.5:
+        tanist("elect", "--type", "preferred", "--all-topic-partitions", "--data", str(cluster.directory))
+        counts["elections of preferred leaders"] = counts.get("elections of preferred leaders", 0) + 1
+        return
+    node_id = rng.choice(cluster.node_ids)
+    cluster.kill_node(node_id)
+    time.sleep(DOWN_S)
+    cluster.start_node(node_id)
+    wait_ready(cluster, timeout_s=PATIENCE_S)
+    for topic in TOPICS:
+        wait_in_sync(cluster, topic, timeout_s=PATIENCE_S)
+    counts["brokers killed"] = counts.get("brokers killed", 0) + 1
+
+
+def last_values(cluster: TanistCluster) -> dict[int, int]:
+    """The last value of each key in the compacted topic."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "judge", "enable.partition.eof": True})
+    partitions = TOPICS[KEYS][0]
+    consumer.assign([TopicPartition(KEYS, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+    found: dict[int, int] = {}
+    ended: set[int] = set()
+
+    def all_ended() -> bool:
+        for message in consumer.consume(1000, timeout=1.0):
+            if message.error() is None:
+                found[int(message.key())] = int(message.value())
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+        return len(ended) == partitions
+
+    wait_for(all_ended, "the end of the compacted topic", timeout_s=PATIENCE_S)
+    consumer.close()
+    return found
+
+
+def run(cluster: TanistCluster, *, seconds: float, rate: float, seed: int) -> dict[str, Any]:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.create_topics(
+        [NewTopic(name, count, 3, config=set_) for name, (count, set_) in TOPICS.items()]
+    ).values():
+        future.result(30)
+    for topic in TOPICS:
+        wait_in_sync(cluster, topic)
+    seen, last, took_ms, counts = Seen(), dict[int, int](), list[float](), dict[str, int]()
+    rows: list[dict[str, Any]] = []
+    rng = random.Random(seed)
+    load = Load(cluster, FLOW, PARTITIONS, rate)
+    writers, readers = Background(), Background()
+    load.start()
+    for _ in range(2):
+        readers.start(lambda: read_as_member(cluster.bootstrap, seen, readers.stopping))
+    writers.start(lambda: overwrite_keys(cluster.bootstrap, rate / 2, last, writers.stopping))
+    writers.start(lambda: probe(cluster.bootstrap, took_ms, writers.stopping))
+    writers.start(lambda: sample(cluster, took_ms, rows, writers.stopping))
+    began_s = time.monotonic()
+    try:
+        while (left_s := began_s + seconds - time.monotonic()) > 0:
+            time.sleep(min(DISTURB_S, left_s))
+            if began_s + seconds - time.monotonic() > DISTURB_S / 2:
+                disturb(cluster, rng, counts)
+            for failure in (*writers.failures, *readers.failures):
+                raise failure
+    except BaseException:
+        load.abandon()
+        raise
+    load.stop()
+    writers.stop()
+    with suppress(AssertionError):  # what is missing then is counted
+        wait_for(lambda: not seen.missing(load), "the group has read everything", timeout_s=PATIENCE_S)
+    readers.stop()
+    found = last_values(cluster)
+    return {
+        "seconds": round(time.monotonic() - began_s),
+        "seed": seed,
+        "acknowledged": len(load.acks),
+        "never read": seen.missing(load),
+        "keys": len(last),
+        "keys with an old value": sum(found.get(key, -1) < value for key, value in last.items()),
+        "disturbances": counts,
+        "rows": rows,
+    }
+
+
+def lines_of(rows: Sequence[dict[str, Any]], node_ids: Sequence[int]) -> list[tuple[str, list[Line]]]:
+    def of_nodes(name: str) -> list[Line]:
+        return [
+            Line(f"node {node_id}", [(row["at_s"], row["nodes"][str(node_id)].get(name)) for row in rows])
+            for node_id in node_ids
+        ]
+
+    latency = [Line(name, [(row["at_s"], row.get(f"{name}_ms")) for row in rows]) for name in ("p50", "p99")]
+    return [
+        ("resident memory, MB", of_nodes("rss_mb")),
+        ("open files", of_nodes("files")),
+        ("threads", of_nodes("threads")),
+        ("lateness of the event loop, ms (greatest of 30 to 60 s)", of_nodes("lateness_ms")),
+        ("latency of one record with acks=all, ms", latency),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, default=500.0, help="records a second")
+    parser.add_argument("--out", type=Path, default=Path("soak"), help="OUT.json and OUT.svg")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    chosen = parser.parse_args(arguments)
+    interrupt_on_sigterm()
+    install.activate()
+    with tempfile.TemporaryDirectory(prefix="tanist-soak-") as folder:
+        cluster = TanistCluster(Path(folder), properties=PROPERTIES)
+        try:
+            cluster.start()
+            found = run(cluster, seconds=chosen.minutes * 60, rate=chosen.rate, seed=chosen.seed)
+        finally:
+            cluster.stop()
+    chosen.out.with_suffix(".json").write_text(json.dumps(found) + "\n")
+    chosen.out.with_suffix(".svg").write_text(picture(lines_of(found["rows"], cluster.node_ids)))
+    rows = found.pop("rows")
+    print(json.dumps(found, indent=1))
+    print(f"{len(rows)} samples: {chosen.out.with_suffix('.json')}, {chosen.out.with_suffix('.svg')}")
+    return 1 if found["never read"] or found["keys with an old value"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
