@@ -317,9 +317,16 @@ def age_of_metadata(message: MessageModel) -> None:
     add_field(message, "DescribeClusterResponse", "cluster_authorized_operations", model)
 
 
+def version_of_client(message: MessageModel) -> None:
+    """Ours, in a tag likewise: by which `transaction.version` the client of a transactional id acts."""
+    model = FieldModel("client_transaction_version", "int16", False, False, -1, present={0}, tagged={0}, tag=966)
+    add_field(message, "TransactionState", "topics", model)
+
+
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
     "DescribeClusterResponse": age_of_metadata,
     "DescribeTopicPartitionsResponse": lasting_loss,
+    "DescribeTransactionsResponse": version_of_client,
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),
 }

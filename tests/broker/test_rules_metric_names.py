@@ -41,6 +41,7 @@ BROKER = {
     "AtMinIsrPartitionCount",
     "ProducerIdCount",
     "ReassigningPartitions",
+    "PartitionsWithLateTransactionsCount",
     "IsrExpandsPerSec",
     "IsrShrinksPerSec",
     "FailedIsrUpdatesPerSec",

@@ -41,6 +41,15 @@ def test_the_next_sequence_is_appended() -> None:
     assert check(states, 5, 10) == (0, None, None)
 
 
+def test_a_transaction_does_not_join_one_of_an_earlier_epoch() -> None:
+    states = ProducerStates()
+    states.append(1, 0, 0, 0, 1, 100, transactional=True)
+    assert check(states, 0, epoch=1, transactional=True).error == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert check(states, 2, transactional=True).error == 0
+    states.append_marker(1, 0, 0, 2, 100, aborted=True)
+    assert check(states, 0, epoch=1, transactional=True).error == 0
+
+
 def test_a_gap_and_an_old_sequence_are_out_of_order() -> None:
     states = states_with((0, 3), (3, 2))
     for sequence in (6, 4, 0):

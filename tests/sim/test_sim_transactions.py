@@ -28,8 +28,11 @@ SHOWN_BY = {
     "T14": {"L12", "X7"},
     "T15": {"X1", "X3", "X7", "X9"},
     "T16": {"L12", "X7", "X9"},
+    "T17": {"L12", "X3", "X7"},
+    "T18": {"X1"},
+    "T19": {"X1", "X3"},
 }
-SOON = ("T4", "T7", "T10", "T12", "T13")
+SOON = ("T4", "T7", "T10", "T12", "T13", "T19")
 """Shown by the first seeds."""
 PATIENCE = 80
 
@@ -49,6 +52,14 @@ def test_without_faults_nothing_starts_again(clients: str) -> None:
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["transactions: committed"] > 5
     assert not outcome.counts["transactions: applications that start again"]
+
+
+def test_a_seed_with_unclean_elections_holds() -> None:
+    run = TRANSACTION_MUTANTS["T17"].play(5)
+    outcome = run.run()
+    assert outcome.violation is None, outcome.violation
+    assert outcome.counts["losses"]
+    assert outcome.counts["transactions: lost markers"]
 
 
 def test_a_seed_is_the_same_each_time() -> None:

@@ -35,6 +35,10 @@ def _from(name: str) -> Any:
     return field(metadata={"setting": name})
 
 
+_LATE_MS = 300_000
+"""What Kafka adds to `transaction.max.timeout.ms` before it calls a transaction late."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
     """The configuration of a node. Built by `from_properties`; what has no comment is Kafka's setting of that name."""
@@ -193,6 +197,11 @@ class NodeConfig:
     @property
     def is_controller(self) -> bool:
         return "controller" in self.roles
+
+    @property
+    def late_transaction_ms(self) -> int:
+        """A transaction that is open for longer than this is late: Kafka gives coordinators five minutes more."""
+        return self.transaction_max_timeout_ms + _LATE_MS
 
     def listener(self, name: str) -> Endpoint:
         """The listener of this name. `KeyError` if there is none."""

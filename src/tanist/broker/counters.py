@@ -36,6 +36,7 @@ class Metrics:
         "failed_isr_updates",
         "failed_produces",
         "fetch_requests",
+        "hanging_transactions",
         "isr_expands",
         "isr_shrinks",
         "malformed_requests",
@@ -73,6 +74,8 @@ class Metrics:
         self.failed_isr_updates = 0
         self.truncated_records = 0
         self.truncated_below_high_watermark = 0
+        self.hanging_transactions = 0
+        """Transactions that were ended because no coordinator would end them."""
         # The metadata, as its records are committed.
         self.elections = 0
         self.election_ms = 0

@@ -130,6 +130,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     effects.isr_changes = isr_changes
     effects.salvage = salvage
     effects.coordinators = {OFFSETS_TOPIC: groups.role_changed, TRANSACTIONS_TOPIC: transactions.role_changed}
+    effects.has_open_transactions = transactions.has_open
     return BrokerParts(
         context=context,
         turn=turn,

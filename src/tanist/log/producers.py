@@ -10,7 +10,7 @@ It never touches a disk (`producer_snapshots` does), and a check changes nothing
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tanist.wire.errors import ErrorCode
@@ -159,6 +159,17 @@ class ProducerStates:
         self._verifications: dict[int, Verification] = {}
         """Producers whose transactions are being verified, until their first append, or a marker (KIP-890)."""
 
+    @property
+    def open_transactions(self) -> Mapping[int, int]:
+        """First offset -> producer id, in ascending order of offset."""
+        return self._ongoing
+
+    def has_late_transaction(self, wall_ms: int, limit_ms: int) -> bool:
+        """Whether a transaction is open to which nothing was written for `limit_ms`."""
+        return any(
+            wall_ms - self.entries[producer_id].last_timestamp > limit_ms for producer_id in self._ongoing.values()
+        )
+
     def begin_verification(self, producer_id: int, epoch: int, sequence: int) -> Verification:
         """The coordinator is asked whether this partition is in the producer's transaction.
 
@@ -226,6 +237,13 @@ class ProducerStates:
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     None,
                     f"{who} enters epoch {epoch} with sequence {base_sequence}, expected 0",
+                )
+            if entry.transaction_first_offset >= 0 and transactional:
+                # The one before would get this one's marker. It has lost its own, and gets another first (KAFKA-20716).
+                return Verdict(
+                    ErrorCode.NOT_ENOUGH_REPLICAS,
+                    None,
+                    f"{who} has a transaction of epoch {entry.epoch} open, and begins one in epoch {epoch}",
                 )
         elif base_sequence != entry.next_sequence:
             return Verdict(

@@ -177,6 +177,8 @@ class PartitionOracle:
         """(offset, value) -> leader epoch: records that were committed, and are lost since. Never silently."""
         self.unclean = 0
         """Number of reported elections of a replica that lacks committed records."""
+        self.lost = 0
+        """Committed records that were lost so."""
         self.unclean_epoch = -1
         """The leader epoch of the last of these. A node that does not know it may still count with the lost records."""
 
@@ -217,6 +219,7 @@ class PartitionOracle:
         """An unclean election of this replica: the records that it lacks are lost. Returns how many."""
         lost = self.high_watermark - mirror.agreed_end
         self.unclean += 1
+        self.lost += lost
         self.unclean_epoch = leader_epoch
         end = mirror.agreed_end
         while self.history and self.history[-1].end > end:

@@ -51,6 +51,7 @@ class DescribeTransactions:
             producer_id=values.producer_id,
             producer_epoch=values.producer_epoch,
             topics=tuple(TopicData(topic=name, partitions=tuple(indexes)) for name, indexes in topics.items()),
+            client_transaction_version=values.client_version,
         )
 
 

@@ -34,7 +34,7 @@ BROKER_STATES = {
 def broker_metrics(parts: BrokerParts, out: Exposition) -> None:
     metrics, replicas = parts.context.metrics, parts.replicas
     out.add("kafka_server_kafkaserver_brokerstate", BROKER_STATES[parts.lifecycle.state])
-    _replicas(replicas, metrics, out)
+    _replicas(replicas, parts.context, out)
     _traffic(metrics, parts.purgatory, out)
     _salvage(metrics, parts.salvage, out)
     out.add("kafka_log_logmanager_offlinelogdirectorycount", len(replicas.directories.offline_ids()))
@@ -90,9 +90,10 @@ def _transactions(transactions: Transactions, now_ms: int, out: Exposition) -> N
     out.add(prefix + "verificationtimems_sum", 0 if verifier is None else verifier.total_ms)
 
 
-def _replicas(replicas: Replicas, metrics: Metrics, out: Exposition) -> None:
+def _replicas(replicas: Replicas, context: NodeContext, out: Exposition) -> None:
     """One pass over the hosted partitions."""
-    hosts = leads = producers = under_replicated = under_min_isr = at_min_isr = reassigning = 0
+    metrics, wall_ms, late_ms = context.metrics, context.clock.wall_ms(), context.config.late_transaction_ms
+    hosts = leads = producers = under_replicated = under_min_isr = at_min_isr = reassigning = late = 0
     max_lag = 0
     records = metrics.records_in_before
     for hosted in replicas:
@@ -115,6 +116,8 @@ def _replicas(replicas: Replicas, metrics: Metrics, out: Exposition) -> None:
             under_replicated += 1
         if metadata.adding or metadata.removing:
             reassigning += 1
+        if hosted.log.producers.has_late_transaction(wall_ms, late_ms):
+            late += 1
     prefix = "kafka_server_replicamanager_"
     out.add(prefix + "partitioncount", hosts)
     out.add(prefix + "leadercount", leads)
@@ -124,6 +127,8 @@ def _replicas(replicas: Replicas, metrics: Metrics, out: Exposition) -> None:
     out.add(prefix + "atminisrpartitioncount", at_min_isr)
     out.add(prefix + "produceridcount", producers)
     out.add(prefix + "reassigningpartitions", reassigning)
+    out.add(prefix + "partitionswithlatetransactionscount", late)
+    out.add("tanist_hanging_transactions_total", metrics.hanging_transactions)
     out.add(prefix + "isrshrinks_total", metrics.isr_shrinks)
     out.add(prefix + "isrexpands_total", metrics.isr_expands)
     out.add(prefix + "failedisrupdates_total", metrics.failed_isr_updates)

@@ -80,6 +80,11 @@ BROKER_METRICS = (
     ),
     _named(REPLICAS, "ProducerIdCount", "Producers that the replicas here remember, once for each replica."),
     _named(REPLICAS, "ReassigningPartitions", "Led partitions whose replicas are being changed."),
+    _named(
+        REPLICAS,
+        "PartitionsWithLateTransactionsCount",
+        "Led partitions with a transaction open for longer than transaction.max.timeout.ms and five minutes.",
+    ),
     _named(REPLICAS, "IsrShrinksPerSec", "ISRs of led partitions that have become smaller."),
     _named(REPLICAS, "IsrExpandsPerSec", "ISRs of led partitions that have grown."),
     _named(REPLICAS, "FailedIsrUpdatesPerSec", "Changes of an ISR that the controller did not take."),
@@ -180,6 +185,11 @@ BROKER_METRICS = (
         "tanist_truncated_below_high_watermark_total",
         "",
         "Of those, records that were known to be committed: only an unclean election does that.",
+    ),
+    _counter(
+        "tanist_hanging_transactions_total",
+        "",
+        "Transactions that no coordinator would have ended, as after an unclean election: the leader has ended them.",
     ),
     _counter("tanist_salvage_saved_total", "", "Cut off tails that were saved in quarantine (docs/salvage.md)."),
     _counter("tanist_salvage_saved_bytes_total", "", "Bytes of them."),

@@ -41,14 +41,24 @@ class SalvageQueue(Protocol):
 
 
 class ReplicaEffects:
-    """The interpreter. `isr_changes`, `salvage` and `coordinators` are set while the node is assembled."""
+    """The interpreter. Its public attributes are set while the node is assembled."""
 
-    __slots__ = ("_mark_dirty", "_metrics", "_report", "coordinators", "isr_changes", "salvage")
+    __slots__ = (
+        "_mark_dirty",
+        "_metrics",
+        "_report",
+        "coordinators",
+        "has_open_transactions",
+        "isr_changes",
+        "salvage",
+    )
 
     isr_changes: IsrProposals
     salvage: SalvageQueue
     coordinators: Mapping[str, Callable[[HostedPartition], None]]
     """By the internal topic that they keep: they hear of each change of role."""
+    has_open_transactions: Callable[[HostedPartition], None]
+    """Hears of partitions whose leadership has come, or goes on in another epoch, with transactions open."""
 
     def __init__(
         self, mark_dirty: Callable[[HostedPartition], None], metrics: Metrics, report: Callable[[str, str], None]
@@ -98,6 +108,8 @@ class ReplicaEffects:
             waiter.expire()
         if hosted.is_internal and (coordinator := self.coordinators.get(hosted.topic)) is not None:
             coordinator(hosted)
+        if hosted.leader is not None and hosted.log.producers.open_transactions:
+            self.has_open_transactions(hosted)
 
     def _count_records(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """A log grows by what producers append while it is led from here: so records need not be counted one by one."""

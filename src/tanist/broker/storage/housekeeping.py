@@ -56,6 +56,7 @@ class Housekeeping:
         self._every("checkpoint", config.replica_high_watermark_checkpoint_interval_ms, self._replicas.checkpoint)
         self._every("lag", max(1, config.replica_lag_time_max_ms // 2), self.check_lag)  # rule 10
         self._every("retention", config.log_retention_check_interval_ms, self.apply_retention)
+        self._every("late transactions", config.log_retention_check_interval_ms, self.check_late_transactions)
         self._every("salvage", config.log_retention_check_interval_ms, self._salvage.check_bounds)
         self._every("roll", _ROLL_CHECK_MS, self._roll)
         self._every("flush", _FLUSH_CHECK_MS, self._flush)
@@ -97,6 +98,13 @@ class Housekeeping:
                 hosted.disk_failed(failure)
                 continue
             self._deletions.schedule(expired)
+
+    def check_late_transactions(self) -> None:
+        """Look up transactions that are open for longer than any coordinator allows (KAFKA-20716)."""
+        wall_ms, limit_ms = self._context.clock.wall_ms(), self._context.config.late_transaction_ms
+        for hosted in list(self._replicas):
+            if hosted.leader is not None and hosted.log.producers.has_late_transaction(wall_ms, limit_ms):
+                self._effects.has_open_transactions(hosted)
 
     def _roll(self) -> None:
         clock = self._context.clock

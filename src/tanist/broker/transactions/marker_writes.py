@@ -3,7 +3,7 @@
 Owns the append and the wait for the high watermark, for WriteTxnMarkers of other coordinators and for the one here. A
 marker for `__consumer_offsets` goes through the group coordinator, which then knows that pending offsets count. With
 `transaction.version` 2 a marker has a newer epoch than the batches that it ends (KIP-890, KIP-1228); a repeated one is
-acknowledged and not written again.
+acknowledged and not written again. A transaction that has lost its marker is ended, and reported, before a later one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.groups.service import Groups
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.coordinator.effects import MarkerAppend
+from tanist.coordinator.transactions.hanging import Ending, OpenTransaction, aborted, is_of_a_later_one
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, TopicIndex
 from tanist.wire.control import encode_marker_batch
 from tanist.wire.errors import ErrorCode
@@ -37,6 +38,22 @@ class Marker:
     coordinator_epoch: int
     committed: bool
     transaction_version: int
+
+
+def open_transaction(hosted: HostedPartition, producer_id: int) -> OpenTransaction | None:
+    """The transaction that a producer has open in a partition; None if it has none."""
+    entry = hosted.log.producers.entries.get(producer_id)
+    if entry is None or entry.transaction_first_offset < 0:
+        return None
+    first_offset = entry.transaction_first_offset
+    return OpenTransaction(
+        (hosted.topic, hosted.index),
+        hosted.leader_epoch,
+        producer_id,
+        entry.epoch,
+        first_offset,
+        max(entry.last_offset, first_offset),
+    )
 
 
 class _Request:
@@ -113,6 +130,7 @@ class MarkerWrites:
         if answer is not None:
             request.answer(partition, answer)
             return
+        self._end_earlier(hosted, marker)
         if topic == OFFSETS_TOPIC:
             append = MarkerAppend(
                 marker.producer_id,
@@ -144,6 +162,39 @@ class MarkerWrites:
         self._purgatory.add(now_ms + MARKER_TIMEOUT_MS, wait)
         self._turn.mark_dirty(hosted)
         self._effects.leader_has_appended(hosted, leader, now_ms)
+
+    def _end_earlier(self, hosted: HostedPartition, marker: Marker) -> None:
+        """A transaction that has lost its marker must not get that of a later one (KAFKA-20716)."""
+        found = open_transaction(hosted, marker.producer_id)
+        if found is not None and is_of_a_later_one(found, marker.producer_epoch, committed=marker.committed):
+            self.end_hanging(hosted, found, aborted(found))
+
+    def end_hanging(self, hosted: HostedPartition, transaction: OpenTransaction, ending: Ending) -> None:
+        """Write the marker of a transaction that no coordinator will end, and report it."""
+        entry = hosted.log.producers.entries[transaction.producer_id]
+        marker = Marker(
+            transaction.producer_id,
+            ending.producer_epoch,
+            max(0, entry.coordinator_epoch),
+            ending.committed,
+            ending.transaction_version,
+        )
+        outcome = "it is committed" if ending.committed else "it is aborted, and no reader of committed records gets it"
+        self._context.metrics.hanging_transactions += 1
+        self._context.report(
+            "WARN",
+            f"{hosted.topic}-{hosted.index}: the transaction of producer {transaction.producer_id} in epoch "
+            f"{transaction.producer_epoch} has no marker and gets none, as after an unclean election: {ending.reason}; "
+            f"{outcome} (offsets {transaction.first_offset} to {transaction.last_offset})",
+        )
+
+        def written(errors: dict[TopicIndex, int]) -> None:
+            for error in filter(None, errors.values()):
+                self._context.report(
+                    "WARN", f"{hosted.topic}-{hosted.index}: that marker was refused with error {error}"
+                )
+
+        self.write(marker, [transaction.partition], written)
 
     def _answer_without_writing(self, hosted: HostedPartition, marker: Marker) -> int | None:
         """The error of a marker that may not be written; 0 of one that is there already; None: write it."""

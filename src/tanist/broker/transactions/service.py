@@ -15,8 +15,10 @@ from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.replication.hosted_partition import HostedPartition
 
 if TYPE_CHECKING:
+    from tanist.broker.metadata.barrier import MetadataBarrier
     from tanist.broker.transactions.coordinator import TransactionCoordinator
     from tanist.broker.transactions.marker_writes import MarkerWrites
+    from tanist.broker.transactions.open_transactions import OpenTransactions
     from tanist.broker.transactions.verification import TransactionVerifier
 
 
@@ -41,18 +43,26 @@ class Transactions:
         self._marker_writes: MarkerWrites | None = None
         self.asking: TransactionVerifier | None = None
         """The verifier, if there was a transaction to verify."""
+        self._barrier: MetadataBarrier | None = None
+        self._open: OpenTransactions | None = None
 
     def coordinator(self) -> TransactionCoordinator:
         """The coordinator. A new one finds all ids of the partitions that are led here."""
         if self.loaded is None:
-            from tanist.broker.metadata.barrier import MetadataBarrier
             from tanist.broker.transactions.coordinator import TransactionCoordinator
 
-            parts = self._parts
-            barrier = MetadataBarrier(parts.context, parts.metadata, self._controller_channel, self._lifecycle)
-            self.loaded = TransactionCoordinator(parts, self._producer_ids, self.marker_writes(), barrier)
+            self.loaded = TransactionCoordinator(self._parts, self._producer_ids, self.marker_writes(), self.barrier())
             self.loaded.start()
         return self.loaded
+
+    def barrier(self) -> MetadataBarrier:
+        """The question whether the metadata is up to date."""
+        if self._barrier is None:
+            from tanist.broker.metadata.barrier import MetadataBarrier
+
+            parts = self._parts
+            self._barrier = MetadataBarrier(parts.context, parts.metadata, self._controller_channel, self._lifecycle)
+        return self._barrier
 
     def marker_writes(self) -> MarkerWrites:
         """The writer of markers to partitions that are led here."""
@@ -70,6 +80,17 @@ class Transactions:
             self.asking = TransactionVerifier(self._parts.context, self._parts.metadata, self.coordinator)
         return self.asking
 
+    def has_open(self, hosted: HostedPartition) -> None:
+        """A partition that is led here has transactions open which its leader may not see the end of."""
+        if self._open is None:
+            from tanist.broker.transactions.open_transactions import OpenTransactions
+            from tanist.broker.transactions.survey import CoordinatorSurvey
+
+            context = self._parts.context
+            survey = CoordinatorSurvey(context, self._parts.metadata, self.barrier)
+            self._open = OpenTransactions(context, self._parts.replicas, survey, self.marker_writes)
+        self._open.suspect(hosted)
+
     def role_changed(self, hosted: HostedPartition) -> None:
         """A partition of `__transaction_state` has another role here."""
         if self.loaded is not None:
@@ -83,3 +104,5 @@ class Transactions:
             self.loaded.close()
         if self.asking is not None:
             self.asking.close()
+        if self._open is not None:
+            self._open.close()

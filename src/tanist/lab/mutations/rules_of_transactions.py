@@ -12,18 +12,25 @@ from typing import Any
 from tanist.broker.api import produce_transactional
 from tanist.broker.api.produce_transactional import TransactionalProduce
 from tanist.broker.transactions.marker_sender import MarkerSender
+from tanist.broker.transactions.marker_writes import MarkerWrites
+from tanist.broker.transactions.open_transactions import OpenTransactions
 from tanist.coordinator.effects import Answer
 from tanist.coordinator.offsets import GroupOffsets
 from tanist.coordinator.pending_offsets import PendingOffsets
-from tanist.coordinator.transactions import shard
+from tanist.coordinator.transactions import hanging, shard
 from tanist.coordinator.transactions.effects import TransactionEffect
+from tanist.coordinator.transactions.hanging import Ending, OpenTransaction
 from tanist.coordinator.transactions.shard import Transaction, TransactionShard
 from tanist.coordinator.transactions.state import TransactionValues
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
-from tanist.log.producers import ProducerStates
+from tanist.log.producers import ProducerStates, Verdict
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
 from tanist.sim.run.transaction_run import TransactionRun
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import COMBINED
+from tanist.wire.errors import ErrorCode
 
 
 def t1_answers_before_the_commit() -> tuple[Patch, ...]:
@@ -157,6 +164,31 @@ def t16_a_refused_append_stays_pending() -> tuple[Patch, ...]:
     return (Patch(TransactionShard, "_refused", always(None)),)
 
 
+def t17_hanging_transactions_are_left() -> tuple[Patch, ...]:
+    return (Patch(OpenTransactions, "suspect", always(None)), Patch(MarkerWrites, "_end_earlier", always(None)))
+
+
+def t18_hanging_transactions_are_committed() -> tuple[Patch, ...]:
+    ending_of = hanging.ending_of
+
+    def committed(transaction: OpenTransaction, known: Any) -> Ending | None:
+        found = ending_of(transaction, known)
+        return None if found is None else found._replace(committed=True)
+
+    return (Patch(hanging, "ending_of", committed),)
+
+
+def t19_a_marker_ends_what_is_open() -> tuple[Patch, ...]:
+    """An earlier transaction that has lost its marker gets that of a later one, and its batches join that."""
+    check = ProducerStates.check
+
+    def joins(states: ProducerStates, entry: Any, epoch: int, *rest: Any, **how: Any) -> Verdict:
+        verdict = check(states, entry, epoch, *rest, **how)
+        return Verdict() if verdict.error == ErrorCode.NOT_ENOUGH_REPLICAS else verdict
+
+    return (Patch(MarkerWrites, "_end_earlier", always(None)), Patch(ProducerStates, "check", joins))
+
+
 # -- the table
 
 
@@ -174,6 +206,22 @@ def _among(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     return Mutation(rule, patches, play)
 
 
+def _losing(rule: str, patches: Breaks, **changes: Any) -> Mutation:
+    """Shows where unclean elections take markers away: all brokers lose their power at once, again and again."""
+
+    def play(seed: int) -> TransactionRun:
+        config = replace(TransactionConfig.losing_records(seed), roles=_THREE, operations=(), freezes=False, **changes)
+        outages = [
+            Fault(at_ms * MICROSECONDS, "power", host, host % 3 + 1, 200 * MICROSECONDS, 0.0)
+            for at_ms in range(2_000, 11_000, 1_500)
+            for host in _THREE
+        ]
+        return TransactionRun(seed, config, faults=outages)
+
+    return Mutation(rule, patches, play)
+
+
+_THREE: Mapping[int, str] = dict.fromkeys((1, 2, 3), COMBINED)
 _ZOMBIES: Mapping[str, Any] = {"instances": 3, "freezes": True, "frozen_ms": (50, 2_000), "client_pause_ms": 5}
 
 TRANSACTION_MUTANTS: Mapping[str, Mutation] = {
@@ -199,4 +247,13 @@ TRANSACTION_MUTANTS: Mapping[str, Mutation] = {
     ),
     "T15": _drawn("a transaction is complete with the first marker", t15_a_marker_of_any_partition_completes),
     "T16": _drawn("what the log has refused stays under way", t16_a_refused_append_stays_pending),
+    "T17": _losing("a transaction without a marker stays open", t17_hanging_transactions_are_left),
+    "T18": _losing(
+        "a transaction without a marker is committed",
+        t18_hanging_transactions_are_committed,
+        clients=BUMPING,
+        client_pause_ms=5,
+        abort_share=0.6,
+    ),
+    "T19": _losing("a marker ends an earlier transaction", t19_a_marker_ends_what_is_open, clients=BUMPING),
 }

@@ -9,6 +9,9 @@ from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
+_LEAVING_KINDS = ("crash", "kill", "stop")
+_LOSING_SHARE = 0.2
+
 OLD, BUMPING, BOTH = "old", "bumping", "both"
 
 
@@ -34,6 +37,16 @@ class TransactionConfig(ChaosConfig):
     @classmethod
     def drawn(cls, seed: int) -> TransactionConfig:
         """The configuration of a seed."""
+        config = cls._without_losses(seed)
+        return config.losing(seed) if stream(seed, "transactions/losses").random() < _LOSING_SHARE else config
+
+    @classmethod
+    def losing_records(cls, seed: int) -> TransactionConfig:
+        """The same with losses, whether the seed draws them or not."""
+        return cls._without_losses(seed).losing(seed)
+
+    @classmethod
+    def _without_losses(cls, seed: int) -> TransactionConfig:
         rng = stream(seed, "transactions")
         roles = dict.fromkeys((1, 2, 3), COMBINED)
         if rng.random() < 0.2:
@@ -71,6 +84,25 @@ class TransactionConfig(ChaosConfig):
             },
         )
 
+    def losing(self, seed: int) -> TransactionConfig:
+        """The same, with unclean elections that take records and markers away, mostly of the applications' topic."""
+        rng = stream(seed, "transactions/losing")
+        careless = (("flush.messages", "9223372036854775807"), ("min.insync.replicas", "1"))
+        return replace(
+            self,
+            topics=tuple(replace(topic, configs=(*topic.configs, *careless)) for topic in self.topics),
+            kinds=tuple(sorted({"power", "blackout", "leader", rng.choice(_LEAVING_KINDS), rng.choice(self.kinds)})),
+            fault_pause_ms=(300, 2_000),
+            down_max=3,
+            may_lose=True,
+            properties={
+                **self.properties,
+                "unclean.recovery.manager.enabled": "true",
+                "unclean.recovery.strategy": "Aggressive",
+                "log.flush.interval.messages": "1",
+            },
+        )
+
     def calm(self) -> TransactionConfig:
         """The same without faults, operators and zombies."""
-        return replace(self, kinds=(), operations=(), freezes=False)
+        return replace(self, kinds=(), operations=(), freezes=False, may_lose=False)

@@ -68,7 +68,7 @@ _TRIES_MAX: Final = 60
 class TransactionWitness(Protocol):
     """Gets the answers to clients of transactions."""
 
-    def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
+    def initialized(self, transactional_id: str, producer: tuple[int, int], *, bumps: bool) -> None:
         """A client has a new epoch."""
 
     def ended(self, attempt: Attempt, *, committed: bool) -> None:
@@ -222,7 +222,7 @@ class TransactionalClient(SimClient):
                 self._start_again()
                 return
             self._producer = (response.producer_id, response.producer_epoch)
-            self._witness.initialized(self.transactional_id, self._producer)
+            self._witness.initialized(self.transactional_id, self._producer, bumps=self.bumps)
             self._read()
 
         request = InitProducerIdRequest(

@@ -29,6 +29,7 @@ class TransactionState(Struct):
     producer_id: int = 0
     producer_epoch: int = 0
     topics: tuple[TopicData, ...] = ()
+    client_transaction_version: int = -1
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("error_code", "int16", (0, 0)),
@@ -39,6 +40,7 @@ class TransactionState(Struct):
         Field("producer_id", "int64", (0, 0)),
         Field("producer_epoch", "int16", (0, 0)),
         Field("topics", Array(TopicData), (0, 0)),
+        Field("client_transaction_version", "int16", (0, 0), tag=966, tagged=(0, 0)),
     )
 
 
