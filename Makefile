@@ -67,7 +67,7 @@ test: setup
 	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
-	$(BIN)/python -m pytest -m "long and $(QUICK_ENOUGH)" $(TESTS)
+	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)
 
 check: setup
 	$(BIN)/ruff check
@@ -95,7 +95,7 @@ interop: setup
 	$(BIN)/python -m pytest -m interop $(or $(TESTS),tests/interop)
 
 stories: setup
-	$(BIN)/python -m pytest -m "stories and not slow" $(or $(TESTS),tests/stories)
+	$(BIN)/python -m pytest -n 2 -m "stories and not slow" $(or $(TESTS),tests/stories)
 
 spark-setup: $(SPARK)
 
