@@ -111,7 +111,7 @@ class IndexedPositions:
         return _NO_BATCH
 
     def _end(self, block: Block, start: int, first_end: int, end: int) -> int:
-        """Where a span ends that has room up to `end`, which is not before the end of its first batch."""
+        """Where a span ends that may go up to `end`, which is not before the end of its first batch."""
         boundary = block.positions[bisect_right(block.positions, end) - 1]
         if boundary == block.positions[-1] and (following := self._after(block)) is not None:
             number = bisect_right(following.positions, end)
