@@ -112,8 +112,8 @@ class TransactionalProducer:
 
         assert error_of(self._ask(request, 3, error_of)) == 0
 
-    def end(self, *, committed: bool = True) -> None:
-        """EndTxn, until its markers are written as well."""
+    def end(self, *, committed: bool = True, waits: bool = True) -> None:
+        """EndTxn; with `waits` until its markers are written as well."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer[0],
@@ -124,7 +124,8 @@ class TransactionalProducer:
         assert answer.error_code == 0, answer
         if self.bumps:
             self.producer = (answer.producer_id, answer.producer_epoch)
-        self.cluster.until(self.has_ended)
+        if waits:
+            self.cluster.until(self.has_ended)
 
     def has_ended(self) -> bool:
         for node in self.cluster.world.nodes():
