@@ -31,7 +31,7 @@ from bench.soak_picture import Line, picture
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.layout import metrics_address
 from tests.clients import install
-from tests.faults.load import Load, number_of
+from tests.faults.load import Load, number_of, read_to_end
 from tests.interop.cluster import interrupt_on_sigterm, wait_in_sync, wait_ready
 from tests.interop.tanist_cluster import TanistCluster, tanist
 from tests.interop.waiting import wait_for
@@ -189,25 +189,7 @@ def disturb(cluster: TanistCluster, rng: random.Random, counts: dict[str, int]) 
 
 def last_values(cluster: TanistCluster) -> dict[int, int]:
     """The last value of each key in the compacted topic."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "judge", "enable.partition.eof": True})
-    partitions = TOPICS[KEYS][0]
-    consumer.assign([TopicPartition(KEYS, partition, OFFSET_BEGINNING) for partition in range(partitions)])
-    found: dict[int, int] = {}
-    ended: set[int] = set()
-
-    def all_ended() -> bool:
-        for message in consumer.consume(1000, timeout=1.0):
-            if message.error() is None:
-                found[int(message.key())] = int(message.value())
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-        return len(ended) == partitions
-
-    wait_for(all_ended, "the end of the compacted topic", timeout_s=PATIENCE_S)
-    consumer.close()
-    return found
+    return {int(each.key()): int(each.value()) for each in read_to_end(cluster, KEYS, TOPICS[KEYS][0])}
 
 
 def run(cluster: TanistCluster, *, seconds: float, rate: float, seed: int) -> dict[str, Any]:

@@ -127,27 +127,27 @@ class Load:
         return delivered
 
 
-def read_all(cluster: Cluster, topic: str, partitions: int) -> dict[int, list[Stored]]:
-    """Every record of every partition, as a consumer sees it in the end."""
+def read_to_end(cluster: Cluster, topic: str, partitions: int) -> list[Any]:
+    """Every committed record of every partition, as librdkafka's messages."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
-            "group.id": "rounds",
+            "group.id": "reads-to-the-end",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "isolation.level": "read_committed",
         }
     )
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
-    log: dict[int, list[Stored]] = {partition: [] for partition in range(partitions)}
+    found: list[Any] = []
     ended: set[int] = set()
 
     def all_ended() -> bool:
         for message in consumer.consume(1000, timeout=1.0):
             if message.error() is None:
-                partition = message.partition()
-                log[partition].append(Stored(message.offset(), number_of(message.value(), partition)))
+                found.append(message)
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
         return len(ended) == partitions
@@ -156,4 +156,13 @@ def read_all(cluster: Cluster, topic: str, partitions: int) -> dict[int, list[St
         wait_for(all_ended, f"the end of all partitions of {topic}", timeout_s=READ_TIMEOUT_S)
     finally:
         consumer.close()
+    return found
+
+
+def read_all(cluster: Cluster, topic: str, partitions: int) -> dict[int, list[Stored]]:
+    """The numbers of a load's records, by partition."""
+    log: dict[int, list[Stored]] = {partition: [] for partition in range(partitions)}
+    for message in read_to_end(cluster, topic, partitions):
+        partition = message.partition()
+        log[partition].append(Stored(message.offset(), number_of(message.value(), partition)))
     return log

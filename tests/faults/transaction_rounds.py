@@ -34,7 +34,7 @@ from typing import Any
 
 from tests.clients import install
 from tests.faults.history import Spread
-from tests.faults.load import READ_TIMEOUT_S, Load, read_all
+from tests.faults.load import Load, read_all, read_to_end
 from tests.faults.recorded import judged
 from tests.interop import target as targets
 from tests.interop.cluster import (
@@ -210,38 +210,6 @@ def drained(cluster: Cluster) -> bool:
         consumer.close()
 
 
-def read_committed(cluster: Cluster) -> list[tuple[str, str]]:
-    """Keys and values of the output, as a reader of committed records gets them."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": "judge",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(OUTPUT, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
-    found: list[tuple[str, str]] = []
-    ended: set[int] = set()
-
-    def all_ended() -> bool:
-        for message in consumer.consume(1000, timeout=1.0):
-            if message.error() is None:
-                found.append((message.key().decode(), message.value().decode()))
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-        return len(ended) == PARTITIONS
-
-    try:
-        wait_for(all_ended, "the end of all partitions of the output", timeout_s=READ_TIMEOUT_S)
-    finally:
-        consumer.close()
-    return found
-
-
 def run(
     cluster: Cluster,
     *,
@@ -282,7 +250,8 @@ def run(
     _, anomalies = judged(INPUT, load.acks, source, load.sent)
     account.violations += anomalies
     offsets = {partition: [each.offset for each in stored] for partition, stored in source.items()}
-    account.judge(offsets, read_committed(cluster))
+    copies = read_to_end(cluster, OUTPUT, PARTITIONS)
+    account.judge(offsets, [(each.key().decode(), each.value().decode()) for each in copies])
     return account
 
 

@@ -106,20 +106,14 @@ class Segments:
         segment, index = self.active, -1
         bounded = True
         span = segment.span(offset, max_bytes, upper_offset, at_least_one)
-        if span is not None:
-            start, end, first_offset = span
-            if start == end:
-                return None
-            if segment.pending:
-                segment.write()
-            return _tuple(LogSlice, (FileRange(segment.file, start, end - start), first_offset))
-        if offset < segment.base_offset:
-            index = self.index_of(offset)
-            segment = self._list[index]
-            bounded = upper_offset < self._bases[index + 1]
-        if segment not in self._read_lately:
-            self._note_reader_of(segment)
-        span = segment.indexed_span(offset, max_bytes, upper_offset, at_least_one, bounded)
+        if span is None:
+            if offset < segment.base_offset:
+                index = self.index_of(offset)
+                segment = self._list[index]
+                bounded = upper_offset < self._bases[index + 1]
+            if segment not in self._read_lately:
+                self._note_reader_of(segment)
+            span = segment.indexed_span(offset, max_bytes, upper_offset, at_least_one, bounded)
         if span is not None:
             start, end, first_offset = span
             if start == end:

@@ -78,12 +78,8 @@ class TransactionalProducer:
         )
 
         def error_of(answer: AddPartitionsToTxnResponse) -> int:
-            codes = [
-                each.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for each in topic.results_by_partition
-            ]
-            return next(filter(None, codes), 0)
+            topics = answer.results_by_topic_v3_and_below
+            return _first(each.partition_error_code for topic in topics for each in topic.results_by_partition)
 
         self._ask(request, AddPartitionsToTxnResponse, _ADD_PARTITIONS_VERSION, error_of)
 
@@ -92,8 +88,7 @@ class TransactionalProducer:
         request = OffsetFetchRequest(group_id=group, topics=None, require_stable=True)
 
         def error_of(answer: OffsetFetchResponse) -> int:
-            codes = [each.error_code for topic in answer.topics for each in topic.partitions]
-            return answer.error_code or next(filter(None, codes), 0)
+            return answer.error_code or _first(each.error_code for topic in answer.topics for each in topic.partitions)
 
         answer = self._ask(request, OffsetFetchResponse, _FETCH_VERSION, error_of, group=group)
         return {
@@ -130,8 +125,7 @@ class TransactionalProducer:
         )
 
         def error_of(answer: TxnOffsetCommitResponse) -> int:
-            codes = [each.error_code for topic in answer.topics for each in topic.partitions]
-            return next(filter(None, codes), 0)
+            return _first(each.error_code for topic in answer.topics for each in topic.partitions)
 
         self._ask(request, TxnOffsetCommitResponse, _COMMIT_VERSION, error_of, group=group)
 
@@ -167,3 +161,8 @@ class TransactionalProducer:
             return answer
 
         return self._client.persist(attempt)
+
+
+def _first(codes: Iterable[int]) -> int:
+    """The first that is an error; 0 if none is."""
+    return next(filter(None, codes), 0)
