@@ -63,6 +63,9 @@ _CONDITIONS: dict[str, Callable[[PartitionDescription], tuple[int, ...] | None]]
 class LiveStage:
     """A story's commands, carried out."""
 
+    patience_s = WAIT_S
+    """How long a condition may take to come true."""
+
     def __init__(self, folder: Path, prompt: Prompt) -> None:
         self._folder = folder
         self._data = folder / "tanist-data"
@@ -167,9 +170,10 @@ class LiveStage:
             return bool(last)
 
         try:
-            wait_for(holds, "the condition", timeout_s=WAIT_S)
+            wait_for(holds, "the condition", timeout_s=self.patience_s)
         except AssertionError:
-            raise TimeoutError(f"not within {WAIT_S:.0f} s; the last that was seen:\n" + "\n".join(last)) from None
+            seen = "\n".join(last)
+            raise TimeoutError(f"not within {self.patience_s:.0f} s; the last that was seen:\n{seen}") from None
         with closing(Client(self._addresses(), timeout_s=_ASK_S)) as client:
             (described,) = describe(client, [topic], explained=True)
             return "\n".join(line.strip("\t") for line in topic_lines(described) if line.startswith("\t"))

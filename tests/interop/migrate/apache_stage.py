@@ -32,6 +32,9 @@ _WAITING = re.compile(r"waiting for node (\d+)")
 class ApacheStage(LiveStage):
     """A story's commands on a cluster that is up from the beginning."""
 
+    patience_s = 300.0
+    """A broker's JVM may take minutes to start on a busy machine."""
+
     def __init__(self, folder: Path, prompt: Prompt) -> None:
         super().__init__(folder, prompt)
         members = {each: Member(APACHE, "broker") for each in (1, 2, 3)} | {CONTROLLER: Member(APACHE, "controller")}
