@@ -22,7 +22,10 @@ from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration
 from tanist.lab.model.search import Counterexample
 from tanist.lab.model.steps import State, named, take
+from tanist.lab.model.transaction_state import TransactionBudget
+from tanist.lab.model.transactions import TransactionsConfiguration
 from tanist.lab.mutations.model import MUTATIONS, Mutation, applied
+from tanist.lab.mutations.model_transactions import MODEL_TRANSACTION_MUTATIONS
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
 from tanist.lab.replay.moments import Moment
 
@@ -30,12 +33,25 @@ VERSION = 1
 LOSS = "loss"
 """In place of a property, if acknowledged records are lost."""
 
-_KINDS: Mapping[str, type[AnyConfiguration]] = {"partition": Configuration, "quorum": QuorumConfiguration}
+_KINDS: Mapping[str, type[AnyConfiguration]] = {
+    "partition": Configuration,
+    "quorum": QuorumConfiguration,
+    "transactions": TransactionsConfiguration,
+}
+_BUDGETS: Mapping[type[AnyConfiguration], type[Budget] | type[QuorumBudget] | type[TransactionBudget]] = {
+    Configuration: Budget,
+    QuorumConfiguration: QuorumBudget,
+    TransactionsConfiguration: TransactionBudget,
+}
 _MOST_STEPS = 1_000
 _MOST_OF_ANYTHING = 1_000_000
 _MOST_VOTERS = 5
 
-ALL_MUTATIONS: Mapping[str, Mutation] = {**MUTATIONS, **QUORUM_MUTATIONS}
+ALL_MUTATIONS: Mapping[str, Mutation] = {
+    **MUTATIONS,
+    **QUORUM_MUTATIONS,
+    **MODEL_TRANSACTION_MUTATIONS,
+}
 
 
 def document(
@@ -202,7 +218,7 @@ def _value(kind: type[AnyConfiguration], name: str, value: Any, default: Any) ->
 
 
 def _budget(kind: type[AnyConfiguration], values: Any) -> Any:
-    budget = Budget if kind is Configuration else QuorumBudget
+    budget = _BUDGETS[kind]
     if not isinstance(values, dict):
         raise ValueError('"budget" has for each thing how often it may happen')
     for name, left in values.items():

@@ -14,9 +14,10 @@ from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.quorum import QuorumConfiguration, QuorumModel
 from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, SearchResult, search
 from tanist.lab.model.steps import TraceFormat
+from tanist.lab.model.transactions import TransactionModel, TransactionsConfiguration
 
-AnyConfiguration: TypeAlias = Configuration | QuorumConfiguration
-AnyModel: TypeAlias = PartitionModel | QuorumModel
+AnyConfiguration: TypeAlias = Configuration | QuorumConfiguration | TransactionsConfiguration
+AnyModel: TypeAlias = PartitionModel | QuorumModel | TransactionModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def model_of(configuration: AnyConfiguration, unwatched: frozenset[str] = frozen
     """The model that a configuration describes."""
     if isinstance(configuration, Configuration):
         return PartitionModel(configuration, unwatched)
+    if isinstance(configuration, TransactionsConfiguration):
+        return TransactionModel(configuration, unwatched)
     return QuorumModel(configuration, unwatched)
 
 

@@ -8,6 +8,8 @@ from tanist.controller.recovery_strategy import Strategy
 from tanist.lab.model.components import Budget
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration
+from tanist.lab.model.transaction_state import TransactionBudget
+from tanist.lab.model.transactions import TransactionsConfiguration
 
 _ALL = (
     Configuration(
@@ -228,4 +230,31 @@ _QUORUM = (
     ),
 )
 
-CONFIGURATIONS: Mapping[str, Configuration | QuorumConfiguration] = {each.name: each for each in (*_ALL, *_QUORUM)}
+_TRANSACTIONS = (
+    TransactionsConfiguration(
+        name="transactions",
+        about="two transactions of one id: the coordinator fails over, one takes too long, a request or marker is late",
+        budget=TransactionBudget(transactions=2, failovers=1, timeouts=1, delayed=1),
+    ),
+    TransactionsConfiguration(
+        name="transactions-answers",
+        about="two transactions of one id: an answer is lost, one is aborted, the coordinator fails over",
+        budget=TransactionBudget(transactions=2, failovers=1, unanswered=1, aborts=1),
+    ),
+    TransactionsConfiguration(
+        name="transactions-old",
+        about="two transactions of old clients: the coordinator fails over, one takes too long, an answer is lost",
+        budget=TransactionBudget(transactions=2, failovers=1, timeouts=1, unanswered=1),
+        bumps=False,
+    ),
+    TransactionsConfiguration(
+        name="transactions-late-end",
+        about="two transactions of old clients, and a request that is late: KAFKA-17754",
+        budget=TransactionBudget(transactions=2, delayed=1),
+        bumps=False,
+    ),
+)
+
+CONFIGURATIONS: Mapping[str, Configuration | QuorumConfiguration | TransactionsConfiguration] = {
+    each.name: each for each in (*_ALL, *_QUORUM, *_TRANSACTIONS)
+}

@@ -8,7 +8,7 @@ a `Row`; `table` prints it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from tanist.lab.model import CONFIGURATIONS, Limits, check
 from tanist.lab.mutations import model
 from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.directed import Directed
+from tanist.lab.mutations.model_transactions import MODEL_TRANSACTION_MUTATIONS
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
 from tanist.lab.mutations.simulator import Mutation, applied
 from tanist.sim.checkers.violation import Violation
@@ -25,6 +26,8 @@ from tanist.sim.run.chaos_run import SeedResult
 SIMULATOR, MODEL = "simulator", "model"
 WAYS = (SIMULATOR, MODEL)
 
+MODELLED: Mapping[str, model.Mutation] = {**model.MUTATIONS, **QUORUM_MUTATIONS, **MODEL_TRANSACTION_MUTATIONS}
+"""What the model checker can be asked about."""
 _STATES_MAX = 1_000_000
 """About half a gigabyte."""
 _MODEL_SECONDS_MAX = 300.0
@@ -92,7 +95,7 @@ class Row:
 
 def is_modelled(name: str) -> bool:
     """Whether the model covers the rule."""
-    return name in model.MUTATIONS or name in QUORUM_MUTATIONS
+    return name in MODELLED
 
 
 def play(mutation: Mutation, seed: int) -> SeedResult:
@@ -165,7 +168,7 @@ def examine(name: str, ways: Sequence[str], seeds: range, deadline_s: float | No
     asks_model = MODEL in ways and is_modelled(name) and in_time
     began_s = time.monotonic()
     if asks_model:
-        checked = search(model.MUTATIONS.get(name) or QUORUM_MUTATIONS[name])
+        checked = search(MODELLED[name])
     return Row(
         name,
         mutation.rule,
