@@ -20,6 +20,7 @@ SEVERAL = {
     "table": "all of them",
     "controller_apis": "every request that the active controller decides",
     "produce_transactional": "the part of Produce that waits for coordinators",
+    "follower_fetch": "the part of Fetch that answers followers in a session",
     "authorized_operations": "a field that several answers have",
 }
 """Modules of `broker/api` that are not about one API."""

@@ -323,3 +323,54 @@ def test_a_new_log_does_not_inherit_a_high_watermark() -> None:
     directory.delete_log("t", 1)
     directory.create_log("t", 1, ID, CONFIG, 0)
     assert disk.content(HIGH_WATERMARKS) == b"0\n1\nt 0 2\n"
+
+
+def test_the_topic_id_of_a_new_log_is_durable_before_its_records() -> None:
+    disk, directory = filled()
+    log = directory.logs["t", 0]
+    path = "/d/t-0/partition.metadata"
+    assert f"write {path}" in disk.journal
+    assert f"sync {path}" not in disk.journal
+    assert not log.topic_id_durable
+    log.unflushed_files()
+    assert f"sync {path}" in disk.journal
+    assert log.topic_id_durable
+
+
+@pytest.mark.parametrize("left", [None, b"", bytes(40)])
+def test_records_without_a_durable_topic_id_are_nobodys(left: bytes | None) -> None:
+    """A loss of power has kept them and not the id: the topic of that name may be another one by now (A50)."""
+    disk, directory = filled()
+    for log in directory.logs.values():
+        log.write_pending()
+    path = "/d/t-0/partition.metadata"
+    if left is None:
+        del disk.files[path]
+    else:
+        disk.files[path].data[:] = left
+    again = loaded(disk)
+    assert ends(again) == {"t-1": 5, "my-topic.v2-0": 1}
+    assert len(again.complaints) == 1
+    (renamed,) = again.paths_to_delete
+    assert renamed.startswith("/d/t-0.")
+    assert again.create_log("t", 0, UUID(int=6), CONFIG, 0).log_end_offset == 0
+
+
+def test_records_that_were_durable_stay_even_if_their_topic_is_not_known() -> None:
+    disk, directory = filled()
+    directory.shutdown_cleanly(1)
+    disk.remove("/d/t-0/partition.metadata")
+    assert ends(loaded(disk))["t-0"] == 3
+
+
+def test_checkpoints_that_have_not_changed_are_not_written() -> None:
+    disk, directory = filled()
+    directory.checkpoint_high_watermarks({("t", 0): 2})
+    directory.checkpoint_recovery_points()
+    before = len(disk.journal)
+    directory.checkpoint_high_watermarks({("t", 0): 2})
+    directory.checkpoint_recovery_points()
+    assert len(disk.journal) == before
+    directory.delete_log("t", 0)
+    directory.checkpoint_high_watermarks({})
+    assert disk.content("/d/replication-offset-checkpoint") == b"0\n0\n"

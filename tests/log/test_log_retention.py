@@ -206,6 +206,7 @@ def test_epochs_are_durable_before_the_recovery_point_passes_them() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     add(log, epoch=1)
+    log.write_pending()
     assert disk.journal[-1] == f"write {FOLDER}/leader-epoch-checkpoint"
     log.unflushed_files()
     assert disk.journal[-1] == f"sync {FOLDER}/leader-epoch-checkpoint"

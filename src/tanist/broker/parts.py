@@ -25,6 +25,7 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
 from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.leadership import Leadership
 from tanist.broker.replication.purgatory import Purgatory
@@ -70,6 +71,7 @@ class BrokerParts:
     quotas: ReplicationQuotas
     fetchers: Fetchers
     fetch_sessions: FetchSessions
+    follower_sessions: FollowerSessions
     salvage: Salvage
     replicas: Replicas
     housekeeping: Housekeeping
@@ -153,6 +155,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         fetch_sessions=FetchSessions(
             context.random, config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS
         ),
+        follower_sessions=FollowerSessions(context.random, config.max_incremental_fetch_session_cache_slots),
         salvage=salvage,
         replicas=replicas,
         housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, connections, cleaner),

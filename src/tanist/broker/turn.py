@@ -100,7 +100,10 @@ class Turn:
         """The partition has queued appends, or news for the requests that wait on it."""
         if not hosted.dirty:
             hosted.dirty = True
+            hosted.upkeep_ms = 0
             self._dirty.append(hosted)
+            for follower in hosted.followers:
+                follower.activate()
             if not self.begun:
                 self.begin()
 
@@ -214,6 +217,8 @@ class Turn:
                 for waiter in waiters:
                     waiter.look(hosted)
                 hosted.fetch_waiters += [waiter for waiter in waiters if not waiter.done]
+            for follower in hosted.followers:
+                follower.look()
 
     def _write_failed(self, hosted: HostedPartition, failure: OSError) -> None:
         """Answers of this turn may speak of records that are not there: their connections close instead."""

@@ -347,8 +347,8 @@ class Appender:
         self.epoch = epoch
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """Leader epoch `epoch` begins at `start_offset`."""
-        if self.epochs.assign(epoch, start_offset):
+        """Leader epoch `epoch` begins at `start_offset`. Of a log that never had a record, the first one writes it."""
+        if self.epochs.assign(epoch, start_offset) and self._offsets.log_end_offset:
             self.write_epochs()
 
     def write_epochs(self, *, sync: bool = False) -> None:
@@ -378,7 +378,7 @@ class Appender:
             except OSError as error:
                 self.failed = error
                 raise
-        if self.epochs.dirty:
+        if self.epochs.dirty and self._offsets.log_end_offset:
             self.write_epochs()
 
     def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:

@@ -57,6 +57,8 @@ class LogDirectory:
         self._written: dict[str, bytes] = {}
         """The content of each checkpoint, as far as this run has written it."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
+        self._high_watermarks_written: dict[tuple[str, int], int] | None = None
+        """As this run has written them; None before the first time."""
         self._high_watermarks_found: dict[tuple[str, int], int] = {}
         """The highest that a start may find after a loss of power: files since the last that was synced."""
         self._recovery_points: dict[tuple[str, int], int] = {}
@@ -124,11 +126,20 @@ class LogDirectory:
                 # The log's topic is not known. To take it for another topic's would delete it.
                 raise OSError(f"{error}. Restore the file, or move {path} away to have it replicated anew.") from error
             self._adopt(log)
+            if log.topic_id == ZERO_UUID and not clean and not recovery_points.get(folder, 0) and log.log_end_offset:
+                self._drop_nameless(log)
         if any(recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
             # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
             self.checkpoint_recovery_points(sync=True)
         self._lower_high_watermarks({key: log.log_end_offset for key, log in self.logs.items()})
         return list(self.logs.values())
+
+    def _drop_nameless(self, log: Log) -> None:
+        """Records of which nothing was durable, and whose topic is not known: the topic that has their name now may be
+        another one, made after theirs was deleted (A50). What a loss of power has left of them may go.
+        """
+        self.complaints.append(f"{log.directory}: a loss of power has cost the topic's id, and the records with it")
+        self.paths_to_delete += self.delete_log(log.topic, log.partition)
 
     def _forget_clean_shutdown(self) -> None:
         """Emptied first, durably: a loss of power may undo a removal, and the mark would then vouch for this run."""
@@ -192,6 +203,7 @@ class LogDirectory:
                 recovery_point=0,
                 clean=False,
                 wall_ms=wall_ms,
+                new=new,
             )
         except OSError as error:
             self._disk_failed(error)
@@ -235,18 +247,23 @@ class LogDirectory:
         An older file costs time only, so it is not synced for its own sake.
         """
         points = {key: log.recovery_point for key, log in self.logs.items()}
-        self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync)
-        self._recovery_points = points
+        if sync or points != self._recovery_points or RECOVERY_POINT_CHECKPOINT not in self._written:
+            self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync)
+            self._recovery_points = points
 
     def checkpoint_high_watermarks(self, high_watermarks: Offsets) -> None:
         """As given by the replicas; of logs that have none given, what was known stays."""
         known = {key: offset for key, offset in self._high_watermarks.items() if key in self.logs}
-        self._high_watermarks = {**known, **high_watermarks}
+        known.update(high_watermarks)
+        self._high_watermarks = known
+        if known == self._high_watermarks_written:
+            return
         found = self._high_watermarks_found
         for key, offset in self._high_watermarks.items():
             if offset > found.get(key, 0):
                 found[key] = offset
-        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=False)
+        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, known, sync=False)
+        self._high_watermarks_written = dict(known)
 
     def _lower_high_watermarks(self, ends: Offsets) -> None:
         """Before a log that ends here is appended to: an older, higher high watermark, bounded by the log's end alone,
@@ -261,6 +278,7 @@ class LogDirectory:
                 if key in self._high_watermarks
             }
             self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=True)
+            self._high_watermarks_written = dict(self._high_watermarks)
             self._high_watermarks_found = dict(self._high_watermarks)
 
     def checkpoint_log_starts(self) -> None:

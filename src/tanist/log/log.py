@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
 from tanist.log.appender import Appender
-from tanist.log.checkpoints import PARTITION_METADATA
+from tanist.log.checkpoints import PARTITION_METADATA, encode_partition_metadata
 from tanist.log.compaction import Cleanable, find_cleanable, first_dirty_offset
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
@@ -41,6 +42,10 @@ __all__ = [
     "TimestampedOffset",
     "TruncatedTail",
 ]
+
+
+UPKEEP_MS_MAX: Final = 60_000
+"""A log that nobody appends to is looked at once in such a time."""
 
 
 class OffsetOutOfRange(Exception):
@@ -96,6 +101,8 @@ class Log:
         checkpoints must go down first. Of the recovery point because it would keep recovery from reading the records
         that replace those that were cut, of the high watermark because they would count as committed.
         """
+        self.topic_id_durable = True
+        """Whether `partition.metadata` is synced. It has to be before the recovery point leaves 0."""
         self._last_flush_ms = 0
         self._cut_since_cleaned: int | None = None
 
@@ -115,14 +122,17 @@ class Log:
         log_start_offset: int = 0,
         wall_ms: int | None = None,
         rescue: Callable[[UUID], Rescue] | None = None,
+        new: bool = False,
     ) -> Log:
         """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
 
         A `topic_id` of zero takes what the folder says. `clean`: the broker that wrote it has stopped in good order.
-        `rescue` is called with the topic's id, and its result with the bytes that recovery cuts off.
+        `new`: there was no folder, and `topic_id_durable` will be false: a thousand new logs that are synced one by one
+        would stop this one thread for seconds. `rescue` is called with the topic's id, and its result with the bytes
+        that recovery cuts off.
         """
         disk.make_directory(directory)
-        topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
+        topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id, sync=not new)
         loaded = LogLoader(
             disk,
             directory,
@@ -135,6 +145,7 @@ class Log:
             rescue=None if rescue is None else rescue(topic_id),
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
+        log.topic_id_durable = not new
         log._appender.now_ms = log._last_flush_ms = now_ms
         try:
             log._appender.write_epochs(sync=log.recovery.cut_at_offset is not None)
@@ -146,6 +157,10 @@ class Log:
     def assign_topic_id(self, topic_id: UUID) -> None:
         """The log is of this topic: written down if it was not known, `InconsistentTopicId` if it is of another."""
         self.topic_id = settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
+
+    def write_topic_id(self) -> None:
+        """Make `partition.metadata` durable. May be called off the loop."""
+        self._disk.write_file(f"{self.directory}/{PARTITION_METADATA}", encode_partition_metadata(self.topic_id))
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
@@ -431,6 +446,21 @@ class Log:
         self._appender.roll(active.next_offset, now_ms)
         return True
 
+    def next_upkeep_ms(self, now_ms: int) -> int:
+        """By when, unless it is appended to, the log is to be asked again whether it must roll or be flushed.
+
+        `now_ms` if something is under way; at most a minute from now, for retention, cleaning and producers' ends.
+        """
+        active = self._segments.active
+        if self._segments.has_retired or active.base_offset > self.recovery_point:
+            return now_ms
+        due_ms = now_ms + UPKEEP_MS_MAX
+        if active.size:
+            due_ms = min(due_ms, active.created_ms + self._appender.roll_ms + 1)
+        if self.log_end_offset > self.flushed_offset:
+            due_ms = min(due_ms, self._last_flush_ms + self.config.flush_ms)
+        return due_ms
+
     def expire_producers(self, wall_ms: int) -> int:
         """Forget idle producers; how many."""
         return self.producers.expire(wall_ms, self.config.producer_id_expiration_ms)
@@ -506,7 +536,10 @@ class Log:
         Then call `mark_flushed` with the end as of now.
         """
         self.write_pending()
-        if not self._appender.epochs_durable:
+        if not self.topic_id_durable:
+            self.write_topic_id()
+            self.topic_id_durable = True
+        if self.log_end_offset and not self._appender.epochs_durable:
             self._appender.write_epochs(sync=True)
         return self._segments.unsynced_files(self.flushed_offset)
 

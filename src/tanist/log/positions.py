@@ -48,7 +48,7 @@ class Block:
 class IndexedPositions:
     """The blocks of one index that are in memory."""
 
-    __slots__ = ("_blocks", "_changes", "_firsts", "_index", "_uses")
+    __slots__ = ("_blocks", "_changes", "_firsts", "_index", "_uses", "has_read")
 
     def __init__(self, index: OffsetIndex) -> None:
         self._index = index
@@ -58,6 +58,8 @@ class IndexedPositions:
         """The first offset of each."""
         self._uses = 0
         self._changes = index.changes
+        self.has_read = False
+        """The index was read, and so its file may be open: its segment resets this."""
 
     def span(
         self, file: File, offset: int, max_bytes: int, upper_offset: int, limit: int, at_least_one: bool
@@ -142,6 +144,7 @@ class IndexedPositions:
 
     def _look(self, relative: int, before: Block | None) -> tuple[Block, int] | None:
         """Find the entry on the disk; `before` is the last block in memory that begins at the offset or before it."""
+        self.has_read = True
         number = self._index.block_of(relative)
         block = before if before is not None and before.number == number else self._load(number)
         if block is not None and relative > block.lasts[-1]:
@@ -154,6 +157,7 @@ class IndexedPositions:
         return block, bisect_left(block.lasts, relative)
 
     def _load(self, number: int) -> Block | None:
+        self.has_read = True
         data = self._index.read_block(number)
         if not data:
             return None

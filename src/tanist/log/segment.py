@@ -273,7 +273,11 @@ class Segment:
             if not lasts or upper_offset < self._firsts[0]:
                 return None
             limit = self._positions[bisect_left(lasts, upper_offset)]
-        return self._indexed.span(self.file, offset, max_bytes, upper_offset, limit, at_least_one)
+        span = self._indexed.span(self.file, offset, max_bytes, upper_offset, limit, at_least_one)
+        if self._indexed.has_read:
+            self._indexed.has_read = False
+            self.ease()
+        return span
 
     def forget_positions(self) -> None:
         """Nobody has read its older batches lately."""

@@ -271,6 +271,11 @@ class Segments:
         deleted, self._deleted = self._deleted, []
         return deleted
 
+    @property
+    def has_retired(self) -> bool:
+        """Whether files of dropped segments are still open."""
+        return bool(self._retired)
+
     def close_retired(self) -> None:
         """Close the files of dropped segments. Not in the turn that drops them: it may have a response made of them."""
         retired, self._retired = self._retired, []

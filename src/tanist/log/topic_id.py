@@ -22,14 +22,20 @@ class InconsistentTopicId(Exception):
         self.expected = expected
 
 
-def settle_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
-    """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there."""
+def settle_topic_id(disk: Disk, path: str, topic_id: UUID, *, sync: bool = True) -> UUID:
+    """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there.
+
+    A loss of power may leave a file that was written without a `sync` empty.
+    """
     try:
-        found = decode_partition_metadata(disk.read_file(path), path)
+        data = disk.read_file(path)
     except FileNotFoundError:
+        data = b""
+    if not data.strip(b"\0"):
         if topic_id != ZERO_UUID:
-            disk.write_file(path, encode_partition_metadata(topic_id))
+            disk.write_file(path, encode_partition_metadata(topic_id), sync=sync)
         return topic_id
+    found = decode_partition_metadata(data, path)
     if topic_id not in (ZERO_UUID, found):
         raise InconsistentTopicId(path, found, topic_id)
     return found

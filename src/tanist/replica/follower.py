@@ -212,6 +212,10 @@ class FollowerState:
 
     # ---- rules of a fetch
 
+    def awaits(self, position: FetchPosition) -> bool:
+        """Whether the answer to a fetch from there would count."""
+        return self._answers_present_fetch(position)
+
     def _answers_present_fetch(self, position: FetchPosition) -> bool:
         """Whether the fetch was sent to this leader, after the last truncation and append."""
         return (

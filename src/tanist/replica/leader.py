@@ -185,6 +185,15 @@ class LeaderState(IsrMembership):
             effects += self._advance(now_ms)
         return FetchDecision(_NONE, None, high_watermark, effects)
 
+    def follower_was_there(self, broker_id: int, at_ms: int) -> None:
+        """A fetch at that time has repeated the follower's last position, which was the end of the log (rule 13).
+
+        Sessions of followers report this before the log grows, instead of a fetch for each of their partitions.
+        """
+        remote = self.remotes.get(broker_id)
+        if remote is not None:
+            remote.was_there(at_ms)
+
     def check_fetch(self, fetch: FollowerFetch) -> tuple[int, tuple[int, int] | None]:
         """The error, or the divergence, with which to answer `fetch`; changes nothing.
 

@@ -62,6 +62,11 @@ class RemoteReplica:
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
 
+    def was_there(self, at_ms: int) -> None:
+        """It had the leader's end then, and asked for what comes next."""
+        self.last_caught_up_ms = max(self.last_caught_up_ms, at_ms)
+        self.last_fetch_ms = max(self.last_fetch_ms, at_ms)
+
     def forget(self, now_ms: int, *, in_sync: bool) -> None:
         """The leader knows nothing of it yet; a member of the ISR counts as caught up until now (rule 14)."""
         self.broker_epoch = None

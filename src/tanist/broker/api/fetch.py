@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from tanist.broker.api.follower_fetch import NEWS_MS, Answers, FollowerFetch
 from tanist.broker.network.client_connection import ClientConnection, Slot
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
@@ -34,8 +35,6 @@ from tanist.wire.produce import NodeEndpoint
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _LEADER_HINT_VERSION = 16  # KIP-951
-_NEWS_MS = 5
-"""How long a follower that waits for records may be left without the news of a higher high watermark."""
 
 
 class FetchWait:
@@ -135,13 +134,11 @@ class FetchWait:
             connection.complete(self.slot, chunks)
 
 
-Answers = list[tuple["str | UUID", list[FetchedPartition]]]
-
-
 class Fetch:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
-    __slots__ = ("_absent_error", "_by_topic", "_metadata", "_metrics", "_purgatory", "_reads", "_sessions", "_turn")
+    __slots__ = ("_absent_error", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory", "_reads",
+                 "_sessions", "_turn")  # fmt: skip
 
     def __init__(self, parts: BrokerParts) -> None:
         self._turn = parts.turn
@@ -150,6 +147,7 @@ class Fetch:
         self._reads = PartitionReads(
             parts.effects, parts.quotas.leader, rack_aware=parts.context.config.rack_aware_reads
         )
+        self._followers = FollowerFetch(parts, self._reads, self._leader_hints)
         self._sessions = parts.fetch_sessions
         self._purgatory = parts.purgatory
         self._metadata = parts.metadata
@@ -171,14 +169,19 @@ class Fetch:
             ):
                 return
         call = parse_fetch(frame, offset, version)
-        connection.fetch_plan = plan_fetch(frame, offset, version, call)
         session: FetchSession | None = None
-        if call.session_epoch != FINAL_EPOCH or call.session_id:
-            found = self._sessions.resolve(call, self._turn.time_ms())
-            if isinstance(found, int):
-                connection.respond(encode_fetch_response(version, correlation_id, [], error=found))
+        in_session = call.session_epoch != FINAL_EPOCH or call.session_id
+        if call.replica_id >= 0:
+            if in_session and self._followers.handle(connection, call, version, correlation_id):
                 return
-            session = found
+        else:
+            connection.fetch_plan = plan_fetch(frame, offset, version, call)
+            if in_session:
+                found = self._sessions.resolve(call, self._turn.time_ms())
+                if isinstance(found, int):
+                    connection.respond(encode_fetch_response(version, correlation_id, [], error=found))
+                    return
+                session = found
         if connection.fetch_wait is not None:
             # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
             connection.fetch_wait.expire()
@@ -351,4 +354,4 @@ class Fetch:
 
     def expire_soon(self, wait: FetchWait) -> None:
         """A follower is to have the news of a higher high watermark, even without records."""
-        self._purgatory.add(self._turn.time_ms() + _NEWS_MS, wait)
+        self._purgatory.add(self._turn.time_ms() + NEWS_MS, wait)

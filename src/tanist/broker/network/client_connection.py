@@ -141,6 +141,7 @@ class ClientConnection:
         "fetch",
         "fetch_plan",
         "fetch_wait",
+        "follower_session",
         "handlers",
         "idle_since_ms",
         "listener",
@@ -177,6 +178,8 @@ class ClientConnection:
         self.broker_identity: tuple[int, int] | None = None
         # The replica fetch that is being held for this connection, if any (`api/fetch.py`).
         self.fetch_wait: Any = None
+        # The session of the follower that fetches on this connection (`replication/follower_sessions.py`).
+        self.follower_session: Any = None
         # How a consumer's requests begin, one after the other (`api/fetch.py`).
         self.fetch_plan: FetchPlan | None = None
         self._touched = False
@@ -350,4 +353,7 @@ class ClientConnection:
         if self.fetch_wait is not None:
             self.fetch_wait.done = True
             self.fetch_wait = None
+        if self.follower_session is not None:
+            self.follower_session.close()
+            self.follower_session = None
         self._owner.connection_closed(self)

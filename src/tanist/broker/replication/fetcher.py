@@ -3,25 +3,28 @@
 The fetcher carries requests and answers; what an answer means for a partition (append, truncate, high watermark, ask
 for the leader's offsets, wait) is decided by `replica.follower`. The next fetch goes out after the turn's writes,
 because a fetch offset is an acknowledgement: the leader counts what lies below it as replicated.
+
+A request looks at the partitions that have changed since the last (`_due`), and names those of which the leader does
+not know (`fetcher_session`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
-from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
+from tanist.broker.replication.fetcher_session import Asked, FetcherSession, Key
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.quotas import PAUSE_MS, Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.log.scan import DamagedBatch
 from tanist.replica.effects import AskOffsets
 from tanist.replica.follower import FetchPosition, FollowerState
-from tanist.wire.errors import WireError
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget, encode_fetch_request, parse_fetch_response
 from tanist.wire.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -36,8 +39,13 @@ _LIST_OFFSETS_VERSION = 7
 _EARLIEST = -2
 _LATEST = -1
 _BACKOFF_MIN_MS = 10
-_Key = tuple[UUID, int]
-_Positions = dict[_Key, tuple[FollowerState, FetchPosition]]
+_OUT_OF_STEP = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 
 
 class FetcherTurn(Protocol):
@@ -72,7 +80,10 @@ class Fetcher:
         self.leader_id = leader_id
         self.host = host
         self.port = port
-        self._partitions: dict[_Key, HostedPartition] = {}
+        self._partitions: dict[Key, HostedPartition] = {}
+        self._due: dict[Key, None] = {}
+        """The next request looks at them: their position may have changed, or they are not fetched for now."""
+        self._session = FetcherSession()
         self._connect_backoff_ms = _BACKOFF_MIN_MS
         self._not_before_ms = 0
         self._newest_request = 0
@@ -98,12 +109,20 @@ class Fetcher:
 
     def add(self, hosted: HostedPartition) -> None:
         """Start (or go on) fetching a partition; its follower state says from where."""
-        self._partitions[(hosted.topic_id, hosted.index)] = hosted
+        key = (hosted.topic_id, hosted.index)
+        self._partitions[key] = hosted
+        self._due[key] = None
         self._changed = True
         self._schedule()
 
     def remove(self, hosted: HostedPartition) -> None:
-        self._partitions.pop((hosted.topic_id, hosted.index), None)
+        key = (hosted.topic_id, hosted.index)
+        self._partitions.pop(key, None)
+        self._due[key] = None
+
+    def moved(self, hosted: HostedPartition) -> None:
+        """The partition's position has changed by itself: the next request, whenever it is due, is to say so."""
+        self._due[(hosted.topic_id, hosted.index)] = None
 
     def close(self) -> None:
         self._closed = True
@@ -126,53 +145,34 @@ class Fetcher:
         if now_ms < self._not_before_ms:
             self._context.clock.call_at(self._not_before_ms, self._schedule)
             return
-        config = self._context.config
-        by_topic: dict[UUID, list[FetchTarget]] = {}
-        positions: _Positions = {}
-        wake_ms: int | None = None
-        throttling = self._quota.active and self._quota.exceeded
-        for key, hosted in self._partitions.items():
-            follower = hosted.follower
-            if follower is None or hosted.stale:
-                continue
-            if throttling and self._quota.holds_for(hosted, self._context.node_id):
-                again_ms = now_ms + PAUSE_MS
-                wake_ms = again_ms if wake_ms is None else min(wake_ms, again_ms)
-                continue
-            if not follower.may_fetch(now_ms):
-                if follower.retry_at_ms > now_ms:
-                    wake_ms = follower.retry_at_ms if wake_ms is None else min(wake_ms, follower.retry_at_ms)
-                continue
-            position = follower.fetch_position()
-            positions[key] = (follower, position)
-            by_topic.setdefault(key[0], []).append(
-                FetchTarget(
-                    hosted.index,
-                    position.current_leader_epoch,
-                    position.offset,
-                    position.last_fetched_epoch,
-                    position.log_start_offset,
-                    config.replica_fetch_max_bytes,
-                    ZERO_UUID,
-                    hosted.replica.high_watermark,
-                )
-            )
+        session = self._session
+        if waiting_for_answer and session.unanswered:
+            if not session.declined:
+                return  # the answer to a full request comes at once
+            session = self._begin_anew(declined=True)
         self._changed = False
-        if wake_ms is not None:
-            self._context.clock.call_at(wake_ms, self._wake)
-        if not by_topic:
+        if not session.begins and not self._look(session, self._due, now_ms, waiting=waiting_for_answer):
+            session = self._begin_anew()
+        if session.begins:
+            self._look(session, dict.fromkeys((*self._partitions, *self._due)), now_ms, waiting=False)
+        if not session.asked:
+            self._begin_anew()
             return
+        config = self._context.config
+        # A full request is answered at once, unless the leader has declined a session: then it waits for records.
+        max_wait_ms = 0 if session.begins and not session.declined else config.replica_fetch_wait_max_ms
+        session_id, session_epoch, topics, forgotten = session.request()
         call = FetchCall(
             replica_id=self._context.node_id,
             replica_epoch=self._lifecycle.broker_epoch,
-            max_wait_ms=config.replica_fetch_wait_max_ms,
+            max_wait_ms=max_wait_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
             isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=list(by_topic.items()),
-            forgotten=[],
+            session_id=session_id,
+            session_epoch=session_epoch,
+            topics=list(topics),
+            forgotten=list(forgotten),
             rack_id="",
             cluster_id=None,
         )
@@ -183,8 +183,71 @@ class Fetcher:
                 _FETCH_VERSION, correlation_id, f"broker-{self._context.node_id}-fetcher", call
             ),
             config.replica_socket_timeout_ms,
-            lambda frame: self._answered(number, positions, frame),
+            lambda frame: self._answered(number, session, frame),
         )
+
+    def _look(self, session: FetcherSession, due: dict[Key, None], now_ms: int, *, waiting: bool) -> bool:
+        """Let the session know of the partitions that are due. False if it must be given up.
+
+        What the leader has of a partition cannot change while a request is under way (`waiting`): the answer to that
+        would speak of the old position.
+        """
+        node_id, max_bytes = self._context.node_id, self._context.config.replica_fetch_max_bytes
+        throttling = self._quota.active
+        if throttling:
+            throttling = self._quota.exceeded
+            due = dict.fromkeys((*due, *self._partitions))
+        left: dict[Key, None] = {}
+        wake_ms: int | None = None
+        for key in due:
+            hosted = self._partitions.get(key)
+            follower = None if hosted is None else hosted.follower
+            if hosted is None or follower is None or hosted.stale:
+                if waiting and key in session.asked:
+                    left[key] = None
+                else:
+                    session.forget(key)
+                continue
+            if throttling and self._quota.holds_for(hosted, node_id):
+                again_ms = now_ms + PAUSE_MS
+            elif not follower.may_fetch(now_ms):
+                again_ms = follower.retry_at_ms
+            else:
+                position = follower.fetch_position()
+                target = FetchTarget(
+                    hosted.index,
+                    position.current_leader_epoch,
+                    position.offset,
+                    position.last_fetched_epoch,
+                    position.log_start_offset,
+                    max_bytes,
+                    ZERO_UUID,
+                    follower.high_watermark,
+                )
+                asked = Asked(follower, position, target)
+                if waiting and session.replaces(key, asked):
+                    return False
+                session.ask(key, asked)
+                continue
+            left[key] = None
+            if not waiting:
+                session.forget(key)
+            if again_ms > now_ms:
+                wake_ms = again_ms if wake_ms is None else min(wake_ms, again_ms)
+        self._due = left
+        if wake_ms is not None:
+            self._context.clock.call_at(wake_ms, self._wake)
+        return True
+
+    def _begin_anew(self, *, declined: bool = False) -> FetcherSession:
+        """Give the session up: the next request is a full one."""
+        self._session = FetcherSession(self._session.id or self._session.before, declined=declined)
+        return self._session
+
+    def wake(self, hosted: HostedPartition) -> None:
+        """A partition that was not to be fetched may be so now."""
+        self._due[(hosted.topic_id, hosted.index)] = None
+        self._wake()
 
     def _wake(self) -> None:
         self._changed = True
@@ -192,12 +255,13 @@ class Fetcher:
 
     # -- hearing
 
-    def _answered(self, number: int, positions: _Positions, frame: memoryview | None) -> None:
+    def _answered(self, number: int, session: FetcherSession, frame: memoryview | None) -> None:
         self._answered_request = max(self._answered_request, number)
         if self._closed:
             return
         now_ms = self._context.clock.now_ms()
         if frame is None:
+            self._give_up(session)
             self._not_before_ms = now_ms + self._connect_backoff_ms
             self._connect_backoff_ms = min(self._connect_backoff_ms * 2, self._context.config.replica_fetch_backoff_ms)
             self._schedule()
@@ -207,22 +271,41 @@ class Fetcher:
             reply = parse_fetch_response(frame, _FETCH_VERSION)
         except WireError as error:
             self._context.report("ERROR", f"malformed fetch response from broker {self.leader_id}: {error}")
+            self._give_up(session)
             self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
             self._schedule()
             return
         if reply.error:
-            self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
+            self._give_up(session)
+            if reply.error not in _OUT_OF_STEP:
+                self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
             self._schedule()
             return
+        if not session.answered(reply.session_id):
+            self._give_up(session, declined=not reply.session_id)
+        due = self._due
         for topic, answers in reply.topics:
             for answer in answers:
                 key = (topic, answer.partition)
-                hosted = self._partitions.get(key)  # type: ignore[arg-type]  # v13+ answers carry topic ids
-                position = positions.get(key)  # type: ignore[arg-type]
-                if hosted is None or position is None or hosted.follower is not position[0]:
-                    continue  # the role changed while the answer was under way
-                self._take(hosted, position[0], position[1], answer, now_ms)
+                asked = session.asked.get(key)  # type: ignore[arg-type]  # v13+ answers carry topic ids
+                if asked is None:
+                    continue  # not to be fetched any more
+                due[key] = None  # type: ignore[index]
+                hosted = self._partitions.get(key)  # type: ignore[arg-type]
+                if hosted is None or not self._is_awaited(hosted, asked):
+                    # The role or the log has changed while the answer was under way. The leader takes it for heard.
+                    self._give_up(session)
+                    continue
+                self._take(hosted, asked.follower, asked.position, answer, now_ms)
         self._schedule()
+
+    def _is_awaited(self, hosted: HostedPartition, asked: Asked) -> bool:
+        """Whether an answer to this counts: the role is the same, and the log ends where it did."""
+        return hosted.follower is asked.follower and asked.follower.awaits(asked.position)
+
+    def _give_up(self, session: FetcherSession, *, declined: bool = False) -> None:
+        if session is self._session:
+            self._begin_anew(declined=declined)
 
     def _take(
         self,
@@ -296,8 +379,7 @@ class Fetcher:
                     hosted.disk_failed(failure)
                     return
             self._effects.apply(hosted, effects)
-            self._changed = True
-            self._schedule()
+            self.wake(hosted)
 
         ask(_EARLIEST)
         ask(_LATEST)
@@ -322,7 +404,7 @@ class Fetchers:
         self._effects = effects
         self._turn = turn
         self._by_leader: dict[int, Fetcher] = {}
-        self._leader_of: dict[_Key, int] = {}
+        self._leader_of: dict[Key, int] = {}
 
     @property
     def requests_under_way(self) -> int:
@@ -371,7 +453,13 @@ class Fetchers:
         """A partition that did not want to be fetched may want to now."""
         leader_id = self._leader_of.get((hosted.topic_id, hosted.index))
         if leader_id is not None:
-            self._by_leader[leader_id]._wake()
+            self._by_leader[leader_id].wake(hosted)
+
+    def moved(self, hosted: HostedPartition) -> None:
+        """A follower's log begins elsewhere by its own doing: its leader is to hear of that some time."""
+        leader_id = self._leader_of.get((hosted.topic_id, hosted.index))
+        if leader_id is not None:
+            self._by_leader[leader_id].moved(hosted)
 
     def endpoints_changed(self) -> None:
         """Brokers have registered anew: fetchers that point elsewhere follow them."""

@@ -43,6 +43,19 @@ class FetchWaiter(Protocol):
         """Answer with what there is."""
 
 
+class FollowerWatch(Protocol):
+    """A follower's session that has the partition, and hears of its changes for as long as it lasts."""
+
+    def activate(self) -> None:
+        """The log has grown, or another thing has changed that a follower is to know."""
+
+    def look(self) -> None:
+        """As `activate`, at the end of the turn: what was appended is written."""
+
+    def role_changed(self) -> None:
+        """The partition has another leader epoch, or is gone."""
+
+
 class HostedPartition:
     """A replica hosted by this broker."""
 
@@ -53,6 +66,7 @@ class HostedPartition:
         "dirty",
         "fetch_waiters",
         "follower",
+        "followers",
         "grown",
         "index",
         "is_internal",
@@ -65,6 +79,7 @@ class HostedPartition:
         "stale",
         "topic",
         "topic_id",
+        "upkeep_ms",
     )
 
     # Waiters that are done stay in the list until it is next walked; past this size adding one sweeps the list.
@@ -105,6 +120,9 @@ class HostedPartition:
         # acks=all produces and groups' records, by the offset that the high watermark must reach, ascending.
         self.ack_waiters: deque[tuple[int, AckWaiter, int]] = deque()
         self.fetch_waiters: list[FetchWaiter] = []
+        self.followers: list[FollowerWatch] = []
+        # Before this time nothing is due for the log, unless it is appended to (`storage/housekeeping.py`).
+        self.upkeep_ms = 0
 
     def wait_for_data(self, waiter: FetchWaiter) -> None:
         waiters = self.fetch_waiters
@@ -141,6 +159,7 @@ class HostedPartition:
 
     def take_role(self) -> None:
         """Copy the replica's role after a metadata change."""
+        self.upkeep_ms = 0
         role = self.replica.role
         self.leader = role if isinstance(role, LeaderState) else None
         self.follower = role if isinstance(role, FollowerState) else None

@@ -90,8 +90,10 @@ class ReplicaEffects:
                 self._metrics.isr_changed(effect)
                 self._report("INFO", f"{hosted.topic}-{hosted.index}: ISR is now {list(effect.isr)}")
                 hosted.high_watermark_advanced()
+                self._isr_changed(hosted)
             elif isinstance(effect, IsrUpdateFailed):
                 self._metrics.isr_update_failed()
+                self._isr_changed(hosted)
             elif isinstance(effect, LogTruncated):
                 self._metrics.truncated(effect)
                 self._truncated(hosted, effect)
@@ -106,10 +108,17 @@ class ReplicaEffects:
         waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
         for waiter in waiters:
             waiter.expire()
+        for follower in tuple(hosted.followers):
+            follower.role_changed()
         if hosted.is_internal and (coordinator := self.coordinators.get(hosted.topic)) is not None:
             coordinator(hosted)
         if hosted.leader is not None and hosted.log.producers.open_transactions:
             self.has_open_transactions(hosted)
+
+    def _isr_changed(self, hosted: HostedPartition) -> None:
+        """Followers that are not in the ISR are looked at with each of their requests: they may join it."""
+        for follower in hosted.followers:
+            follower.activate()
 
     def _count_records(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """A log grows by what producers append while it is led from here: so records need not be counted one by one."""

@@ -23,6 +23,7 @@ from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage
 from tanist.controller.image_changes import local_changes
 from tanist.controller.partition_state import PartitionState
+from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tanist.ports import is_descriptor_shortage
@@ -33,6 +34,8 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 
 _LOOK_FOR_DESCRIPTORS_MS = 1000
+_NEW_LOGS_MAX = 64
+"""So many are made in a turn: a log takes some tenths of a millisecond."""
 
 
 class Replicas:
@@ -73,6 +76,16 @@ class Replicas:
         self._reported: set[LogDirectory] = set()
         self._waiting: set[tuple[UUID, int]] = set()
         """New replicas whose logs are not made yet, for want of descriptors."""
+        self._queued: dict[tuple[UUID, int], None] = {}
+        """New replicas whose logs are made in one of the next turns."""
+        self._made = 0
+        """Logs that this turn has made."""
+        self._log_configs: dict[str, LogConfig] = {}
+        """By topic, of this turn: to resolve one costs as much as to make a log."""
+        self.nameless: list[HostedPartition] = []
+        """New replicas whose topic ids are not durable yet (`housekeeping`)."""
+        self.naming: frozenset[tuple[str, int]] = frozenset()
+        """Those whose `partition.metadata` is being written, off the loop: another topic of the name has to wait."""
         self._active = False
 
     # -- what there is
@@ -111,9 +124,7 @@ class Replicas:
         """Load every log on disk (recovering them where the last shutdown was not clean)."""
         for directory in self.directories:
             try:
-                logs = directory.load(
-                    self._context.clock.now_ms(), self._context.clock.wall_ms(), self._configs.log_config
-                )
+                logs = directory.load(self._context.clock.now_ms(), self._context.clock.wall_ms(), self._log_config)
             except OSError as failure:
                 if is_descriptor_shortage(failure):
                     opened = counted(sum(len(each.logs) for each in self.directories), "log")
@@ -141,6 +152,7 @@ class Replicas:
         if self._active:
             return
         self._active = True
+        self._begin_burst()
         image = self._metadata.image
         for topic_id, topic in image.topics.items():
             for index, state in topic.partitions.items():
@@ -188,6 +200,7 @@ class Replicas:
     def metadata_changed(self, delta: ImageDelta) -> None:
         if not self._active:
             return
+        self._begin_burst()
         image = self._metadata.image
         # First: a burst may both raise min.insync.replicas and shrink an ISR into the ELR, and by the old minimum the
         # high watermark would leave the ELR behind.
@@ -240,6 +253,8 @@ class Replicas:
         if hosted.leader_epoch != epoch_before:
             self._effects.role_changed(hosted, before)
         self._effects.apply(hosted, effects)
+        for watch in hosted.followers:
+            watch.activate()
         if hosted.follower is not None and state.leader >= 0:
             if hosted.leader_epoch != epoch_before or before is not None:
                 self._fetchers.follow(hosted, state.leader)
@@ -248,17 +263,25 @@ class Replicas:
 
     def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
         found = self._take_log(name, topic_id, index)
-        config = self._configs.log_config(name)
         if found is None:
             if self._context.disk.crowded():
                 self._wait_for_descriptors(name, topic_id, index)
                 return None
+            if self._made >= _NEW_LOGS_MAX or (name, index) in self.naming:
+                self._make_later(topic_id, index)
+                return None
+            self._made += 1
             directory = self._emptiest_directory()
             if directory is None:
                 return None
             try:
                 log = directory.create_log(
-                    name, index, topic_id, config, self._context.clock.now_ms(), self._context.clock.wall_ms()
+                    name,
+                    index,
+                    topic_id,
+                    self._log_config(name),
+                    self._context.clock.now_ms(),
+                    self._context.clock.wall_ms(),
                 )
             except OSError as failure:
                 if is_descriptor_shortage(failure):
@@ -275,7 +298,7 @@ class Replicas:
             failed = directory.failed
             if failed is None:
                 try:
-                    log.set_config(config)
+                    log.set_config(self._log_config(name))
                     log.assign_topic_id(topic_id)
                 except OSError as failure:
                     failed = failure
@@ -289,7 +312,22 @@ class Replicas:
         hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
+        if not log.topic_id_durable:
+            self.nameless.append(hosted)
         return hosted
+
+    def _make_later(self, topic_id: UUID, index: int) -> None:
+        """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""
+        if not self._queued:
+            self._context.clock.call_at(self._context.clock.now_ms() + 1, self._make_queued)
+        self._queued[topic_id, index] = None
+
+    def _make_queued(self) -> None:
+        queued, self._queued = list(self._queued), {}
+        self._begin_burst()
+        self._apply_present(queued[:_NEW_LOGS_MAX])
+        for topic_id, index in queued[_NEW_LOGS_MAX:]:
+            self._make_later(topic_id, index)
 
     def _wait_for_descriptors(self, name: str, topic_id: UUID, index: int) -> None:
         """A new replica waits until files can be opened again: those that are open must have what their logs need.
@@ -305,15 +343,22 @@ class Replicas:
 
     def _look_for_descriptors(self) -> None:
         waiting, self._waiting = self._waiting, set()
+        if self._context.stopping:
+            return
+        self._begin_burst()
+        self._apply_present(sorted(waiting))
+        if waiting and not self._waiting:
+            self._context.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
+
+    def _apply_present(self, late: Iterable[tuple[UUID, int]]) -> None:
+        """Apply the metadata as it is now to replicas that had to wait."""
         image = self._metadata.image
         if self._context.stopping:
             return
-        for topic_id, index in sorted(waiting):
+        for topic_id, index in late:
             topic, state = image.topics.get(topic_id), image.partition(topic_id, index)
             if topic is not None and state is not None and self._context.node_id in state.replicas:
                 self._apply(topic.name, topic_id, index, state)
-        if waiting and not self._waiting:
-            self._context.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
 
     def _take_log(self, name: str, topic_id: UUID, index: int) -> tuple[Log, LogDirectory] | None:
         """The log of this partition that lies on the disk; of two, the one that was written last (Apache stops there).
@@ -341,6 +386,17 @@ class Replicas:
         online = [d for d in self.directories if d.failed is None]
         return min(online, key=lambda d: (len(d.logs), d.path)) if online else None
 
+    def _begin_burst(self) -> None:
+        """The metadata may be another one than in the last turn."""
+        self._made = 0
+        self._log_configs.clear()
+
+    def _log_config(self, topic: str) -> LogConfig:
+        config = self._log_configs.get(topic)
+        if config is None:
+            config = self._log_configs[topic] = self._configs.log_config(topic)
+        return config
+
     def _replica_config(self, topic: str) -> ReplicaConfig:
         return ReplicaConfig(
             min_insync_replicas=self._configs.min_insync_replicas(topic),
@@ -354,9 +410,17 @@ class Replicas:
         everything = any(kind == 4 for kind, _ in changed)
         for hosted in self:
             if everything or hosted.topic in names:
-                hosted.log.set_config(self._configs.log_config(hosted.topic))
+                hosted.log.set_config(self._log_config(hosted.topic))
+                hosted.upkeep_ms = 0
                 effects = hosted.replica.set_config(self._replica_config(hosted.topic))
                 self._effects.apply(hosted, effects)
+
+    def log_start_moved(self, hosted: HostedPartition) -> None:
+        """Retention has given records up: the leader tells its followers, and a follower its leader."""
+        if hosted.follower is not None:
+            self._fetchers.moved(hosted)
+        for watch in hosted.followers:
+            watch.activate()
 
     def _remove(self, hosted: HostedPartition) -> None:
         """The partition is not ours any more: its topic was deleted, or it was reassigned."""

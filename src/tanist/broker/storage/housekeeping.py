@@ -9,6 +9,7 @@ deletions and syncs go through the Disk port's background.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from tanist.broker.context import NodeContext
 from tanist.broker.network.connections import Connections
@@ -18,11 +19,12 @@ from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.salvage import Salvage
-from tanist.ports import Timer
+from tanist.ports import Timer, is_descriptor_shortage
 
-_FLUSH_CHECK_MS = 1000
-_ROLL_CHECK_MS = 1000
+_UPKEEP_MS = 1000
 _IDLE_CHECK_MS = 30_000
+_NAMES_MAX = 256
+"""Topic ids of new logs that are made durable at once."""
 _SYNCING_MAX = 64
 """Logs that are synced at once while too many files are open: a sync of a rolled segment opens its indexes."""
 
@@ -58,8 +60,7 @@ class Housekeeping:
         self._every("retention", config.log_retention_check_interval_ms, self.apply_retention)
         self._every("late transactions", config.log_retention_check_interval_ms, self.check_late_transactions)
         self._every("salvage", config.log_retention_check_interval_ms, self._salvage.check_bounds)
-        self._every("roll", _ROLL_CHECK_MS, self._roll)
-        self._every("flush", _FLUSH_CHECK_MS, self._flush)
+        self._every("upkeep", _UPKEEP_MS, self._upkeep)
         self._every("idle", min(_IDLE_CHECK_MS, config.connections_max_idle_ms), self._connections.close_idle)
         self.cleaner.start()
 
@@ -97,7 +98,10 @@ class Housekeeping:
             except OSError as failure:
                 hosted.disk_failed(failure)
                 continue
-            self._deletions.schedule(expired)
+            if expired:
+                self._deletions.schedule(expired)
+                hosted.upkeep_ms = 0
+                self._replicas.log_start_moved(hosted)
 
     def check_late_transactions(self) -> None:
         """Look up transactions that are open for longer than any coordinator allows (KAFKA-20716)."""
@@ -106,26 +110,58 @@ class Housekeeping:
             if hosted.leader is not None and hosted.log.producers.has_late_transaction(wall_ms, limit_ms):
                 self._effects.has_open_transactions(hosted)
 
-    def _roll(self) -> None:
-        clock = self._context.clock
-        for hosted in list(self._replicas):
+    def _upkeep(self) -> None:
+        """Roll and flush logs: those that were appended to since the last time, and the others when it is due."""
+        self._write_topic_ids()
+        now_ms = self._context.clock.now_ms()
+        due = [hosted for hosted in self._replicas if hosted.upkeep_ms <= now_ms]
+        wall_ms = self._context.clock.wall_ms()
+        for hosted in due:
             if hosted.leader is not None:
                 try:
-                    hosted.log.roll_if_due(clock.now_ms(), clock.wall_ms())
+                    hosted.log.roll_if_due(now_ms, wall_ms)
                 except OSError as failure:
                     hosted.disk_failed(failure)
+        for hosted in due:
+            if not hosted.stale:
+                self._flush(hosted, now_ms)
 
-    def _flush(self) -> None:
+    def _flush(self, hosted: HostedPartition, now_ms: int) -> None:
         """Sync what `flush.ms` asks for, and segments that were rolled (so that recovery need not scan them)."""
-        now_ms = self._context.clock.now_ms()
-        for hosted in list(self._replicas):
-            if hosted in self._syncing:
-                continue
-            if len(self._syncing) >= _SYNCING_MAX and self._context.disk.crowded():
+        if hosted in self._syncing or (len(self._syncing) >= _SYNCING_MAX and self._context.disk.crowded()):
+            return
+        if hosted.log.flush_due(now_ms):
+            self._sync(hosted)
+        else:
+            hosted.upkeep_ms = hosted.log.next_upkeep_ms(now_ms)
+
+    def _write_topic_ids(self) -> None:
+        """Make the topic ids of new logs durable, off the loop and some at a time."""
+        if self._replicas.naming or not self._replicas.nameless:
+            return
+        nameless = self._replicas.nameless
+        some = [each for each in nameless[:_NAMES_MAX] if not (each.stale or each.log.topic_id_durable)]
+        del nameless[:_NAMES_MAX]
+
+        def write() -> None:
+            for hosted in some:
+                with suppress(FileNotFoundError):  # its topic was deleted meanwhile
+                    hosted.log.write_topic_id()
+
+        def written(result: object) -> None:
+            self._replicas.naming = frozenset()
+            if isinstance(result, OSError) and is_descriptor_shortage(result):
+                nameless.extend(some)
                 return
-            log = hosted.log
-            if log.flush_due(now_ms):
-                self._sync(hosted)
+            for hosted in some:
+                if isinstance(result, OSError) and not hosted.stale:
+                    hosted.disk_failed(result)
+                hosted.log.topic_id_durable = True
+            if not self._stopped:
+                self._write_topic_ids()
+
+        self._replicas.naming = frozenset((each.topic, each.index) for each in some)
+        self._context.disk.run(write, written)
 
     def _sync(self, hosted: HostedPartition) -> None:
         log = hosted.log

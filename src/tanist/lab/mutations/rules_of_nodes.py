@@ -98,18 +98,14 @@ def a50_ignores_topic_ids() -> tuple[Patch, ...]:
 def a23_takes_any_answer() -> tuple[Patch, ...]:
     """The fetcher does not check that its fetch was of the present role, nor the follower that it was of its log
     end."""
-    answered = fetcher.Fetcher._answered
+    take = fetcher.Fetcher._take
 
-    def takes_for_the_present(self: Any, number: int, positions: Any, frame: Any) -> None:
-        present = {
-            key: (self._partitions[key].follower, position)
-            for key, (_, position) in positions.items()
-            if key in self._partitions and self._partitions[key].follower is not None
-        }
-        answered(self, number, present, frame)
+    def takes_for_the_present(self: Any, hosted: Any, follower: Any, *rest: Any) -> None:
+        take(self, hosted, hosted.follower or follower, *rest)
 
     return (
-        Patch(fetcher.Fetcher, "_answered", takes_for_the_present),
+        Patch(fetcher.Fetcher, "_is_awaited", lambda _fetcher, hosted, _asked: hosted.follower is not None),
+        Patch(fetcher.Fetcher, "_take", takes_for_the_present),
         Patch(FollowerState, "_answers_present_fetch", always(True)),
     )
 
