@@ -125,8 +125,8 @@ def test_voters_change_while_everything_goes_wrong(seed: int) -> None:
     assert min(outcome.counts["voters: one more"], outcome.counts["voters: one less"]) > 0
 
 
-@pytest.mark.parametrize(("name", "property_id"), [("E-O", "S24"), ("E-R", "S25"), ("majority", "S25")])
-def test_a_broken_rule_is_noticed(name: str, property_id: str) -> None:
+@pytest.mark.parametrize(("name", "property_ids"), [("E-O", "S24 S25"), ("E-R", "S25"), ("majority", "S25")])
+def test_a_broken_rule_is_noticed(name: str, property_ids: str) -> None:
     mutation = MUTANTS[name]
     if name == "majority":
         mutation = type(mutation)(
@@ -134,7 +134,7 @@ def test_a_broken_rule_is_noticed(name: str, property_id: str) -> None:
         )
     seen, _ = hunt(mutation, range(1, 9))
     assert seen is not None
-    assert seen.property_id == property_id
+    assert seen.property_id in property_ids.split()
 
 
 # -- the promise

@@ -125,9 +125,13 @@ class Checkers:
         self._acknowledged_end[oracle.key] = max(self._acknowledged_end.get(oracle.key, 0), send.offset + 1)
 
     def _refused(self, send: Send, error: int) -> None:
-        """S20, for the producer: its sequence is right, unless the log has lost earlier records."""
+        """S20, for the producer: its sequence is right, unless the log has lost earlier records.
+
+        A broker that does not know yet that it was deposed may refuse it: it lacks what its successor has taken.
+        """
         oracle = self._oracle_of(send.topic, send.partition)
-        if not oracle.unclean:
+        state = self.metadata.image.partition(*oracle.key)
+        if not oracle.unclean and state is not None and state.leader == send.asked:
             self._fail("S20", f"{oracle.name}: {send.producer} is refused with error {error}")
 
     def _read(self, read: Read) -> None:

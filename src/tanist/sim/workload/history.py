@@ -27,6 +27,8 @@ class Send:
     """It was sent with idempotence: once, and in order."""
     least_offset: int = 0
     """All records that were acknowledged before this one was sent have smaller offsets."""
+    asked: int = -1
+    """The broker that was asked last."""
     outcome: str = "unknown"
     """ok, failed or unknown."""
     offset: int = -1

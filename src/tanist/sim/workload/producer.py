@@ -138,6 +138,7 @@ class Producer(SimClient):
                 ),
             ),
         )
+        batch[0].asked = where[0]
         where[2].call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, batch, r))
 
     def _answered(self, partition: int, batch: list[Send], response: Any) -> None:
