@@ -15,7 +15,7 @@ import pytest
 
 from tests.interop.mixed.mixed_cluster import APACHE, TANIST, WHOSE, Kind, Member, MixedCluster
 from tests.interop.mixed.partition_states import wait_states
-from tests.interop.mixed.watched_load import Row, Watch, watched
+from tests.interop.mixed.watched_load import ONE_IN_FLIGHT, Row, Watch, watched
 
 pytestmark = pytest.mark.interop
 
@@ -36,7 +36,7 @@ def test_the_elr_is_filled_and_used(controller: Kind, tmp_path: Path, new_row: C
     cluster = MixedCluster(tmp_path, members)
     cluster.start()
     try:
-        with watched(cluster, row) as watch:
+        with watched(cluster, row, settings=ONE_IN_FLIGHT) as watch:
             for order in chain.from_iterable(islice(cycle([ORDERS]), row.rounds)):
                 fill_and_use(watch, *order)
     finally:
