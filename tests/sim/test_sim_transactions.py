@@ -31,6 +31,7 @@ SHOWN_BY = {
     "T17": {"L12", "X3", "X7"},
     "T18": {"X1"},
     "T19": {"X1", "X3"},
+    "T20": {"X1", "X11"},
 }
 SOON = ("T4", "T7", "T10", "T12", "T13", "T19")
 """Shown by the first seeds."""
@@ -60,6 +61,14 @@ def test_a_seed_with_unclean_elections_holds() -> None:
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["losses"]
     assert outcome.counts["transactions: lost markers"]
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+def test_partitions_move_between_members(seed: int) -> None:
+    outcome = TransactionRun(seed, TransactionConfig.of_a_group(seed)).run()
+    assert outcome.violation is None, outcome.violation
+    assert outcome.counts["transactions: generations fenced"]
+    assert outcome.counts["transactions: committed"]
 
 
 def test_a_seed_is_the_same_each_time() -> None:

@@ -189,6 +189,9 @@ def t19_a_marker_ends_what_is_open() -> tuple[Patch, ...]:
     return (Patch(MarkerWrites, "_end_earlier", always(None)), Patch(ProducerStates, "check", joins))
 
 
+t20_any_generation_commits_offsets = fixed(GroupOffsets, "_txn_commit_error", always(0))
+
+
 # -- the table
 
 
@@ -217,6 +220,16 @@ def _losing(rule: str, patches: Breaks, **changes: Any) -> Mutation:
             for host in _THREE
         ]
         return TransactionRun(seed, config, faults=outages)
+
+    return Mutation(rule, patches, play)
+
+
+def _grouped(rule: str, patches: Breaks, **changes: Any) -> Mutation:
+    """Shows where partitions move between the members of a group."""
+
+    def play(seed: int) -> TransactionRun:
+        config = TransactionConfig.of_a_group(seed)
+        return TransactionRun(seed, replace(config, applications=1, instances=3, freezes=True, **changes))
 
     return Mutation(rule, patches, play)
 
@@ -256,4 +269,5 @@ TRANSACTION_MUTANTS: Mapping[str, Mutation] = {
         abort_share=0.6,
     ),
     "T19": _losing("a marker ends an earlier transaction", t19_a_marker_ends_what_is_open, clients=BUMPING),
+    "T20": _grouped("offsets are committed by a generation of any age", t20_any_generation_commits_offsets),
 }

@@ -56,6 +56,7 @@ MEANINGS: dict[str, str] = {
     "X7": "when the faults are over, no transaction stays open",
     "X8": "on each replica, producers and aborted transactions are those of a scan of its log",
     "X9": "when the faults are over, every exactly-once application commits again",
+    "X11": "when another member of a group has a partition, an earlier generation commits no offset of it",
     "X10": "a reader of committed records gets each of them once, and nothing else",
     "L1": "when the faults are over, every node comes up",
     "L2": "every node comes to have all committed metadata",

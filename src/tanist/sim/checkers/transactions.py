@@ -1,8 +1,9 @@
-"""Transactions: what is committed against what each application must have committed (X1-X10).
+"""Transactions: what is committed against what each application must have committed (X1-X11).
 
 While the run goes on:
 
     X4  when a client has a new epoch of a transactional id, no transaction of an older epoch is committed any more
+    X11 when another member of a group has a partition, an earlier generation commits no offset of it (KIP-447)
     X5  a partition's last stable offset never goes back, and is never above the high watermark
 
 After the faults, by a scan of the logs:
@@ -43,6 +44,7 @@ from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Event
 from tanist.sim.oracle import pieces
 from tanist.sim.workload.committed_reader import CommittedReader
+from tanist.sim.workload.membership import Assignments
 from tanist.sim.workload.transactional import Attempt
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import BatchHeader, decode_batch, iterate_headers
@@ -82,17 +84,33 @@ class TransactionChecks:
         self._read: dict[TopicIdPartition, int] = {}
         self._ended_here: dict[int, tuple[Node, int]] = {}
         """By node id: its process, and how many hanging transactions it has ended."""
-        self.bumping: set[str] = set()
-        """Transactional ids whose clients are of `transaction.version` 2."""
+        self.assignments = Assignments(world)
+        self._sources: dict[str, tuple[str, int]] = {}
+        """Group and partition of the input, by the name before the numbers."""
+        self._bumping: set[str] = set()
+        """Those whose clients are of `transaction.version` 2."""
         self.committed: list[Attempt] = []
         self.aborted: list[Attempt] = []
         world.watchers.append(self)
 
     # -- clients
 
-    def initialized(self, transactional_id: str, producer: tuple[int, int], *, bumps: bool) -> None:
+    def reads(self, source: str, group: str, partition: int, *, bumps: bool) -> None:
+        self._sources[source] = (group, partition)
         if bumps:
-            self.bumping.add(transactional_id)
+            self._bumping.add(source)
+
+    def offset_committed(self, attempt: Attempt, group: str, topic: str, sent_us: int) -> None:
+        member_id, generation = attempt.member
+        since_us = self.assignments.since(group, (topic, attempt.partition), generation, member_id)
+        if since_us is not None and since_us < sent_us and not self._has_lost(OFFSETS_TOPIC):
+            self._fail(
+                "X11",
+                f"{attempt.client} commits {group}'s offset of {topic}-{attempt.partition} in generation {generation}, "
+                f"and another member has had it since {since_us / 1e6:.3f} s",
+            )
+
+    def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
         self._world.counts["transactions: producers initialized"] += 1
         before = self._epochs.get(transactional_id)
         if before is not None and before[0] != producer[0]:
@@ -180,7 +198,7 @@ class TransactionChecks:
     def check(self, reader: CommittedReader) -> None:
         """X1 to X3, X6, X8 and X10. All replicas are equal, and nothing is written any more."""
         decided = not self._has_lost(TRANSACTIONS_TOPIC) and not self._has_lost(OFFSETS_TOPIC)
-        offsets: dict[str, int] = {}
+        offsets: dict[tuple[str, int], int] = {}
         numbers: Counter[str] = Counter()
         for node in self._world.nodes():
             for hosted in node.replicas:
@@ -220,15 +238,13 @@ class TransactionChecks:
                 f"{len(read)} records of {len(wanted)}",
             )
 
-    def _check_numbers(self, numbers: Counter[str], offsets: dict[str, int]) -> None:
+    def _check_numbers(self, numbers: Counter[str], offsets: dict[tuple[str, int], int]) -> None:
         wanted = {
-            f"{transactional_id}:{number}"
-            for transactional_id in self._epochs
-            for number in range(offsets.get(f"{transactional_id}-group", 0))
+            f"{source}:{number}" for source, read in self._sources.items() for number in range(offsets.get(read, 0))
         }
         if self.has_lost:
             # An old client's transactions have the same epochs.
-            old = {each for each in self._epochs if each not in self.bumping}
+            old = self._sources.keys() - self._bumping
             numbers = Counter({each: count for each, count in numbers.items() if each.partition(":")[0] not in old})
         twice = [number for number, count in numbers.items() if count > 1]
         if twice:
@@ -238,7 +254,7 @@ class TransactionChecks:
         if extra := numbers.keys() - wanted:
             self._fail("X1", f"committed without the offset: {', '.join(sorted(extra)[:5])}")
         for attempt in self.committed:
-            if attempt.next > offsets.get(f"{attempt.transactional_id}-group", 0):
+            if attempt.next > offsets.get(self._sources[attempt.source], 0):
                 self._fail("X2", f"{attempt.client}: {attempt.next} was acknowledged, and is not committed")
 
     def _check_table(self, coordinator: TransactionCoordinator | None, hosted: HostedPartition) -> None:
@@ -324,15 +340,15 @@ def _end(scan: Scan, header: BatchHeader, batch: memoryview, ended: list[tuple[B
         scan.committed += [(record.offset, record.key, record.value) for record in decode_batch(view)]
 
 
-def _offsets_of(scan: Scan) -> dict[str, int]:
-    """The committed offset of each group; its groups commit one partition."""
-    found: dict[str, int] = {}
+def _offsets_of(scan: Scan) -> dict[tuple[str, int], int]:
+    """The committed offsets, by group and partition."""
+    found: dict[tuple[str, int], int] = {}
     for _, key, value in scan.committed:
         decoded = None if key is None else decode_group_record(key, value)
         if decoded is not None and isinstance(decoded[0], OffsetCommitKey):
             committed = decoded[1]
             if isinstance(committed, OffsetCommitValue):
-                found[decoded[0].group] = committed.offset
+                found[decoded[0].group, decoded[0].partition] = committed.offset
     return found
 
 

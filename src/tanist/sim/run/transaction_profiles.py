@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
+from tanist.sim.workload.membership import CLASSIC, CONSUMER
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
 _LEAVING_KINDS = ("crash", "kill", "stop")
 _LOSING_SHARE = 0.2
+_MEMBERS_SHARE = 0.3
 
 OLD, BUMPING, BOTH = "old", "bumping", "both"
 
@@ -23,6 +25,8 @@ class TransactionConfig(ChaosConfig):
     """Transactional ids."""
     instances: int = 2
     """Clients of each transactional id; all but one are zombies."""
+    members: str = ""
+    """Protocol of the group whose members the instances are, each with an id of its own; "": they share an id."""
     clients: str = BUMPING
     client_pause_ms: int = 60
     transaction_timeout_ms: int = 3_000
@@ -38,12 +42,20 @@ class TransactionConfig(ChaosConfig):
     def drawn(cls, seed: int) -> TransactionConfig:
         """The configuration of a seed."""
         config = cls._without_losses(seed)
+        rng = stream(seed, "transactions/members")
+        if rng.random() < _MEMBERS_SHARE:
+            config = config.in_groups(rng.choice((CLASSIC, CONSUMER)))
         return config.losing(seed) if stream(seed, "transactions/losses").random() < _LOSING_SHARE else config
 
     @classmethod
     def losing_records(cls, seed: int) -> TransactionConfig:
         """The same with losses, whether the seed draws them or not."""
         return cls._without_losses(seed).losing(seed)
+
+    @classmethod
+    def of_a_group(cls, seed: int) -> TransactionConfig:
+        """The same with members of groups, whether the seed draws them or not, and without losses."""
+        return cls._without_losses(seed).in_groups((CLASSIC, CONSUMER)[seed % 2])
 
     @classmethod
     def _without_losses(cls, seed: int) -> TransactionConfig:
@@ -81,6 +93,23 @@ class TransactionConfig(ChaosConfig):
                 "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(rng.choice((200, 1_000))),
                 "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
                 "log.segment.bytes": str(rng.choice((1_048_576, 1_073_741_824))),
+            },
+        )
+
+    def in_groups(self, protocol: str) -> TransactionConfig:
+        """The same with instances that are members of a group (KIP-447)."""
+        return replace(
+            self,
+            members=protocol,
+            instances=max(2, self.instances),
+            properties={
+                **self.properties,
+                "group.min.session.timeout.ms": "500",
+                "group.initial.rebalance.delay.ms": "100",
+                "group.consumer.min.session.timeout.ms": "500",
+                "group.consumer.session.timeout.ms": "1500",
+                "group.consumer.min.heartbeat.interval.ms": "100",
+                "group.consumer.heartbeat.interval.ms": "200",
             },
         )
 

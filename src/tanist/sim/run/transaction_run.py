@@ -21,6 +21,7 @@ from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.transaction_profiles import BOTH, BUMPING, TransactionConfig
 from tanist.sim.workload.committed_reader import CommittedReader
+from tanist.sim.workload.membership import member_of
 from tanist.sim.workload.operations import Operation
 from tanist.sim.workload.transactional import TransactionalClient
 from tanist.sim.world.clock import stream
@@ -34,6 +35,8 @@ TRANSACTIONS_EXPECTED: dict[str, str] = {
     "transactions: aborted": "an abort was acknowledged",
     "transactions: applications that start again": "after an error, or because another instance has fenced them",
     "transactions: clients paused": "and go on as zombies",
+    "transactions: partitions revoked": "the group has given them to another instance",
+    "transactions: generations fenced": "an offset of an earlier generation was refused",
     "transactions: lost markers": "an unclean election has taken a marker away, and the leader writes another",
 }
 """Counters that must not be zero over a large range of seeds, and their meanings."""
@@ -71,18 +74,31 @@ class TransactionRun(ChaosRun):
     def _client(self, application: int, instance: int) -> TransactionalClient:
         terms, topic = self.terms, self.terms.topics[0]
         bumps = terms.clients == BUMPING or (terms.clients == BOTH and application % 2 == 0)
-        return TransactionalClient(
+        grouped = bool(terms.members)
+        client = TransactionalClient(
             self.world,
             f"app{application}/{instance}",
             self.checks,
-            f"app{application}",
+            f"app{application}.{instance}" if grouped else f"app{application}",
             topic.name,
             topic.partitions,
             bumps=bumps,
             timeout_ms=terms.transaction_timeout_ms,
             pause_ms=terms.client_pause_ms,
             abort_share=terms.abort_share,
+            application=f"app{application}" if grouped else "",
         )
+        if grouped:
+            client.member = member_of(
+                self.world,
+                client.process,
+                terms.members,
+                f"{client.name}/member",
+                client.group,
+                topic.name,
+                self.checks.assignments,
+            )
+        return client
 
     def _play(self) -> None:
         world, terms = self.world, self.terms

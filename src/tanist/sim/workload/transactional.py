@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.group_members import GroupMember
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import World
 from tanist.wire.batch import NewRecord, encode_batch
@@ -57,6 +58,16 @@ _AGAIN: Final = _ELSEWHERE | {
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
+_FENCED_MEMBER: Final = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+    }
+)
+"""The group has given the partition away, or is about to: the transaction is aborted (KIP-447)."""
 _GIVES_UP_SHARE: Final = 0.2
 """Of the failed attempts to write a batch: the application aborts instead of trying again."""
 _HELD_UP_MS: Final = 400
@@ -68,8 +79,14 @@ _TRIES_MAX: Final = 60
 class TransactionWitness(Protocol):
     """Gets the answers to clients of transactions."""
 
-    def initialized(self, transactional_id: str, producer: tuple[int, int], *, bumps: bool) -> None:
+    def reads(self, source: str, group: str, partition: int, *, bumps: bool) -> None:
+        """An application will number what it makes of a partition of its input."""
+
+    def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
         """A client has a new epoch."""
+
+    def offset_committed(self, attempt: Attempt, group: str, topic: str, sent_us: int) -> None:
+        """The offset of a transaction was taken; it was sent at this time."""
 
     def ended(self, attempt: Attempt, *, committed: bool) -> None:
         """A client has heard that its transaction is committed, or aborted."""
@@ -84,6 +101,12 @@ class Attempt:
     producer: tuple[int, int]
     commits: bool
     """Whether the client means to commit it."""
+    source: str = ""
+    """The name before its numbers."""
+    partition: int = 0
+    """Of the input."""
+    member: tuple[str, int] = ("", -1)
+    """Member id and generation with which it reads the partition."""
     first: int = -1
     numbers: dict[int, list[int]] = field(default_factory=dict)
     """By partition: the numbers that it writes there."""
@@ -109,10 +132,19 @@ class TransactionalClient(SimClient):
         timeout_ms: int,
         pause_ms: int,
         abort_share: float,
+        application: str = "",
     ) -> None:
+        """With `application` it reads the partitions that a group gives it, and shares none with other instances."""
         super().__init__(world, name, History())
         self.transactional_id = transactional_id
-        self.group = f"{transactional_id}-group"
+        self.group = f"{application or transactional_id}-group"
+        self.member: GroupMember | None = None
+        if application:
+            self._sources = [f"{application}/{index}" for index in range(partitions)]
+        else:
+            self._sources = [transactional_id]
+        for index, source in enumerate(self._sources):
+            witness.reads(source, self.group, index, bumps=bumps)
         self.topic = topic
         self.partitions = partitions
         self.bumps = bumps
@@ -131,16 +163,22 @@ class TransactionalClient(SimClient):
         self._life = 0
 
     def start(self) -> None:
+        if self.member is not None:
+            self.run(self.member.start)
         self.run(self._initialize)
 
     def stop(self) -> None:
         """Begin no new transaction."""
         self.stopped = True
+        if self.member is not None:
+            self.run(self.member.leave)
 
     def abandon(self) -> None:
         """The client is gone for good, perhaps in the middle of a transaction."""
         self.stopped = True
         self._life += 1
+        if self.member is not None:
+            self.run(self.member.die)
 
     # -- requests
 
@@ -222,7 +260,7 @@ class TransactionalClient(SimClient):
                 self._start_again()
                 return
             self._producer = (response.producer_id, response.producer_epoch)
-            self._witness.initialized(self.transactional_id, self._producer, bumps=self.bumps)
+            self._witness.initialized(self.transactional_id, self._producer)
             self._read()
 
         request = InitProducerIdRequest(
@@ -239,6 +277,14 @@ class TransactionalClient(SimClient):
         """Where the input has been read to, with no transaction open on it (KIP-447)."""
         if self.stopped:
             return
+        partition, member = 0, ("", -1)
+        if self.member is not None:
+            owned = sorted(self.member.owned)
+            if not owned:
+                life = self._life
+                self.later(BACKOFF_MS, lambda: self._read() if self._life == life else None)
+                return
+            partition, member = self.rng.choice(owned)[1], (self.member.member_id, self.member.epoch)
 
         def error_of(response: Any) -> int:
             group = response.groups[0]
@@ -249,20 +295,21 @@ class TransactionalClient(SimClient):
                 self._start_again()
                 return
             offset = response.groups[0].topics[0].partitions[0].committed_offset
-            self._begin(max(0, offset))
+            self._begin(max(0, offset), partition, member)
 
         group = OffsetFetchRequestGroup(
-            group_id=self.group, topics=(OffsetFetchRequestTopics(name=self.topic, partition_indexes=(0,)),)
+            group_id=self.group, topics=(OffsetFetchRequestTopics(name=self.topic, partition_indexes=(partition,)),)
         )
         request = OffsetFetchRequest(groups=(group,), require_stable=True)
         self._to_coordinator(GROUP, request, _OFFSET_FETCH_VERSION, error_of, done)
 
-    def _begin(self, first: int) -> None:
+    def _begin(self, first: int, partition: int, member: tuple[str, int]) -> None:
         attempt = Attempt(self.name, self.transactional_id, self._producer, self.rng.random() >= self._abort_share)
+        attempt.source, attempt.partition, attempt.member = self._sources[partition], partition, member
         attempt.first = number = first
-        for partition in sorted(self.rng.sample(range(self.partitions), self.rng.randint(1, self.partitions))):
+        for target in sorted(self.rng.sample(range(self.partitions), self.rng.randint(1, self.partitions))):
             count = self.rng.randint(1, 3)
-            attempt.numbers[partition] = list(range(number, number + count))
+            attempt.numbers[target] = list(range(number, number + count))
             number += count
         if self._sequences_of != self._producer:
             self._sequences_of, self._sequences = self._producer, {}
@@ -346,7 +393,7 @@ class TransactionalClient(SimClient):
 
     def _produce_request(self, attempt: Attempt, partition: int, sequence: int) -> ProduceRequest:
         wall_ms = self.clock.wall_ms()
-        values = [f"{self.transactional_id}:{number}".encode() for number in attempt.numbers[partition]]
+        values = [f"{attempt.source}:{number}".encode() for number in attempt.numbers[partition]]
         records = encode_batch(
             [NewRecord(wall_ms, None, value) for value in values],
             producer_id=attempt.producer[0],
@@ -384,19 +431,27 @@ class TransactionalClient(SimClient):
         )
 
     def _send_offset(self, attempt: Attempt) -> None:
-        offset = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=attempt.next)
+        offset = TxnOffsetCommitRequestPartition(partition_index=attempt.partition, committed_offset=attempt.next)
+        sent_us = self.now_us
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=self.group,
             producer_id=attempt.producer[0],
             producer_epoch=attempt.producer[1],
+            member_id=attempt.member[0],
+            generation_id=attempt.member[1],
             topics=(TxnOffsetCommitRequestTopic(name=self.topic, partitions=(offset,)),),
         )
 
         def done(response: Any, error: int) -> None:
-            if error:
+            if error in _FENCED_MEMBER and self.member is not None:
+                self.world.counts["transactions: generations fenced"] += 1
+                attempt.commits = False
+                self._end(attempt)
+            elif error:
                 self._start_again()
             else:
+                self._witness.offset_committed(attempt, self.group, self.topic, sent_us)
                 self._end(attempt)
 
         self._to_coordinator(

@@ -1,0 +1,88 @@
+"""Members of groups for exactly-once applications: which instance reads which partition (KIP-447).
+
+Owns the members, of both protocols, that commit nothing by themselves, and the newest assignment of each partition
+(X11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, TopicPartition
+from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.sim.world.clock import SimClock, stream
+from tanist.sim.world.scheduler import Process
+from tanist.sim.world.world import BROKER_PORT, World
+
+CLASSIC, CONSUMER = "classic", "consumer"
+
+
+class _Classic(ClassicMember):
+    def _commit_again(self) -> None:
+        """Its offsets are committed in transactions."""
+
+
+class _Consumer(ConsumerMember):
+    def _commit_again(self) -> None:
+        """Its offsets are committed in transactions."""
+
+
+class Assignments:
+    """A `Witness`: the newest assignment of each partition of each group, and when its member got it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._newest: dict[GroupPartition, tuple[int, str, int]] = {}
+        """Generation or member epoch, member, time."""
+
+    def since(self, group: str, partition: TopicPartition, generation: int, member_id: str) -> int | None:
+        """When another member got the partition in a later generation."""
+        epoch, owner, at_us = self._newest.get((group, *partition), (-1, "", 0))
+        return at_us if epoch > generation and owner != member_id else None
+
+    def assigned(
+        self,
+        client: str,
+        group: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        classic: bool,
+    ) -> None:
+        for partition in partitions:
+            known = self._newest.get((group, *partition))
+            if known is None or epoch > known[0]:
+                self._newest[group, *partition] = (epoch, member_id, self._world.now_us)
+
+    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
+        self._world.counts["transactions: partitions revoked"] += 1
+
+    def asks(self, group: str) -> Mapping[GroupPartition, Any]:
+        return {}
+
+    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
+        pass
+
+    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
+        pass
+
+    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
+        pass
+
+
+def member_of(
+    world: World, process: Process, kind: str, name: str, group: str, topic: str, assignments: Assignments
+) -> GroupMember:
+    """A member that lives in the process of its application."""
+    world.clients.append(name)
+    context = ClientContext(
+        clock=SimClock(world.scheduler, process),
+        network=world.network.view(name, process),
+        bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
+        rng=stream(world.seed, name),
+        witness=assignments,
+    )
+    made = _Classic if kind == CLASSIC else _Consumer
+    return made(context, name, group, (topic,), session_timeout_ms=1_500, rebalance_timeout_ms=2_000, pause_ms=1_000)
