@@ -43,9 +43,9 @@ def node_modules(project: Path = KAFKAJS, name: str = "clients-node") -> Path:
 
 
 def franz(program: str) -> Path:
-    """A program of `franz/`, built: `member`, `sender` or `transactional`."""
-    programs = {"member": ".", "sender": "./sender", "transactional": "./transactional"}
-    sources = [FRANZ / name for name in ("go.mod", "go.sum", "member.go", "sender/main.go", "transactional/main.go")]
+    """A program of `franz/`, built: `member`, `copier`, `sender` or `transactional`."""
+    programs = {"member": "."} | {name: f"./{name}" for name in ("copier", "sender", "transactional")}
+    sources = [FRANZ / "go.mod", FRANZ / "go.sum", *sorted(FRANZ.rglob("*.go"))]
 
     def fill(folder: Path) -> None:
         for name, package in programs.items():
@@ -64,23 +64,19 @@ def missing_maven() -> str | None:
 def connect() -> Path:
     """The folder of jars that `connect/pom.xml` names."""
     pom = HERE / "connect" / "pom.xml"
-
-    def fill(folder: Path) -> None:
-        goal = ("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
-        _run(goal, cwd=folder)
-
-    return _made("clients-connect", [pom], fill)
+    return _made("clients-connect", [pom], lambda folder: _copy_jars(pom, folder))
 
 
 def java_client(version: str) -> Path:
     """The folder of jars of Java's clients of another version than Apache Kafka's here."""
     pom = HERE / "java_old" / "pom.xml"
+    return _made(f"clients-java-{version}", [pom], lambda folder: _copy_jars(pom, folder, f"-Dkafka.version={version}"))
 
-    def fill(folder: Path) -> None:
-        goal = ("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies")
-        _run((*goal, f"-DoutputDirectory={folder}", f"-Dkafka.version={version}"), cwd=folder)
 
-    return _made(f"clients-java-{version}", [pom], fill)
+def _copy_jars(pom: Path, folder: Path, *settings: str) -> None:
+    """What a pom names, and what that depends on, from Maven Central."""
+    goal = ("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies")
+    _run((*goal, f"-DoutputDirectory={folder}", *settings), cwd=folder)
 
 
 def go_environment() -> Mapping[str, str]:

@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients import builds, install
+from tests.clients.exactly_once import Committed, produce
 from tests.clients.topics import create_topics
 from tests.interop import apache
 from tests.interop.cluster import Cluster
@@ -22,29 +23,31 @@ pytestmark = [pytest.mark.clients, pytest.mark.usefixtures("libraries")]
 
 PATIENCE_S = 60.0
 """Of the whole process, on a busy machine."""
+COPIED = 100
 LIBRARIES = ["confluent", "kafka-python", "aiokafka", "kafkajs", "franz"]
 
 
-def reported(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
+def reported(library: str, program: str, *arguments: str, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
+    """What a program says in the end: `transactional` or `copier`, as each library has them."""
     environment: Mapping[str, str] = {}
     if library == "kafkajs":
         if (reason := builds.missing_node()) is not None:
             pytest.skip(reason)
-        command = ["node", str(builds.KAFKAJS / "transactional.js")]
+        command = ["node", str(builds.KAFKAJS / f"{program}.js")]
         environment = {"NODE_PATH": str(builds.node_modules()), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
     elif library == "franz":
         if (reason := builds.missing_go()) is not None:
             pytest.skip(reason)
-        command = [str(builds.franz("transactional"))]
+        command = [str(builds.franz(program))]
     else:
-        command = [sys.executable, str(Path(__file__).with_name("transactional.py")), library]
+        command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), library]
         environment = {"PYTHONPATH": str(install.install())}
     done = subprocess.run(
-        [*command, bootstrap, topic],
+        [*command, *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=timeout_s,
         check=False,
     )
     assert done.stdout, done.stderr
@@ -56,9 +59,40 @@ def reported(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_transactional_producer_commits(library: str, cluster: Cluster, topic_name: str) -> None:
     create_topics(cluster, topic_name, partitions=1)
-    found = reported(library, cluster.bootstrap, topic_name)
+    found = reported(library, "transactional", cluster.bootstrap, topic_name)
     assert found["error"] is None, found
     assert committed_values(cluster.bootstrap, topic_name, 1) == [b"value"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_group_reads_and_writes_in_transactions(
+    library: str, cluster: Cluster, new_topic_name: Callable[[], str]
+) -> None:
+    """Some are aborted, and read again: each record is in the target once; the group's offset is behind the last."""
+    source, target, group = new_topic_name(), new_topic_name(), f"copiers-{new_topic_name()}"
+    create_topics(cluster, source, target, partitions=1)
+    values = [str(number) for number in range(COPIED)]
+    produce(cluster, source, values, partitions=1)
+    where = (cluster.bootstrap, source, target, group, str(COPIED))
+    counts = reported(library, "copier", *where, timeout_s=2 * PATIENCE_S)
+    assert counts["committed"] >= COPIED // 10, counts
+    assert counts["aborted"] >= 2, counts
+    with Committed(cluster, target, 1) as read:
+        read.wait_for(COPIED)
+        read.wait_for_the_end()
+        assert [each.value().decode() for each in read.messages] == values
+    assert committed_offset(cluster, group, source) == COPIED
+
+
+def committed_offset(cluster: Cluster, group: str, topic: str) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
+        return int(found.offset)
+    finally:
+        consumer.close()
 
 
 @pytest.mark.usefixtures("java")

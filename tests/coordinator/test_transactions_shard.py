@@ -286,6 +286,28 @@ def test_an_end_with_the_last_epoch_changes_the_producer_id() -> None:
     assert rig.add((answer.producer_id, 0), P0, version=BUMPS) == 0
 
 
+@pytest.mark.parametrize("epoch", [0, MAX_EPOCH - 1])
+def test_what_a_client_begins_before_the_markers_of_its_last_end_waits(epoch: int) -> None:
+    """franz-go aborts at once what it has not begun; with the last epoch the client has another producer id by then."""
+    rig = Rig(writes_markers=False)
+    rig.begin()
+    rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=epoch)
+    last = (rig.values.producer_id, epoch)
+    rig.add(last, P0, version=BUMPS)
+    answer = rig.end(last, version=BUMPS)
+    following = (answer.producer_id, answer.producer_epoch)
+    for committed in (True, False):
+        assert rig.end(following, committed=committed, version=BUMPS).error == CONCURRENT
+    assert rig.add(following, P1, version=BUMPS) == CONCURRENT
+    assert rig.end((following[0], following[1] + 1), version=BUMPS).error not in (0, CONCURRENT)
+    rig.failover()
+    assert rig.end(following, committed=False, version=BUMPS).error == CONCURRENT
+    rig.writes_markers = True
+    rig.write_markers()
+    assert rig.values.state is COMPLETE_COMMIT
+    assert rig.end(following, committed=False, version=BUMPS).error == 0
+
+
 def test_a_delayed_end_of_a_client_with_bumps_is_fenced() -> None:
     """KAFKA-17754: with an old client it would end the next transaction."""
     rig = Rig()

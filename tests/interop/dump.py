@@ -27,6 +27,13 @@ _PRODUCER = re.compile(
     r"producerId: (?P<producer>\d+) producerEpoch: (?P<epoch>\d+) .*firstSequence: (?P<first>-?\d+) "
     r"lastSequence: (?P<last>-?\d+) lastOffset: (?P<offset>-?\d+) .*"
 )
+_DECODED = re.compile(
+    r"\| offset: \d+ .*?"
+    r"(?: key: (?P<key>\{.*\}) payload: (?P<payload>\{.*\}|<DELETE>)| endTxnMarker: (?P<marker>\w+) .*)"
+)
+_WRITER = re.compile(
+    r"baseOffset: .* producerId: (?P<producer>-?\d+) .* isTransactional: (?P<transactional>true|false) .*"
+)
 _HARMLESS = re.compile(
     r"Log starting offset: \d+|Snapshot end offset: \d+, epoch: \d+|KRaft bootstrap snapshot"
     r"|.* is empty\.|.* passed sanity check\."
@@ -44,6 +51,19 @@ class DumpedFile:
     index: list[tuple[int, int]] = field(default_factory=list)
     time_index: list[tuple[int, int]] = field(default_factory=list)
     producers: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A record of a coordinator's log, by a decoder of the tool; or a marker, which has neither key nor value."""
+
+    producer_id: int
+    transactional: bool
+    key: Any
+    value: Any
+    """None for a tombstone."""
+    marker: str | None = None
+    """COMMIT or ABORT."""
 
 
 @dataclass(slots=True)
@@ -76,6 +96,25 @@ def dump(files: Iterable[Path], *flags: str) -> Dump:
             result.complaints.append(line)
     _drop_first_record_quirk(result)
     return result
+
+
+def decoded(logs: Iterable[Path], decoder: str) -> list[Decoded]:
+    """The records of coordinators' logs, by `--offsets-decoder` or `--transaction-log-decoder`, which must know all."""
+    lines = apache.tool(apache.DUMP_LOG, decoder, "--files", ",".join(map(str, logs))).stdout.splitlines()
+    found: list[Decoded] = []
+    writer, transactional = -1, False
+    for line in lines:
+        if batch := _WRITER.fullmatch(line):
+            writer, transactional = int(batch["producer"]), batch["transactional"] == "true"
+        elif line.startswith("| offset: "):
+            record = _DECODED.fullmatch(line)
+            assert record is not None, line
+            if record["marker"] is not None:
+                found.append(Decoded(writer, transactional, None, None, record["marker"]))
+            else:
+                value = None if record["payload"] == "<DELETE>" else json.loads(record["payload"])
+                found.append(Decoded(writer, transactional, json.loads(record["key"]), value))
+    return found
 
 
 def _read_line(file: DumpedFile, line: str) -> bool:

@@ -6,8 +6,6 @@ The broker that takes the folder over knows what was committed, and which static
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tests.clients.samples import samples
 from tests.interop import apache
 from tests.interop.cluster import Cluster, free_ports, wait_in_sync
+from tests.interop.dump import decoded
 from tests.interop.tanist_cluster import TanistNode
 from tests.interop.traffic import create_topic, enlarged, produce
 from tests.interop.waiting import wait_for
@@ -38,8 +37,6 @@ CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 # By the type of their keys: a commit, a classic group, then a consumer group, its member, the epoch of its target, a
 # member's target, a member's current assignment, and a regular expression's topics.
 KINDS = {"1", "2", "3", "5", "6", "7", "8", "16"}
-
-_RECORD = re.compile(r"\| offset: \d+ .* key: (?P<key>\{.*\}) payload: (?P<payload>\{.*\}|<DELETE>)")
 
 
 @contextmanager
@@ -94,13 +91,7 @@ def records_of_groups(cluster: Cluster) -> list[tuple[dict[str, Any], Any]]:
     """Key and value of each record in `__consumer_offsets`, decoded by Apache's tool, which must know all of them."""
     folders = cluster.log_directory(1).glob(f"{OFFSETS_TOPIC}-*")
     logs = [log for folder in folders for log in folder.glob("*.log") if log.stat().st_size > 0]
-    names = ",".join(map(str, logs))
-    lines = apache.tool(apache.DUMP_LOG, "--offsets-decoder", "--files", names).stdout.splitlines()
-    records = [line for line in lines if line.startswith("| offset: ")]
-    found = [_RECORD.fullmatch(line) for line in records]
-    assert None not in found, [line for line, match in zip(records, found, strict=True) if match is None]
-    pairs = [(match["key"], match["payload"]) for match in found if match is not None]
-    return [(json.loads(key), None if value == "<DELETE>" else json.loads(value)) for key, value in pairs]
+    return [(each.key, each.value) for each in decoded(logs, "--offsets-decoder")]
 
 
 @pytest.fixture

@@ -384,6 +384,8 @@ class TransactionShard:
     def _producer_error(self, transactional_id: str, transaction: Transaction | None, producer: tuple[int, int]) -> int:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
+        if transaction is not None and transaction.values.awaited_by(producer):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if transaction is None or transaction.values.producer_id != producer[0]:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return ErrorCode.NONE if transaction.values.producer_epoch == producer[1] else ErrorCode.PRODUCER_FENCED
@@ -462,7 +464,13 @@ def _end_error(values: TransactionValues, producer_id: int, epoch: int) -> int:
 
 
 def _end_with_bump_error(values: TransactionValues, producer_id: int, epoch: int) -> tuple[int, bool]:
-    """The error of an EndTxn of version 2, and whether it repeats one that has bumped the epoch."""
+    """The error of an EndTxn of version 2, and whether it repeats one that has bumped the epoch.
+
+    A client may abort its next transaction at once, before the markers of its last are written (franz-go does). Apache
+    Kafka answers PRODUCER_FENCED; it is asked to wait here.
+    """
+    if values.awaited_by((producer_id, epoch)):
+        return ErrorCode.CONCURRENT_TRANSACTIONS, False
     overflowed = values.previous_producer_id == producer_id and epoch == MAX_EPOCH - 1 and values.producer_epoch == 0
     retried = values.producer_epoch == epoch + 1 or overflowed
     if values.producer_id != producer_id and not overflowed:

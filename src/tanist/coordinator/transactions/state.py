@@ -77,6 +77,12 @@ class TransactionValues:
     def bumps_epoch(self) -> bool:
         return self.client_version >= EPOCH_BUMP_VERSION
 
+    def awaited_by(self, producer: tuple[int, int]) -> bool:
+        """Whether the producer has the answer to its last end, whose markers are on their way, and begins the next."""
+        rotates = self.next_producer_id >= 0
+        answered = (self.next_producer_id, 0) if rotates else (self.producer_id, self.producer_epoch)
+        return self.state in PREPARED and producer == answered
+
     # -- transitions
 
     def _to(self, wall_ms: int, **changes: object) -> TransactionValues:
