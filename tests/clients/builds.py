@@ -56,8 +56,8 @@ def franz(program: str) -> Path:
 
 
 def missing_maven() -> str | None:
-    """Kafka Connect and older clients are Java's, and come from Maven Central."""
-    lacking = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    """Kafka Connect, Streams, Flink and older clients are Java's, and come from Maven Central."""
+    lacking = [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
     return f"needs Java 17 and Maven ({' and '.join(lacking)} not on PATH)" if lacking else None
 
 
@@ -71,6 +71,24 @@ def java_client(version: str) -> Path:
     """The folder of jars of Java's clients of another version than Apache Kafka's here."""
     pom = HERE / "java_old" / "pom.xml"
     return _made(f"clients-java-{version}", [pom], lambda folder: _copy_jars(pom, folder, f"-Dkafka.version={version}"))
+
+
+def streams() -> Path:
+    """The folder of jars of Kafka Streams and its examples."""
+    pom = HERE / "streams" / "pom.xml"
+    return _made("clients-streams", [pom], lambda folder: _copy_jars(pom, folder))
+
+
+def flink() -> str:
+    """The class path of Flink's jars and of `flink/ExactlyOnce.java`, compiled."""
+    pom, program = HERE / "flink" / "pom.xml", HERE / "flink" / "ExactlyOnce.java"
+
+    def fill(folder: Path) -> None:
+        _copy_jars(pom, folder)
+        _run(("javac", "-d", str(folder), "-cp", f"{folder}/*", str(program)), cwd=folder)
+
+    folder = _made("clients-flink", [pom, program], fill)
+    return f"{folder}:{folder}/*"
 
 
 def _copy_jars(pom: Path, folder: Path, *settings: str) -> None:
