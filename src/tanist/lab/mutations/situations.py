@@ -33,6 +33,7 @@ def recovering(strategy: str, **changes: Any) -> Situation:
         return replace(
             drawn,
             roles=dict.fromkeys((1, 2, 3), COMBINED),
+            plain=tuple(node_id for node_id in drawn.plain if node_id <= 3),
             topics=(Topic("events", 3, 3, (("unclean.recovery.strategy", strategy),)),),
             min_insync_replicas=2,
             down_max=3,
