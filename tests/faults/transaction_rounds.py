@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -184,12 +185,43 @@ def start_worker(cluster: Cluster, number: int, log: Any) -> subprocess.Popen[st
     )
 
 
-def end_worker(process: subprocess.Popen[str]) -> Counter[str]:
-    process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=END_S)
-    if process.returncode:
-        raise RuntimeError(f"a worker ended with {process.returncode}")
-    return Counter(json.loads(printed.splitlines()[-1]))
+class Workers:
+    """The worker processes, each started again when it ends, as a service manager does."""
+
+    def __init__(self, cluster: Cluster, count: int, log: Any) -> None:
+        self._cluster = cluster
+        self._log = log
+        self._processes = {number: start_worker(cluster, number, log) for number in range(count)}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="workers", daemon=True)
+        self.counts: Counter[str] = Counter()
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(1.0):
+            for number, process in self._processes.items():
+                if process.poll() is not None:
+                    self.counts["processes started again"] += 1
+                    self._processes[number] = start_worker(self._cluster, number, self._log)
+
+    def end(self) -> None:
+        """Let them end, and add up their counts."""
+        self._stopping.set()
+        self._thread.join()
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            printed, _ = process.communicate(timeout=END_S)
+            if not process.returncode:
+                self.counts += Counter(json.loads(printed.splitlines()[-1]))
+
+    def kill(self) -> None:
+        """Whatever has happened."""
+        self._stopping.set()
+        self._thread.join()
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
 
 
 def drained(cluster: Cluster) -> bool:
@@ -225,10 +257,8 @@ def run(
     create_topics(cluster)
     with ExitStack() as stack:
         log = stack.enter_context(tempfile.TemporaryFile())
-        processes = [start_worker(cluster, number, log) for number in range(workers)]
-        for process in processes:
-            stack.callback(process.wait)
-            stack.callback(process.kill)
+        copiers = Workers(cluster, workers, log)
+        stack.callback(copiers.kill)
         load = Load(cluster, INPUT, PARTITIONS, rate)
         load.start()
         try:
@@ -242,8 +272,8 @@ def run(
         ended_s = time.monotonic()
         wait_for(lambda: drained(cluster), "the workers have copied everything", timeout_s=DRAIN_S)
         account.drained_s = time.monotonic() - ended_s
-        for process in processes:
-            account.workers += end_worker(process)
+        copiers.end()
+        account.workers = copiers.counts
     for topic in (INPUT, OUTPUT):
         wait_in_sync(cluster, topic)
     source = read_all(cluster, INPUT, PARTITIONS)

@@ -6,11 +6,13 @@ Each transaction takes what the group's member has polled, writes a record for e
 offsets with the group's metadata (KIP-447). A record of the output has the place of its input as its key; its value
 names the transaction and how many records that has. Some transactions are aborted on purpose. After any trouble the
 worker aborts, goes back to what is committed, and goes on; after a fatal error with a new producer. SIGTERM ends it
-between two transactions, with a line of counts.
+between two transactions, with a line of counts. A transaction that takes minutes ends the process: librdkafka 2.16 can
+wait for ever for a broker that it has purged because the metadata did not name it for a while.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import random
 import signal
@@ -26,6 +28,7 @@ BATCH = 50
 POLL_S = 0.2
 PATIENCE_S = 20.0
 RETRY_S = 0.2
+HUNG_S = 90.0
 
 
 class Fatal(Exception):
@@ -61,6 +64,7 @@ class Worker:
         self._stopping = True
 
     def run(self) -> None:
+        faulthandler.dump_traceback_later(HUNG_S, exit=True)
         self._consumer.subscribe([self._source], on_revoke=self._revoked, on_lost=self._revoked)
         try:
             while not self._stopping:
@@ -82,6 +86,7 @@ class Worker:
         self._persist(lambda: producer.init_transactions(PATIENCE_S))
         self._rewind()  # only now the last producer's transaction has an outcome
         while not self._stopping:
+            faulthandler.dump_traceback_later(HUNG_S, exit=True)
             self._poll()
             if not self._batch:
                 continue
