@@ -7,6 +7,7 @@ from typing import Any
 
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.end_txn_request import EndTxnRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -111,6 +112,15 @@ class TransactionalProducer:
             return int(found.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
 
         assert error_of(self._ask(request, 3, error_of)) == 0
+
+    def add_offsets(self, group: str) -> None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer[0],
+            producer_epoch=self.producer[1],
+            group_id=group,
+        )
+        assert self._ask(request, 3, lambda found: int(found.error_code)).error_code == 0
 
     def end(self, *, committed: bool = True, waits: bool = True) -> None:
         """EndTxn; with `waits` until its markers are written as well."""

@@ -57,7 +57,14 @@ def reading(cluster: Cluster, topic: str) -> Iterator[Callable[[int], list[tuple
     """Gives a function that waits until so many records are there, and gives key and JSON value of all read so far."""
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
     found: list[tuple[bytes, Any]] = []
 
@@ -109,8 +116,9 @@ def test_faststream_handles_each_record_once_over_a_restart(
                 assert process.wait(END_S) == 0, log.read_text()
 
 
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 def test_quixstreams_finds_its_windows_again_in_the_changelog_when_a_broker_has_died(
-    interpreter: Path, cluster: Cluster, topics: tuple[str, str], tmp_path: Path
+    interpreter: Path, cluster: Cluster, topics: tuple[str, str], tmp_path: Path, guarantee: str
 ) -> None:
     """The second application has nothing on its own disk: what it counts on from can only come from the changelog."""
     source, target = topics
@@ -120,7 +128,7 @@ def test_quixstreams_finds_its_windows_again_in_the_changelog_when_a_broker_has_
 
     def run(round_: int) -> None:
         state = tmp_path / f"state-{round_}"
-        where = ("at-least-once", cluster.bootstrap, group, source, target, str(state), str(RECORDS))
+        where = (guarantee, cluster.bootstrap, group, source, target, str(state), str(RECORDS))
         with application(interpreter, log, "quixstreams_windows.py", *where) as process:
             assert process.wait(END_S) == 0, log.read_text()
 

@@ -1,7 +1,7 @@
 """Runs a client library's own tests, as its authors wrote them, on a cluster: what passed, what did not, and why.
 
     python -m tests.suites kafka-python                          three brokers of tanist, started for it
-    python -m tests.suites franz-go --target apache --transactions    the same on Apache Kafka, in the same way
+    python -m tests.suites franz-go --target apache              the same on Apache Kafka
     python -m tests.suites kafka-python --bootstrap HOST:PORT    a cluster that runs already
 
 The tests are fetched from PyPI or the Go module proxy in the version that is locked. Ends with 1 if a test failed.
@@ -61,15 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where.add_argument("--bootstrap", help="a cluster that runs already")
     where.add_argument("--target", choices=target.TARGETS, default="tanist", help="three brokers of it are started")
     parser.add_argument("--only", help="tests whose names match, as the suite's runner understands it")
-    parser.add_argument("--transactions", action="store_true", help="tests of transactions, too")
     parser.add_argument("--minutes", type=float, default=LIMIT_MINUTES, help="for all of it (%(default)s)")
     parser.add_argument("--json", type=Path, help="write the results there too")
     chosen = parser.parse_args(arguments)
     interrupt_on_sigterm()
     with running(chosen.bootstrap) if chosen.bootstrap else brokers(chosen.target) as bootstrap:
-        results = SUITES[chosen.suite](
-            bootstrap, only=chosen.only, transactions=chosen.transactions, limit_s=60 * chosen.minutes
-        )
+        results = SUITES[chosen.suite](bootstrap, only=chosen.only, limit_s=60 * chosen.minutes)
     print(account(results))
     if chosen.json is not None:
         chosen.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")

@@ -15,18 +15,16 @@ from tests.suites.results import Result, from_go
 NAME = "franz-go"
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS = 5000
-TRANSACTIONS = "^TestTxnEtl$"
 PARALLEL = 4
 
 
-def run(bootstrap: str, *, only: str | None, transactions: bool, limit_s: float) -> list[Result]:
-    """Without `transactions` the test of them is left out, and reported as skipped: it would wait for ever."""
+def run(bootstrap: str, *, only: str | None, limit_s: float) -> list[Result]:
     reason = builds.missing_go()
     if reason is not None:
         return [Result(PACKAGE, "skipped", reason)]
     command = [
         "go", "test", "-json", "-mod=readonly", "-count=1", f"-timeout={limit_s:.0f}s", f"-parallel={PARALLEL}",
-        *(("-run", only) if only else ()), *(() if transactions else ("-skip", TRANSACTIONS)), PACKAGE,
+        *(("-run", only) if only else ()), PACKAGE,
     ]  # fmt: skip
     environment = {"KGO_SEEDS": bootstrap, "KGO_TEST_RECORDS": str(RECORDS), "KGO_LOG_LEVEL": "none"}
     log = CACHE / "suites-franz-go.log"
@@ -38,6 +36,4 @@ def run(bootstrap: str, *, only: str | None, transactions: bool, limit_s: float)
     results = from_go(log.read_text(errors="replace").splitlines())
     if not results:
         return [Result(PACKAGE, "failed", f"no test ran: see {log.relative_to(CACHE.parent)}")]
-    if not transactions and only is None:
-        results.append(Result("TestTxnEtl", "skipped", "transactions"))
     return results

@@ -62,8 +62,7 @@ def sources() -> Path:
     return root
 
 
-def run(bootstrap: str, *, only: str | None, transactions: bool, limit_s: float) -> list[Result]:
-    """The suite has no tests of transactions."""
+def run(bootstrap: str, *, only: str | None, limit_s: float) -> list[Result]:
     python = install.venv("suites-venv", LOCKS / "requirements.txt") / "bin" / "python"
     root = sources()
     with tempfile.TemporaryDirectory() as scratch:

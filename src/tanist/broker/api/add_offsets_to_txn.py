@@ -5,8 +5,10 @@ The partition of `__consumer_offsets` that has the group becomes part of the tra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
@@ -30,6 +32,7 @@ class AddOffsetsToTxn:
     clock: Clock
     metadata: MetadataView
     transactions: Transactions
+    internal_topics: InternalTopics
 
     def handle(self, request: AddOffsetsToTxnRequest, call: Call) -> None:
         """Add the group's partition; the answer waits until that is in the log."""
@@ -39,6 +42,13 @@ class AddOffsetsToTxn:
             known = fenced_error(error, knows_fenced=call.version >= _FENCED_VERSION)
             call.reply(AddOffsetsToTxnResponse(error_code=int(known)))
 
+        if self.metadata.image.topic(OFFSETS_TOPIC) is None:
+            # kafka-python looks for the group's coordinator, which would make the topic, only after this.
+            self.internal_topics.create(OFFSETS_TOPIC, lambda: self._add(request, reply))
+            return
+        self._add(request, reply)
+
+    def _add(self, request: AddOffsetsToTxnRequest, reply: Callable[[int], None]) -> None:
         topic = self.metadata.image.topic(OFFSETS_TOPIC)
         if topic is None:
             reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -60,4 +70,5 @@ class AddOffsetsToTxn:
 
 
 def build(parts: BrokerParts) -> Handler:
-    return AddOffsetsToTxn(parts.context.clock, parts.metadata, parts.transactions).handle
+    topics = InternalTopics(parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics)
+    return AddOffsetsToTxn(parts.context.clock, parts.metadata, parts.transactions, topics).handle

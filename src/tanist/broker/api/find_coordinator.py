@@ -1,24 +1,19 @@
 """FindCoordinator (key 10), versions 0-6: the leader of the partition that has a group, or a transactional id.
 
-The topic is made when it is first asked for, with as many replicas as it is to have and there are brokers for. There
-are no share groups.
+The topic is made when it is first asked for. There are no share groups.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.broker.context import NodeContext
-from tanist.broker.metadata.awaited_topics import AwaitedTopics
-from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
@@ -26,73 +21,23 @@ _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """By key type."""
 _SHARE_GROUP = 2
 _BATCHED_VERSION = 4
-_CREATE_TOPICS_VERSION = 7
-_CREATE_TIMEOUT_MS = 5_000
-_KNOWN_HERE_MS = 1_000
-"""How long this broker's metadata may be behind the controller's word."""
-_ANSWERED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinator:
     """The handler of FindCoordinator."""
 
-    context: NodeContext
     metadata: MetadataView
-    controller_channel: ControllerChannel
-    awaited_topics: AwaitedTopics
+    internal_topics: InternalTopics
 
     def handle(self, request: FindCoordinatorRequest, call: Call) -> None:
         """Name the coordinator of each key, or say why there is none."""
         name = _TOPICS.get(request.key_type)
         if name is not None and self.metadata.image.topic(name) is None:
             call.wait()
-            self._create_topic(name, request, call)
+            self.internal_topics.create(name, lambda: self._answer(request, call))
             return
         self._answer(request, call)
-
-    def _create_topic(self, name: str, request: FindCoordinatorRequest, call: Call) -> None:
-        topic = self._new_topic(name)
-
-        def created(response: CreateTopicsResponse | None) -> None:
-            if response is None or response.topics[0].error_code not in _ANSWERED:
-                why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
-                self.context.report("WARN", f"{name} can't be created: {why}")
-                self._answer(request, call)
-                return
-            deadline_ms = self.context.clock.now_ms() + _KNOWN_HERE_MS
-            self.awaited_topics.when_known([name], deadline_ms, lambda: self._answer(request, call))
-
-        creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
-        self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
-
-    def _new_topic(self, name: str) -> CreatableTopic:
-        config = self.context.config
-        brokers = len(self.metadata.image.brokers)
-        if name == OFFSETS_TOPIC:
-            partitions = config.offsets_topic_num_partitions
-            replicas = min(config.offsets_topic_replication_factor, brokers)
-            settings = {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            }
-        else:
-            partitions = config.transaction_state_log_num_partitions
-            replicas = min(config.transaction_state_log_replication_factor, brokers)
-            settings = {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(min(config.transaction_state_log_min_isr, replicas)),
-                "segment.bytes": str(config.transaction_state_log_segment_bytes),
-                "unclean.leader.election.enable": "false",
-            }
-        return CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in settings.items()),
-        )
 
     def _answer(self, request: FindCoordinatorRequest, call: Call) -> None:
         keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
@@ -131,7 +76,8 @@ class FindCoordinator:
 
 
 def build(parts: BrokerParts) -> Handler:
-    return FindCoordinator(parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics).handle
+    topics = InternalTopics(parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics)
+    return FindCoordinator(parts.metadata, topics).handle
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

@@ -466,8 +466,7 @@ def _end_error(values: TransactionValues, producer_id: int, epoch: int) -> int:
 def _end_with_bump_error(values: TransactionValues, producer_id: int, epoch: int) -> tuple[int, bool]:
     """The error of an EndTxn of version 2, and whether it repeats one that has bumped the epoch.
 
-    A client may abort its next transaction at once, before the markers of its last are written (franz-go does). Apache
-    Kafka answers PRODUCER_FENCED; it is asked to wait here.
+    A client may abort its next transaction at once, before the markers of its last are written (franz-go does).
     """
     if values.awaited_by((producer_id, epoch)):
         return ErrorCode.CONCURRENT_TRANSACTIONS, False
