@@ -23,6 +23,7 @@ OURS_ALONE = {"GetReplicaLogInfoRequest", "GetReplicaLogInfoResponse"}
 TAGS_OF_OURS = {
     "DescribeClusterResponse": "metadata_age_ms",
     "DescribeTopicPartitionsResponsePartition": "last_unclean_epoch",
+    "TransactionState": "client_transaction_version",
 }
 """Struct -> a tagged field that Kafka does not know; at its default it is not on the wire."""
 MODULES = {"kraft_version_record": "k_raft_version_record"}
@@ -79,7 +80,7 @@ def without_ours(value: Any) -> None:
             without_ours(each)
     elif isinstance(value, Struct):
         ours = TAGS_OF_OURS.get(type(value).__name__)
-        if ours is not None:
+        if ours is not None and hasattr(value, ours):
             setattr(value, ours, getattr(type(value)(), ours))
         for field in value.FIELDS:
             without_ours(getattr(value, field.name))
