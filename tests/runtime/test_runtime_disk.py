@@ -255,3 +255,22 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert process.returncode == -9
     assert (tmp_path / "log").stat().st_size == 1500
     assert noted(tmp_path) == {"log": 1000}
+
+
+def test_a_job_may_write_a_file_that_is_written_here_at_the_same_time(disk: RealDisk, tmp_path: Path) -> None:
+    path, failures = f"{tmp_path}/partition.metadata", list[BaseException]()
+
+    def write() -> None:
+        try:
+            for number in range(300):
+                disk.write_file(path, b"%04d" % number, sync=False)
+        except OSError as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    write()
+    thread.join()
+    assert failures == []
+    assert disk.read_file(path) == b"0299"
+    assert disk.list(str(tmp_path)) == sorted([LEDGER_NAME, "partition.metadata"])

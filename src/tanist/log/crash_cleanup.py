@@ -35,7 +35,7 @@ def tidy(disk: Disk, directory: str, reasons: list[str]) -> set[str]:
         obsolete = (
             _base_of(name, DELETED_SUFFIX) is not None
             or _base_of(name, CLEANED_SUFFIX) is not None
-            or name in (LEADER_EPOCH_CHECKPOINT + TEMPORARY_SUFFIX, PARTITION_METADATA + TEMPORARY_SUFFIX)
+            or (name.endswith(TEMPORARY_SUFFIX) and name.startswith((LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)))
         )
         swap = _base_of(name, SWAP_SUFFIX)
         if swap is not None and cleaned and swap >= min(cleaned):

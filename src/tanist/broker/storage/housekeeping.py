@@ -145,6 +145,8 @@ class Housekeeping:
 
         def write() -> None:
             for hosted in some:
+                if hosted.log.topic_id_durable:
+                    continue  # a flush has done it meanwhile
                 with suppress(FileNotFoundError):  # its topic was deleted meanwhile
                     hosted.log.write_topic_id()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
@@ -62,7 +63,9 @@ class RealDisk:
             return file.read()
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        passing = f"{path}.tmp"
+        # A job may write the same file meanwhile: neither may take the other's away.
+        in_job = threading.current_thread() is not threading.main_thread()
+        passing = f"{path}.{threading.get_native_id()}.tmp" if in_job else f"{path}.tmp"
         try:
             status = write_whole(passing, data, sync=sync)
             self._forget(path)
