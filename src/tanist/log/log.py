@@ -29,7 +29,7 @@ from tanist.log.segments import LogSlice
 from tanist.log.timestamps import TimestampedOffset
 from tanist.log.topic_id import InconsistentTopicId, settle_topic_id
 from tanist.ports import Disk, File, FileRange
-from tanist.wire.ids import TopicPartition
+from tanist.wire.ids import ZERO_UUID, TopicPartition
 
 __all__ = [
     "AbortedTransaction",
@@ -145,7 +145,8 @@ class Log:
             rescue=None if rescue is None else rescue(topic_id),
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
-        log.topic_id_durable = not new
+        # A folder that a crash has left before its first flush may have its id in the page cache alone.
+        log.topic_id_durable = clean or recovery_point > 0
         log._appender.now_ms = log._last_flush_ms = now_ms
         try:
             log._appender.write_epochs(sync=log.recovery.cut_at_offset is not None)
@@ -156,7 +157,10 @@ class Log:
 
     def assign_topic_id(self, topic_id: UUID) -> None:
         """The log is of this topic: written down if it was not known, `InconsistentTopicId` if it is of another."""
+        known = self.topic_id
         self.topic_id = settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
+        if known == ZERO_UUID:
+            self.topic_id_durable = True
 
     def write_topic_id(self) -> None:
         """Make `partition.metadata` durable. May be called off the loop."""
@@ -536,7 +540,7 @@ class Log:
         Then call `mark_flushed` with the end as of now.
         """
         self.write_pending()
-        if not self.topic_id_durable:
+        if not self.topic_id_durable and self.topic_id != ZERO_UUID:
             self.write_topic_id()
             self.topic_id_durable = True
         if self.log_end_offset and not self._appender.epochs_durable:
