@@ -64,7 +64,7 @@ demo: setup
 	$(BIN)/tanist demo
 
 test: setup
-	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
 	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)

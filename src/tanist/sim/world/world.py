@@ -258,7 +258,7 @@ class Host:
         if process is not None and ran:
             process.end()
             del self.world.owners[process]
-            if self._had_closed_its_logs():
+            if self._had_closed_its_logs() or self._has_opened_no_log():
                 self.clean_ends.add(self.lives)
         if ran or lost_power:
             for watcher in self.world.watchers:
@@ -277,6 +277,10 @@ class Host:
         marks = [f"{path}/{CLEAN_SHUTDOWN}" for path in self.directories]
         epochs = {decode_clean_shutdown(self.disk.content(mark)) if mark in present else None for mark in marks}
         return node.lifecycle.broker_epoch >= 0 and epochs == {node.lifecycle.broker_epoch}
+
+    def _has_opened_no_log(self) -> bool:
+        """It ended before it was a node (its disk failed, say): the clean end of the life before it still stands."""
+        return self.node is None and self.lives - 1 in self.clean_ends
 
 
 def _leave_out_private_requests(node: Node) -> None:
