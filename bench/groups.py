@@ -18,14 +18,15 @@ import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.measure import in_turn
 from bench.stands import single_node
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, TopicPartition
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tests.interop import apache
 from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
@@ -44,35 +45,11 @@ SHARE = 2
 SESSION_MS = 45_000
 
 
-class NobodyLooks:
-    """A `Witness` that counts commits, and nothing else."""
+class CommitCount(SilentWitness):
+    """Counts commits, and nothing else."""
 
     def __init__(self) -> None:
         self.acknowledged_commits = 0
-
-    def assigned(
-        self,
-        client: str,
-        group: str,
-        member_id: str,
-        epoch: int,
-        partitions: Iterable[TopicPartition],
-        *,
-        classic: bool,
-    ) -> None:
-        pass
-
-    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
-        pass
-
-    def asks(self, group: str) -> Mapping[GroupPartition, object]:
-        return {}
-
-    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, object], offsets: Offsets) -> None:
-        pass
-
-    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
 
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self.acknowledged_commits += 1
@@ -98,7 +75,7 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
     with RawClient(*cluster.address(cluster.node_ids[0])) as client:
         client.create_topic(name, partitions, 1, {})
     wait_in_sync(cluster, name)
-    loop, witness = Loop(), NobodyLooks()
+    loop, witness = Loop(), CommitCount()
     network = SocketNetwork(loop)
     bootstrap = [cluster.address(node_id) for node_id in cluster.node_ids]
     group: list[GroupMember] = [
@@ -168,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 cluster.start()
             for number in range(chosen.rounds):
                 # A B, B A, A B: whatever the machine does besides hits both.
-                ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
+                ordered = in_turn(sides, number)
                 for kind in KINDS:
                     for target in ordered:
                         one = measure(sides[target], kind, f"{kind}-{number}", chosen.members, chosen.commit_seconds)

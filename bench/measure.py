@@ -14,10 +14,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from bench import frames, stands
 from bench.load import LoadResult, LoadSpec
@@ -37,6 +38,7 @@ WARM_ENOUGH = 0.93
 OWN_TOPIC_BYTES = 10_000
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -68,9 +70,10 @@ def topic_on(cluster: Cluster, replicas: int) -> Iterator[Place]:
         stands.delete_topic(cluster, topic)
 
 
-def in_turn(sides: Sequence[Side], number: int) -> Sequence[Side]:
+def in_turn(sides: Iterable[T], number: int) -> list[T]:
     """The order of a round: who goes first changes, so that a drift of the machine favours nobody."""
-    return sides if number % 2 == 0 else list(reversed(sides))
+    ordered = list(sides)
+    return ordered if number % 2 == 0 else ordered[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,11 @@ def takes_records(cluster: Cluster, partitions: int) -> bool:
     leaders = metadata(cluster, cluster.node_ids[0], (TOPIC,)).leaders(TOPIC)
     batch = frames.record_batch([b"x"], int(time.time() * 1000))
     for index in range(0, partitions, max(1, partitions // SAMPLE)):
-        (frame,) = frames.produce(TOPIC, index, batch, -1).requests
+        produce = frames.produce(TOPIC, index, batch, -1)
+        (frame,) = produce.requests
         with RawClient(*cluster.address(leaders[index]), timeout_s=60) as client:
             answer = client.exchange(frame)
-        at = frames.produce(TOPIC, index, batch, -1).error_at - 4
+        at = produce.error_at - 4
         if int.from_bytes(answer[at : at + 2], "big"):
             return False
     return True

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+from bench.load import percentile
 from bench.soak_picture import Line, picture
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.layout import metrics_address
@@ -166,7 +167,7 @@ def sample(cluster: TanistCluster, took_ms: list[float], rows: list[dict[str, An
         row: dict[str, Any] = {"at_s": round(time.monotonic() - began_s, 1)}
         if taken:
             row["p50_ms"] = round(statistics.median(taken), 2)
-            row["p99_ms"] = round(taken[min(len(taken) - 1, int(len(taken) * 0.99))], 2)
+            row["p99_ms"] = round(percentile(taken, 0.99), 2)
         row["nodes"] = {str(node_id): node_sample(cluster, node_id) for node_id in cluster.node_ids}
         rows.append(row)
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.load import percentile
+from bench.measure import in_turn
 from bench.stands import single_node
 from tests.clients import install
 from tests.interop import apache
@@ -101,7 +103,7 @@ def measure(cluster: Cluster, producer: Any, count: int, size: int, seconds: flo
         transactions_per_s=len(took) / passed_s,
         records_per_s=len(took) * count / passed_s,
         p50_ms=statistics.median(ordered) * 1000,
-        p99_ms=ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] * 1000,
+        p99_ms=percentile(ordered, 0.99) * 1000,
         cpu_us=used_s * 1e6 / len(took),
     )
 
@@ -142,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 by_side = found.setdefault((count, size), {target: [] for target in sides})
                 for number in range(rounds):
                     # A B, B A, A B: whatever the machine does besides hits both.
-                    for target in list(sides) if number % 2 == 0 else list(reversed(sides)):
+                    for target in in_turn(sides, number):
                         one = measure(sides[target], producers[target], count, size, seconds)
                         by_side[target].append(one)
                         print(f"{count} x {size} B {target}: {one}", flush=True)

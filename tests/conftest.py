@@ -1,6 +1,11 @@
-"""How property tests run here: CONTRIBUTING.md, "Property tests"."""
+"""How tests run: property tests as in CONTRIBUTING.md, and processes that Ctrl-C ends.
+
+A shell that runs pytest in the background has it ignore SIGINT, and so do the processes that tests start.
+"""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +18,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tanist")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

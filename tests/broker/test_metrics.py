@@ -22,19 +22,13 @@ from tanist.broker.metrics.catalog import (
 from tanist.broker.metrics.node import queues
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tanist.broker.metrics.text import Exposition
-from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
-from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.end_txn_request import EndTxnRequest
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
-from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.cluster_rig import Cluster, put
 from tests.broker.groups_rig import Client, groups_cluster
 from tests.broker.prometheus_text import parse
+from tests.broker.transactions_rig import TransactionalProducer
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 REPLICAS = "kafka_server_replicamanager_"
@@ -42,6 +36,7 @@ TRAFFIC = "kafka_server_brokertopicmetrics_"
 CONTROLLER = "kafka_controller_kafkacontroller_"
 STATS = "kafka_controller_controllerstats_"
 UNDER_MIN_ISR = "kafka_controller_global_under_min_isr_partition_count"
+
 RECOVERING = "kafka_controller_unclean_recovery_partitions_count"
 RECOVERED = "kafka_controller_unclean_recovery_finished_count"
 MANUAL = "kafka_controller_manual_leader_election_required_partition_count"
@@ -444,54 +439,18 @@ def test_the_cleaner() -> None:
 
 def test_transactions_are_counted_by_their_state_and_at_the_partition(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    cluster.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("tx",)), 6)
-    request = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
-    answers: list[InitProducerIdResponse] = []
-
-    def initialized() -> bool:
-        answers.extend(cluster.ask(request, 4, to=node_id) for node_id in (1, 2, 3))
-        return any(not answer.error_code for answer in answers)
-
-    cluster.until(initialized)
-    producer = next(answer for answer in answers if not answer.error_code)
+    producer = TransactionalProducer(cluster, bumps=False)
+    producer.begin()
     ids = "tanist_transaction_coordinator_transactional_ids"
     assert total(cluster, ids, state="Empty") == 1
-    coordinator = next(node for node in (1, 2, 3) if value(cluster, node, ids, state="Empty"))
-    adding = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id="tx",
-        v3_and_below_producer_id=producer.producer_id,
-        v3_and_below_producer_epoch=producer.producer_epoch,
-        v3_and_below_topics=(AddPartitionsToTxnTopic(name="t", partitions=(0,)),),
-    )
-    answer = cluster.ask(adding, 3, to=coordinator)
-    assert not answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+    producer.add("t", 0)
     assert total(cluster, ids, state="Ongoing") == 1
-    batch = encode_batch(
-        [NewRecord(value=b"x")],
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        base_sequence=0,
-        transactional=True,
-    )
-    data = PartitionProduceData(index=0, records=bytes(batch))
-    produce = ProduceRequest(
-        transactional_id="tx",
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=(TopicProduceData(name="t", partition_data=(data,)),),
-    )
+    producer.write("t", [b"x"])
     leader = cluster.leader("t")
     assert leader is not None
-    assert not cluster.ask(produce, 11, to=leader).responses[0].partition_responses[0].error_code
     lag = parse(scrape_partitions(cluster.node(leader).parts).render())["kafka_cluster_partition_laststableoffsetlag"]
     assert lag.samples[("topic", "t"), ("partition", "0")] == 1
     assert value(cluster, leader, "kafka_server_addpartitionstotxnmanager_verificationtimems_count") == 1
     assert total(cluster, REPLICAS + "produceridcount") == 3
-    ending = EndTxnRequest(
-        transactional_id="tx",
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        committed=True,
-    )
-    assert not cluster.ask(ending, 3, to=coordinator).error_code
+    producer.end(waits=False)
     cluster.until(lambda: total(cluster, ids, state="CompleteCommit") == 1)

@@ -156,14 +156,6 @@ def test_a_leader_crashes_and_comes_back(tanist: Tanist) -> None:
     assert out.splitlines()[:2] == ["before", "while it is away"]
 
 
-@pytest.fixture
-def minds_ctrl_c() -> None:
-    """Tests that run in the background may have SIGINT ignored, and a process passes that on to its children."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.mark.usefixtures("minds_ctrl_c")
 def test_ctrl_c_stops_a_cluster_in_the_foreground(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     command = [*TANIST, "up", "--brokers", "1", "--port", str(free_port()), "--data", str(folder), *FEW_PARTITIONS]

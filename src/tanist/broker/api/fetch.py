@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from tanist.broker.api.follower_fetch import NEWS_MS, Answers, FollowerFetch
+from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch
 from tanist.broker.network.client_connection import ClientConnection, Slot
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
@@ -34,7 +34,6 @@ from tanist.wire.fetch import (
 from tanist.wire.produce import NodeEndpoint
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_LEADER_HINT_VERSION = 16  # KIP-951
 
 
 class FetchWait:
@@ -319,7 +318,7 @@ class Fetch:
         endpoints: tuple[NodeEndpoint, ...] = ()
         if unusual:
             self._metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)
-            if version >= _LEADER_HINT_VERSION:
+            if version >= LEADER_HINT_VERSION:
                 endpoints = self._leader_hints(connection, answers)
         if session is None:
             return encode_fetch_response(version, correlation_id, answers, node_endpoints=endpoints)

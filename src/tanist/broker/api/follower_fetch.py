@@ -21,7 +21,7 @@ from tanist.wire.produce import NodeEndpoint
 
 NEWS_MS: Final = 5
 """How long a follower that waits for records may be left without the news of a higher high watermark."""
-_LEADER_HINT_VERSION: Final = 16  # KIP-951
+LEADER_HINT_VERSION: Final = 16  # KIP-951
 
 Answers: TypeAlias = list[tuple[Topic, list[FetchedPartition]]]
 LeaderHints: TypeAlias = Callable[[ClientConnection, Answers], tuple[NodeEndpoint, ...]]
@@ -184,7 +184,7 @@ class FollowerFetch:
         endpoints: tuple[NodeEndpoint, ...] = ()
         if failed:
             self._metrics.failed_fetches += failed
-            if version >= _LEADER_HINT_VERSION:
+            if version >= LEADER_HINT_VERSION:
                 endpoints = self._leader_hints(connection, answers)
         return encode_fetch_response(version, correlation_id, answers, session_id=session.id, node_endpoints=endpoints)
 

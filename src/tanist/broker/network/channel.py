@@ -140,6 +140,36 @@ class Channel:
         on_answer(frame)
 
 
+class Channels:
+    """A channel to each address that was asked for."""
+
+    def __init__(self, clock: Clock, network: Network, *, client_id: str, max_frame_bytes: int) -> None:
+        self._clock = clock
+        self._network = network
+        self._client_id = client_id
+        self._max_frame_bytes = max_frame_bytes
+        self._by_address: dict[tuple[str, int], Channel] = {}
+
+    def to(self, address: tuple[str, int]) -> Channel:
+        """The channel to a host and port."""
+        found = self._by_address.get(address)
+        if found is None:
+            found = self._by_address[address] = Channel(
+                self._clock,
+                self._network,
+                *address,
+                client_id=self._client_id,
+                max_frame_bytes=self._max_frame_bytes,
+            )
+        return found
+
+    def close(self) -> None:
+        """Close all of them; the next request to an address opens another."""
+        channels, self._by_address = self._by_address, {}
+        for channel in channels.values():
+            channel.close()
+
+
 class _Handler:
     """Ties callbacks to the connection they belong to, so that a late one of an old connection is not believed."""
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.barrier import MetadataBarrier
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.channel import Channels
 from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.transactions.hanging import KnownTransaction
 from tanist.coordinator.transactions.state import TransactionState
@@ -64,7 +64,12 @@ class CoordinatorSurvey:
         self._context = context
         self._metadata = metadata
         self._barrier = barrier
-        self._channels: dict[tuple[str, int], Channel] = {}
+        self._channels = Channels(
+            context.clock,
+            context.network,
+            client_id=f"broker-{context.node_id}-transactions",
+            max_frame_bytes=_MAX_FRAME_BYTES,
+        )
         self._timer: Timer | None = None
 
     def ask(self, producer_ids: Collection[int], then: OnFindings) -> None:
@@ -95,8 +100,7 @@ class CoordinatorSurvey:
         """The broker is going down."""
         if self._timer is not None:
             self._timer.cancel()
-        for channel in self._channels.values():
-            channel.close()
+        self._channels.close()
 
     def _leaders(self) -> Leaders:
         topic = self._metadata.image.topic(TRANSACTIONS_TOPIC)
@@ -110,16 +114,7 @@ class CoordinatorSurvey:
         if endpoint is None:
             answered(None)
             return
-        channel = self._channels.get(endpoint)
-        if channel is None:
-            channel = self._channels[endpoint] = Channel(
-                self._context.clock,
-                self._context.network,
-                *endpoint,
-                client_id=f"broker-{self._context.node_id}-transactions",
-                max_frame_bytes=_MAX_FRAME_BYTES,
-            )
-        channel.call(request, version, _TIMEOUT_MS, answered)
+        self._channels.to(endpoint).call(request, version, _TIMEOUT_MS, answered)
 
     def now_ms(self) -> int:
         return self._context.clock.now_ms()

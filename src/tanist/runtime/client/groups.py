@@ -182,6 +182,11 @@ def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
     """The offsets that the group has committed: none, if there is no such group."""
     request = OffsetFetchRequest(group_id=group, topics=None)
     answer, _ = ask_coordinator(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
+    return offsets_in(answer)
+
+
+def offsets_in(answer: OffsetFetchResponse) -> dict[TopicPartition, int]:
+    """The committed offsets of an answer of version 7 or below."""
     return {
         (topic.name, each.partition_index): each.committed_offset
         for topic in answer.topics

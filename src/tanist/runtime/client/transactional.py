@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.groups import offsets_in
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -91,12 +92,7 @@ class TransactionalProducer:
             return answer.error_code or _first(each.error_code for topic in answer.topics for each in topic.partitions)
 
         answer = self._ask(request, OffsetFetchResponse, _FETCH_VERSION, error_of, group=group)
-        return {
-            (topic.name, each.partition_index): each.committed_offset
-            for topic in answer.topics
-            for each in topic.partitions
-            if each.committed_offset >= 0
-        }
+        return offsets_in(answer)
 
     def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets of a group that has no members: they count if the transaction is committed."""

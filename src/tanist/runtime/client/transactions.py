@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
 from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.describe_producers_response import DescribeProducersResponse
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.describe_transactions_response import DescribeTransactionsResponse
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
-from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
 from tanist.wire.messages.list_transactions_response import ListTransactionsResponse
 from tanist.wire.messages.write_txn_markers_request import (
@@ -28,9 +26,6 @@ from tanist.wire.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from tanist.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
-
-_FENCING_TIMEOUT_MS: Final = 60_000
-_INIT_VERSION: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +218,6 @@ def abort_transaction(client: Client, topic: str, partition: int, producer: Prod
 def force_terminate(client: Client, transactional_id: str) -> tuple[int, int]:
     """Fence the producer of an id, and abort its transaction. Gives the new producer id and epoch. `KafkaError`."""
     describe_transaction(client, transactional_id)  # an unknown id is not to be made by this
-
-    def attempt() -> tuple[int, int]:
-        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS)
-        coordinator = coordinator_of(client, CoordinatorKind.TRANSACTION, transactional_id)
-        answer = client.ask(request, InitProducerIdResponse, node_id=coordinator, max_version=_INIT_VERSION)
-        if answer.error_code:
-            raise KafkaError(answer.error_code, transactional_id)
-        return answer.producer_id, answer.producer_epoch
-
-    return client.persist(attempt)
+    producer = TransactionalProducer(client, transactional_id)
+    producer.initialize()
+    return producer.producer_id, producer.producer_epoch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.channel import Channel, Channels
 from tanist.ports import Clock, Network
 from tanist.sim.workload.history import History
 from tanist.sim.world.clock import SimClock, stream
@@ -34,7 +34,7 @@ class SimClient:
         self.clock: Clock = SimClock(world.scheduler, self.process)
         world.clients.append(name)
         self._network: Network = world.network.view(name, self.process)
-        self._channels: dict[tuple[str, int], Channel] = {}
+        self._channels = Channels(self.clock, self._network, client_id=name, max_frame_bytes=64 << 20)
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
         """(topic, partition) -> (leader, leader epoch)"""
@@ -48,12 +48,7 @@ class SimClient:
         return self.world.scheduler.now_us
 
     def channel(self, address: tuple[str, int]) -> Channel:
-        found = self._channels.get(address)
-        if found is None:
-            found = self._channels[address] = Channel(
-                self.clock, self._network, *address, client_id=self.name, max_frame_bytes=64 << 20
-            )
-        return found
+        return self._channels.to(address)
 
     def any_broker(self) -> Channel:
         self._next_bootstrap += 1

@@ -9,8 +9,8 @@ from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClien
 from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import World
-from tanist.wire.batch import crc_matches, decode_batch, iterate_headers
-from tanist.wire.control import ControlKind, control_kind
+from tanist.wire.batch import crc_matches, iterate_headers
+from tanist.wire.isolation import committed_batches
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 _FETCH_VERSION: Final = 12
@@ -70,26 +70,26 @@ class CommittedReader(SimClient):
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 
     def _take(self, partition: int, answer: Any) -> None:
-        started = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
-        aborted: set[int] = set()
-        view = memoryview(answer.records or b"")
-        for at, header in iterate_headers(view):
-            if not crc_matches(view, at, header.size_bytes):
-                return
-            while started and started[0][0] <= header.last_offset:
-                aborted.add(started.pop(0)[1])
-            records = decode_batch(view[at : at + header.size_bytes])
-            if header.is_control:
-                if control_kind(records[0]) == ControlKind.ABORT:
-                    aborted.discard(header.producer_id)
-            elif not (header.is_transactional and header.producer_id in aborted):
-                self.values[partition] += [
-                    (record.offset, bytes(record.value or b""))
-                    for record in records
-                    if record.offset >= self.positions[partition]
-                ]
+        data = _intact_batches(memoryview(answer.records or b""))
+        aborted = ((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
+        for header, records in committed_batches(data, aborted):
+            self.values[partition] += [
+                (record.offset, bytes(record.value or b""))
+                for record in records
+                if record.offset >= self.positions[partition]
+            ]
             self.positions[partition] = max(self.positions[partition], header.next_offset)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])
         self.later(BACKOFF_MS, lambda: self._fetch(partition))
+
+
+def _intact_batches(data: memoryview) -> memoryview:
+    """The batches before the first one whose CRC does not match."""
+    end = 0
+    for at, header in iterate_headers(data):
+        if not crc_matches(data, at, header.size_bytes):
+            break
+        end = at + header.size_bytes
+    return data[:end]

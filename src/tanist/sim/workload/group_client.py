@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.channel import Channel, Channels
 from tanist.ports import Clock, Network
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -83,6 +83,37 @@ class Witness(Protocol):
         """The commit was acknowledged."""
 
 
+class SilentWitness:
+    """A `Witness` that looks at nothing: the base of those that look at little."""
+
+    def assigned(
+        self,
+        client: str,
+        group: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        classic: bool,
+    ) -> None:
+        pass
+
+    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
+        pass
+
+    def asks(self, group: str) -> Mapping[GroupPartition, Any]:
+        return {}
+
+    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
+        pass
+
+    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
+        pass
+
+    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
+        pass
+
+
 @dataclass(frozen=True, slots=True)
 class ClientContext:
     """The ports of a client, the brokers to ask first, and its witness."""
@@ -108,7 +139,7 @@ class GroupClient:
         """Answers to an earlier life are ignored."""
         self.refused: dict[int, int] = {}
         """Error -> how often it was the answer."""
-        self._channels: dict[tuple[str, int], Channel] = {}
+        self._channels = Channels(context.clock, context.network, client_id=name, max_frame_bytes=MAX_FRAME_BYTES)
         self._coordinator: tuple[str, int] | None = None
         self._finding = False
         self._next_bootstrap = 0
@@ -129,9 +160,7 @@ class GroupClient:
         """As if the process was killed: its connections close, without a goodbye."""
         self.next_life()
         self._coordinator = None
-        channels, self._channels = self._channels, {}
-        for channel in channels.values():
-            channel.close()
+        self._channels.close()
 
     def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call later, if this life still runs then."""
@@ -151,12 +180,7 @@ class GroupClient:
         channel.call(request, version, timeout_ms, lambda response: answered(response) if self.life == life else None)
 
     def channel(self, address: tuple[str, int]) -> Channel:
-        found = self._channels.get(address)
-        if found is None:
-            found = self._channels[address] = Channel(
-                self.context.clock, self.context.network, *address, client_id=self.name, max_frame_bytes=MAX_FRAME_BYTES
-            )
-        return found
+        return self._channels.to(address)
 
     def any_broker(self) -> Channel:
         self._next_bootstrap += 1

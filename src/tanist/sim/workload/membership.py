@@ -6,10 +6,9 @@ Owns the members, of both protocols, that commit nothing by themselves, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, TopicPartition
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness, TopicPartition
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import Process
@@ -28,8 +27,8 @@ class _Consumer(ConsumerMember):
         """Its offsets are committed in transactions."""
 
 
-class Assignments:
-    """A `Witness`: the newest assignment of each partition of each group, and when its member got it."""
+class Assignments(SilentWitness):
+    """The newest assignment of each partition of each group, and when its member got it."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -58,18 +57,6 @@ class Assignments:
 
     def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
         self._world.counts["transactions: partitions revoked"] += 1
-
-    def asks(self, group: str) -> Mapping[GroupPartition, Any]:
-        return {}
-
-    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
-        pass
-
-    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
-
-    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
 
 
 def member_of(
