@@ -175,7 +175,6 @@ def test_ctrl_c_stops_a_cluster_in_the_foreground(tmp_path: Path) -> None:
     assert load_existing(folder).running == []
 
 
-@pytest.mark.usefixtures("minds_ctrl_c")
 def test_an_up_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     command = [*TANIST, "up", "--port", str(free_port()), "--data", str(folder)]
