@@ -116,7 +116,9 @@ def deviations(step: Step) -> Iterator[Explained]:
     if step.elr and gone | forgotten:
         yield Explained(REPLICAS_ONLY, ELR_FIELDS)
     if step.elr and step.unregistered in members:
-        yield Explained(UNREGISTERED, ELR_FIELDS)
+        # Without it nobody is eligible, and the last known leader may be elected.
+        last_leader_leads = members == {step.unregistered} and after.leader in before.last_known_elr
+        yield Explained(UNREGISTERED, ANY_FIELD if last_leader_leads else ELR_FIELDS)
     if step.reassigned and (
         _is_left(before.adding, after.adding)
         or _is_left(before.removing, after.removing)
