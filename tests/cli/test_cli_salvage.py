@@ -125,6 +125,7 @@ def test_export_of_transactions_says_so_and_leaves_their_markers_out(tanist: Tan
     done = tanist("export", "--all", "--to", "jsonl", data=tmp_path / "txn")
     (record,) = lines(done.stdout)
     assert (record["transactional"], record["producer_id"], record["sequence"]) == (True, 6, 0)
+    assert record["transaction"] == "aborted"
     assert "orders-0: left out 1 control batch" in done.stderr
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tanist.log.salvage.manifest import Manifest, SalvageReason, SavedFile
 from tanist.runtime.client.client import KafkaError
-from tanist.runtime.client.merge_back import MARK, MergeInterrupted, MergeResult, Target, merge_back
+from tanist.runtime.client.merge_back import MergeInterrupted, MergeResult, Target, merge_back
+from tanist.runtime.client.merge_presence import MARK
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition
 from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch, iterate_headers, read_header
 from tanist.wire.compression import Compression
@@ -337,22 +338,92 @@ def test_what_is_below_all_that_was_dropped_is_found_too(salvaged: Salvaged) -> 
     assert merge(topic, salvaged).present == 1
 
 
-def test_transactions_are_left_out_and_counted(salvaged: Salvaged) -> None:
+def begun(*numbers: int, at: int, producer: int = 5, epoch: int = 3, sequence: int = 0) -> bytearray:
+    """Records of a transaction."""
+    sender = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequence}
+    return lost(*numbers, at=at, epoch=epoch, transactional=True, **sender)
+
+
+def ended(committed: bool, *, at: int, producer: int = 5, epoch: int = 3) -> bytearray:
+    """The marker that ends it."""
+    sender = {"producer_id": producer, "producer_epoch": 0}
+    return encode_marker_batch(
+        committed=committed, coordinator_epoch=0, timestamp_ms=1, base_offset=at, leader_epoch=epoch, **sender
+    )
+
+
+def test_of_transactions_those_come_back_that_the_salvage_has_committed(salvaged: Salvaged) -> None:
     topic = OnePartition()
     topic.has(record(50), at=10)
-    batch = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
-    marker = encode_marker_batch(
-        committed=True,
-        coordinator_epoch=0,
-        producer_id=5,
-        producer_epoch=0,
-        timestamp_ms=1,
-        base_offset=11,
-        leader_epoch=3,
-    )
-    salvaged.entry(lost(1, transactional=True, **batch), marker, lost(2, at=12))
+    salvaged.entry(
+        begun(1, at=10), ended(True, at=11), begun(2, at=12, sequence=1), lost(3, at=13), ended(False, at=14),
+        begun(4, 5, at=15, sequence=2),
+    )  # fmt: skip
     result = merge(topic, salvaged)
-    assert (result.found, result.transactional, result.control_batches, result.restored) == (2, 1, 1, 1)
+    assert (result.found, result.restored, result.aborted, result.undecided) == (5, 2, 1, 2)
+    assert result.control_batches == 2
+    assert values(topic.records[1:]) == [b"value 1", b"value 3"]
+    assert not read_header(topic.batches[-1]).is_transactional
+    again = merge(topic, salvaged)
+    assert (again.present, again.restored, again.aborted, again.undecided) == (2, 0, 1, 2)
+
+
+def test_a_record_that_the_topic_has_aborted_is_not_there(salvaged: Salvaged) -> None:
+    """The election took the COMMIT away, and the cluster has ended the transaction by ABORT since."""
+    topic = OnePartition()
+    topic.batches = [bytes(begun(1, at=10)), bytes(ended(False, at=11, epoch=9))]
+    topic.end = 12
+    salvaged.entry(begun(1, at=10), ended(True, at=11))
+    assert merge(topic, salvaged).restored == 1
+    assert values(topic.records)[-1] == b"value 1"
+    assert merge(topic, salvaged).restored == 0
+
+
+@pytest.mark.parametrize("marker", [(), (bytes(ended(True, at=11, epoch=9)),)])
+def test_a_record_that_is_open_or_committed_in_the_topic_is_there(salvaged: Salvaged, marker: tuple[bytes]) -> None:
+    topic = OnePartition()
+    topic.batches = [bytes(begun(1, at=10)), *marker]
+    topic.end = 10 + len(topic.batches)
+    salvaged.entry(begun(1, at=10), ended(True, at=11), begun(2, at=12, sequence=1))
+    result = merge(topic, salvaged)
+    assert (result.present, result.restored, result.undecided) == (1, 0, 1)
+
+
+def test_an_undecided_record_that_the_topic_has_is_present(salvaged: Salvaged) -> None:
+    topic = OnePartition()
+    topic.batches = [bytes(begun(1, at=10)), bytes(ended(True, at=11, epoch=9))]
+    topic.end = 12
+    salvaged.entry(begun(1, at=10))
+    result = merge(topic, salvaged)
+    assert (result.present, result.undecided) == (1, 0)
+
+
+def test_a_transaction_that_was_cut_off_in_two_rounds_for_one_leader_is_whole(salvaged: Salvaged) -> None:
+    """A follower asks for the end of one epoch after the other."""
+    topic = OnePartition()
+    topic.has(record(50), at=10)
+    salvaged.entry(ended(True, at=12, epoch=4))
+    salvaged.entry(begun(1, 2, at=10))
+    assert merge(topic, salvaged).restored == 2
+
+
+def test_behind_damage_no_marker_counts(salvaged: Salvaged) -> None:
+    topic = OnePartition()
+    topic.has(record(50), at=10)
+    broken = ended(False, at=11)
+    broken[-1] ^= 1
+    why = SalvageReason.RECOVERY_CUT
+    salvaged.entry(begun(1, at=10), broken, begun(2, at=12, sequence=1), ended(True, at=13), why=why)
+    result = merge(topic, salvaged)
+    assert (result.restored, result.undecided) == (1, 1)
+    assert values(topic.records[1:]) == [b"value 2"]
+
+
+def test_a_hole_behind_which_a_marker_stands_ends_nothing(salvaged: Salvaged) -> None:
+    topic = OnePartition()
+    topic.has(record(50), at=10)
+    salvaged.entry(begun(1, at=10), ended(True, at=15), why=SalvageReason.RECOVERY_CUT)
+    assert merge(topic, salvaged).undecided == 1
 
 
 @pytest.mark.parametrize("codec", list(Compression))

@@ -8,7 +8,7 @@ from typing import Any
 SCHEMA = (
     "topic string, partition int, replica int, leader_epoch int, offset bigint, timestamp timestamp, key binary,"
     " producer_id bigint, producer_epoch int, sequence int, is_transactional boolean, fingerprint bigint,"
-    " salvage_id string"
+    " salvage_id string, batch_offset bigint"
 )
 
 
@@ -18,13 +18,22 @@ def record(
     salvage: str | None = "1-2-0",
 ) -> tuple[Any, ...]:  # fmt: skip
     when = datetime(2026, 1, 1, 0, 0, 0, 1000 * ms)
-    return (topic, 0, replica, epoch, offset, when, key, *producer, transactional, fingerprint, salvage)
+    return (topic, 0, replica, epoch, offset, when, key, *producer, transactional, fingerprint, salvage, offset)
 
 
-def verdicts(spark: Any, saved: list[Any], live: list[Any], compacted: frozenset[str] = frozenset()) -> dict[int, str]:
+def verdicts(
+    spark: Any,
+    saved: list[Any],
+    live: list[Any],
+    compacted: frozenset[str] = frozenset(),
+    outcomes: dict[int, str] | None = None,
+) -> dict[int, str]:
     from tanist.spark.jobs.merge_back import judged
 
-    found = judged(spark.createDataFrame(saved, SCHEMA), spark.createDataFrame(live, SCHEMA), compacted).collect()
+    ended = [("t", 0, 1, offset, outcome) for offset, outcome in (outcomes or {}).items()]
+    names = "topic string, partition int, leader_epoch int, batch_offset bigint, outcome string"
+    tables = (spark.createDataFrame(saved, SCHEMA), spark.createDataFrame(live, SCHEMA))
+    found = judged(*tables, compacted, None, spark.createDataFrame(ended, names)).collect()
     assert len({(row.topic, row.leader_epoch, row.offset) for row in found}) == len(found)
     return {row.offset: row.verdict for row in found}
 
@@ -44,7 +53,43 @@ def test_each_verdict(spark: Any) -> None:
         record(31, 103, epoch=5, producer=(8, 0, 0), salvage=None),
         record(13, 999, epoch=5, salvage=None),
     ]
-    assert verdicts(spark, saved, live) == {10: "lost", 11: "kept", 12: "re-sent", 13: "re-sent", 14: "transactional"}
+    assert verdicts(spark, saved, live) == {10: "lost", 11: "kept", 12: "re-sent", 13: "re-sent", 14: "undecided"}
+
+
+def test_transactions_by_their_outcome(spark: Any) -> None:
+    """Whatever is left out takes no record of the log from one that is like it."""
+
+    def sent(offset: int, fingerprint: int) -> Any:
+        return record(offset, fingerprint, producer=(7, 0, offset), transactional=True)
+
+    saved = [sent(10, 100), sent(11, 101), sent(12, 102), sent(13, 103), sent(14, 104), record(15, 104)]
+    live = [
+        record(12, 102, producer=(7, 0, 12), transactional=True, salvage=None),
+        record(40, 103, epoch=5, producer=(7, 0, 13), ms=3, salvage=None),
+        record(41, 104, epoch=5, producer=(9, 0, 0), salvage=None),
+    ]
+    found = verdicts(spark, saved, live, outcomes={10: "committed", 11: "aborted", 14: "undecided"})
+    assert found == {10: "lost", 11: "aborted", 12: "kept", 13: "re-sent", 14: "undecided", 15: "re-sent"}
+
+
+def test_a_record_that_the_log_has_aborted_is_not_in_it(spark: Any) -> None:
+    from tanist.spark.jobs.audit.transactions import decided
+    from tanist.spark.jobs.merge_back import judged, without_aborted
+
+    sent = [record(offset, 90 + offset, producer=(7, 0, offset), transactional=True) for offset in (10, 12, 14)]
+    columns = (
+        "topic string, partition int, replica int, leader_epoch int, offset bigint, key binary, producer_id bigint,"
+        " producer_epoch int, is_control boolean, is_transactional boolean, damage string"
+    )
+    markers = {11: b"\0\0\0\0", 13: b"\0\0\0\x01"}
+    rows = [("t", 0, 2, 1, at, markers.get(at), 7, 0, at in markers, True, None) for at in range(10, 15)]
+    found = decided(spark.createDataFrame(rows, columns))
+    assert {row.offset: row.outcome for row in found.collect()} == {10: "aborted", 12: "committed", 14: "open"}
+    live = without_aborted(spark.createDataFrame(sent, SCHEMA), found)
+    names = "topic string, partition int, leader_epoch int, batch_offset bigint, outcome string"
+    ended = spark.createDataFrame([("t", 0, 1, at, "committed") for at in (10, 12, 14)], names)
+    judgement = judged(spark.createDataFrame(sent, SCHEMA), live, frozenset(), None, ended).collect()
+    assert {row.offset: row.verdict for row in judgement} == {10: "lost", 12: "kept", 14: "kept"}
 
 
 def test_each_record_of_the_log_counts_for_one_that_is_like_it(spark: Any) -> None:

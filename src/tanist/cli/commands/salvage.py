@@ -293,7 +293,8 @@ def _left_out(result: MergeResult) -> str:
     reasons = {
         "expired": result.expired,
         "superseded": result.superseded,
-        "transactional": result.transactional,
+        "aborted": result.aborted,
+        "undecided": result.undecided,
         "control batches": result.control_batches,
         "unreadable batches": result.unreadable_batches,
     }

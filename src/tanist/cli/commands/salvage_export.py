@@ -42,6 +42,8 @@ def as_json(salvaged: SalvagedRecord) -> dict[str, Any]:
         }
     if header.is_transactional:
         value["transactional"] = True
+    if salvaged.outcome is not None:
+        value["transaction"] = salvaged.outcome.value
     return value
 
 
@@ -72,6 +74,7 @@ def write_parquet(partitions: Iterable[PartitionSalvage], path: Path) -> int:
             ("value", binary),
             ("headers", pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", binary)]))),
             ("transactional", pyarrow.bool_()),
+            ("transaction", pyarrow.string()),
             ("salvage_id", pyarrow.string()),
             ("broker", pyarrow.int32()),
         ]
@@ -99,6 +102,7 @@ def _row(salvaged: SalvagedRecord) -> dict[str, Any]:
         "value": record.value,
         "headers": [{"key": name, "value": data} for name, data in record.headers],
         "transactional": salvaged.header.is_transactional,
+        "transaction": None if salvaged.outcome is None else salvaged.outcome.value,
         "salvage_id": manifest.entry_id,
         "broker": manifest.broker_id,
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tanist.spark.jobs.ingest import IngestResult
     from tanist.spark.jobs.merge_back import MergeResult
 
-_VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
+_VERDICTS = ("lost", "re-sent", "kept", "superseded", "aborted", "undecided", "expired")
 many = partial(counted, separator=",")
 _SHOWN_MAX = 10
 """Findings of each kind that are printed; the Parquet result has all."""
@@ -136,7 +136,7 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
 def tell_merge(result: MergeResult) -> None:
     """The summary for people."""
     print_table(
-        ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "TRANSACTIONAL", "EXPIRED", "RESTORED"),
+        ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "ABORTED", "UNDECIDED", "EXPIRED", "RESTORED"),
         [
             (
                 f"{each.topic}-{each.partition}",

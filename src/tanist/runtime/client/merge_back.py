@@ -1,35 +1,32 @@
 """Putting salvaged records back into a topic: those, and only those, that it lacks.
 
-Owns the question whether a salvaged record is in the topic after all. It may be: at the same offset (it was saved, and
-not lost), at another one (its producer got no answer and sent it again), or by an earlier merge-back. A record is there
-
-* if the topic has one with the same producer, sequence number, key and value; or
-* one with the same timestamp, key, value and headers, which counts once for each that the topic has; but not if both
-  were sent by the same producer under different sequence numbers: those were two sends; or
-* one with the marks that a merge-back leaves, if it was asked to leave any.
+`merge_presence` says which of them the topic has: at the same offset (it was saved, and not lost), at another one (its
+producer got no answer and sent it again), or by an earlier merge-back.
 
 The topic is read from where its history parts from that of the salvage to its end: whatever was sent again, was sent to
 a later leader. Records from before the topic's present start may have expired or been deleted there: it is
 left out unless asked for. So are, by the command, the records of whole logs that were dropped because the leader's
-begins beyond them (`out-of-range`). Records of transactions are left out always: whether they were committed is not
-known.
+begins beyond them (`out-of-range`).
+
+Of transactions only committed records are restored, as plain records: each transaction by its marker in the salvage
+(`transaction_outcomes`). Without one it is undecided: an open transaction may be aborted yet, and no option restores
+it.
 
 A compacted topic gets no record back whose key it has a newer record of: that would undo the newer one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
-from struct import Struct
 
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.merge_presence import MARK, Presence
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset
 from tanist.runtime.client.salvaged import PartitionSalvage, SalvagedRecord
+from tanist.runtime.client.transaction_outcomes import TransactionOutcome
 from tanist.wire.batch import BatchHeader, NewRecord, Record, decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
@@ -42,19 +39,11 @@ from tanist.wire.messages.offset_for_leader_epoch_request import (
 )
 from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
-MARK = "tanist.salvage."
-"""The prefix of the headers that a marked record has."""
-
 _FETCH_VERSION_MAX = 12
 _FETCH_BYTES = 8 << 20
 _BATCH_RECORDS = 500
 _BATCH_BYTES = 256 << 10
 _RECORD_OVERHEAD_BYTES = 70
-_LENGTH = Struct(">q")
-
-_Digest = bytes
-_Sender = tuple[int, int]
-"""Producer id and epoch."""
 
 
 @dataclass(slots=True)
@@ -74,7 +63,10 @@ class MergeResult:
     """Those whose keys the compacted topic has newer records of."""
     expired: int = 0
     """Those from before the topic's start."""
-    transactional: int = 0
+    aborted: int = 0
+    """Those of aborted transactions."""
+    undecided: int = 0
+    """Those of transactions of which the salvage does not have the end, and that the topic does not have."""
     control_batches: int = 0
     unreadable_batches: int = 0
 
@@ -123,15 +115,18 @@ def merge_back(
     end = list_offset(client, target.topic, salvage.partition, LATEST)
     same_topic = target.topic == salvage.topic
     parting = _parting(client, salvage) if same_topic else start
-    presence = _Presence(salvage, compacted=target.compacted)
+    presence = Presence(salvage, compacted=target.compacted)
     for header, records in _batches(client, target.topic, salvage.partition, max(start, parting), end):
         presence.note(header, records)
+    presence.end()
 
     sender = _Sending(client, target, salvage.partition, mark=mark or target.log_append_time, dry_run=dry_run)
     for salvaged in salvage.records():
         result.found += 1
-        if salvaged.header.is_transactional:
-            result.transactional += 1
+        if salvaged.outcome is TransactionOutcome.ABORTED:
+            result.aborted += 1
+        elif salvaged.outcome is TransactionOutcome.UNDECIDED and not presence.has_send(salvaged):
+            result.undecided += 1
         elif presence.has(salvaged):
             result.present += 1
         elif same_topic and salvaged.offset < start and not include_expired:
@@ -144,60 +139,6 @@ def merge_back(
     sender.flush()
     result.unreadable_batches = salvage.unreadable
     return result
-
-
-class _Presence:
-    """Which of the salvaged records the topic has."""
-
-    def __init__(self, salvage: PartitionSalvage, *, compacted: bool) -> None:
-        self._origin = (id_text(salvage.topic_id), str(salvage.partition))
-        # Only what the salvage has is remembered, however long the topic is.
-        self._wanted: set[object] = set()
-        for salvaged in salvage.records():
-            self._wanted.add(_content(salvaged.record))
-            self._wanted.add(_send_of(salvaged.header, salvaged.record))
-            self._wanted.add(_key_of(salvaged.record))
-        self._contents: dict[_Digest, Counter[_Sender]] = {}
-        self._sends: set[object] = set()
-        self._marks: set[tuple[str, ...]] = set()
-        self._keys: set[object] | None = set() if compacted else None
-
-    def note(self, header: BatchHeader, records: Sequence[Record]) -> None:
-        """The topic has these."""
-        sender = (header.producer_id, header.producer_epoch)
-        for record in records:
-            mark = _mark_of(record)
-            if mark:
-                self._marks.add(mark)
-            content, send, key = _content(record), _send_of(header, record), _key_of(record)
-            if content in self._wanted:
-                self._contents.setdefault(content, Counter())[sender] += 1
-            if send is not None and send in self._wanted:
-                self._sends.add(send)
-            if self._keys is not None and key is not None and key in self._wanted:
-                self._keys.add(key)
-
-    def has(self, salvaged: SalvagedRecord) -> bool:
-        """Whether the topic has this one. Each record of the topic counts for one of those that are alike."""
-        record, header = salvaged.record, salvaged.header
-        if (*self._origin, str(salvaged.epoch), str(salvaged.offset)) in self._marks:
-            return True
-        alike = self._contents.get(_content(record), Counter())
-        sender = (header.producer_id, header.producer_epoch)
-        send = _send_of(header, record)
-        if send is not None and send in self._sends:
-            if alike[sender]:
-                alike[sender] -= 1
-            return True
-        # A record with the sender's own name but another number is another send.
-        others = sorted(other for other, count in alike.items() if count > 0 and (send is None or other != sender))
-        if not others:
-            return False
-        alike[sender if sender in others else others[0]] -= 1
-        return True
-
-    def supersedes(self, record: Record) -> bool:
-        return self._keys is not None and _key_of(record) in self._keys
 
 
 class _Sending:
@@ -246,7 +187,7 @@ class _Sending:
 def _batches(
     client: Client, topic: str, partition: int, start: int, end: int
 ) -> Iterator[tuple[BatchHeader, list[Record]]]:
-    """The committed batches from `start` on that begin below `end`, without control batches."""
+    """The batches from `start` on that begin below `end`: those of transactions whatever came of them, and markers."""
     position = start
     while position < end:
         asked = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
@@ -255,7 +196,7 @@ def _batches(
         )
         data = memoryview(client.persist(partial(_fetched, client, topic, partition, request)))
         for at, header in iterate_headers(data):
-            if not header.is_control and header.base_offset < end:
+            if header.base_offset < end:
                 records = decode_batch(data[at : at + header.size_bytes])
                 yield header, [record for record in records if record.offset >= start]
             position = max(position, header.next_offset)
@@ -313,38 +254,3 @@ def _marks_for(salvaged: SalvagedRecord) -> tuple[tuple[str, bytes], ...]:
         (f"{MARK}epoch", str(salvaged.epoch).encode()),
         (f"{MARK}offset", str(salvaged.offset).encode()),
     )
-
-
-def _mark_of(record: Record) -> tuple[str, ...]:
-    """Topic id, partition, epoch and offset that a marked record had; empty for any other."""
-    marks = {name: value for name, value in record.headers if name.startswith(MARK)}
-    values = [marks.get(f"{MARK}{name}") for name in ("topic.id", "partition", "epoch", "offset")]
-    return tuple((value or b"").decode(errors="replace") for value in values) if all(values) else ()
-
-
-def _send_of(header: BatchHeader, record: Record) -> tuple[int, int, int, _Digest] | None:
-    """The identity of a record that an idempotent producer sends once; None without a producer id."""
-    if header.producer_id < 0:
-        return None
-    return header.producer_id, header.producer_epoch, record.sequence, _hashed(record.key, record.value)
-
-
-def _key_of(record: Record) -> tuple[str, _Digest] | None:
-    return None if record.key is None else ("key", _hashed(record.key))
-
-
-def _content(record: Record) -> _Digest:
-    """Timestamp, key, value and headers, but for marks."""
-    parts: list[bytes | None] = [_LENGTH.pack(record.timestamp), record.key, record.value]
-    for name, value in record.headers:
-        if not name.startswith(MARK):
-            parts += [name.encode(), value]
-    return _hashed(*parts)
-
-
-def _hashed(*parts: bytes | None) -> _Digest:
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(_LENGTH.pack(-1 if part is None else len(part)))
-        digest.update(part or b"")
-    return digest.digest()

@@ -5,7 +5,7 @@ same records, so a record is known by topic id, partition, leader epoch and offs
 at the same offset have the same record there. Batches whose CRC is wrong are passed over.
 
 Batches are indexed before records are read, and only the present batch is decoded, so that a salvage of gigabytes needs
-little memory.
+little memory. Owns also which batches stood behind each other, by which `transaction_outcomes` judges transactions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from tanist.log.salvage.manifest import (
     is_entry_id,
 )
 from tanist.log.salvage.reading import sound_batches
+from tanist.runtime.client.transaction_outcomes import ChainedBatch, Place, TransactionOutcome, outcomes
 from tanist.wire.batch import BatchHeader, Record, decode_batch
+from tanist.wire.control import control_kind
 from tanist.wire.errors import WireError
 from tanist.wire.primitives import Buffer
 
@@ -89,6 +91,15 @@ class SavedBatch(NamedTuple):
     file_number: int
     position: int
     header: BatchHeader
+    marker: int | None
+    """The kind of a control batch; -1 if it cannot be read."""
+
+    @property
+    def chained(self) -> ChainedBatch:
+        header = self.header
+        return ChainedBatch(
+            self.epoch, self.base_offset, header.next_offset, header.producer_id, header.is_transactional, self.marker
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +111,8 @@ class SalvagedRecord:
     header: BatchHeader
     """Of its batch."""
     record: Record
+    outcome: TransactionOutcome | None = None
+    """Of its transaction; None outside of transactions."""
 
     @property
     def offset(self) -> int:
@@ -116,14 +129,34 @@ class PartitionSalvage:
     entries: list[Entry] = field(default_factory=list)
     unreadable: int = 0
     """Batches whose CRC is right and whose records cannot be decoded, as far as they were read."""
+    _index: list[SavedBatch] | None = None
     _batches: list[SavedBatch] | None = None
+    _outcomes: dict[Place, TransactionOutcome] | None = None
 
     @property
     def batches(self) -> list[SavedBatch]:
         """Each batch once."""
         if self._batches is None:
-            self._batches = _without_repeats(sorted(self._indexed()))
+            self._batches = _without_repeats(sorted(self._as_saved))
         return self._batches
+
+    @property
+    def outcomes(self) -> dict[Place, TransactionOutcome]:
+        """Of each transactional batch of records: how its transaction ended, as far as the salvage has its end."""
+        if self._outcomes is None:
+            self._outcomes = {}
+            if any(batch.header.is_transactional for batch in self._as_saved):
+                chains = _chains(self.entries, self._as_saved)
+                linked = [[batch.chained for batch in chain] for chain in chains]
+                self._outcomes = outcomes(linked, _seams(self.entries, chains))
+        return self._outcomes
+
+    @property
+    def _as_saved(self) -> list[SavedBatch]:
+        """All batches, entry by entry, as they lie in the files."""
+        if self._index is None:
+            self._index = list(self._indexed())
+        return self._index
 
     @property
     def record_count(self) -> int:
@@ -157,9 +190,10 @@ class PartitionSalvage:
                     continue
                 if batch.epoch != epoch:
                     epoch, next_offset = batch.epoch, 0
+                outcome = self.outcomes.get((batch.epoch, batch.base_offset))
                 for record in found:
                     if record.offset >= next_offset:
-                        yield SalvagedRecord(entry, batch.epoch, batch.header, record)
+                        yield SalvagedRecord(entry, batch.epoch, batch.header, record, outcome)
                 next_offset = max(next_offset, batch.header.next_offset)
         finally:
             if file is not None:
@@ -181,6 +215,7 @@ class PartitionSalvage:
                             file_number,
                             position,
                             header,
+                            _marker(file, position, header) if header.is_control else None,
                         )
 
     def _open(self, entry_number: int, file_number: int) -> SavedFile:
@@ -241,6 +276,57 @@ def _quarantines(folder: Path) -> list[Path]:
 
 def _at_depth(root: Path, depth: int) -> list[Path]:
     return [path for path in root.glob("*/" * depth + QUARANTINE) if path.is_dir()]
+
+
+def _marker(file: SavedFile, position: int, header: BatchHeader) -> int:
+    try:
+        return control_kind(decode_batch(file.read(position, header.size_bytes))[0])
+    except (WireError, IndexError):
+        return -1
+
+
+def _chains(entries: Sequence[Entry], as_saved: Iterable[SavedBatch]) -> list[list[SavedBatch]]:
+    """Batches that stood behind each other: behind damage, and where offsets go back, another chain begins."""
+    found: list[list[SavedBatch]] = []
+    for batch in as_saved:
+        if not found or not _adjoin(entries[batch.entry_number].manifest, found[-1][-1], batch):
+            found.append([])
+        found[-1].append(batch)
+    return found
+
+
+def _adjoin(manifest: Manifest, before: SavedBatch, after: SavedBatch) -> bool:
+    if before.entry_number != after.entry_number or after.epoch < before.epoch:
+        return False
+    end = before.position + before.header.size_bytes
+    if before.file_number != after.file_number:
+        whole = end == manifest.files[before.file_number].size_bytes and after.file_number == before.file_number + 1
+        end = 0 if whole else -1
+    # Offsets that a compacted log leaves out are no gap, if no bytes are left out; behind damage they may be.
+    next_offset = before.header.next_offset
+    exact = manifest.why is SalvageReason.RECOVERY_CUT
+    return after.position == end and (
+        after.base_offset == next_offset or (after.base_offset > next_offset and not exact)
+    )
+
+
+def _seams(entries: Sequence[Entry], chains: Iterable[Sequence[SavedBatch]]) -> Iterator[tuple[Place, Place]]:
+    """Where entries meet that a replica cut off one after the other for the same leader: it had one log until then."""
+    begins: dict[tuple[int, int, int], Place] = {}
+    ends: dict[tuple[int, int, int], Place] = {}
+    for chain in chains:
+        manifest = entries[chain[0].entry_number].manifest
+        if manifest.leader_epoch < 0:
+            continue
+        log = manifest.broker_id, manifest.leader_epoch
+        first, last = chain[0], chain[-1]
+        if first.base_offset == manifest.from_offset:
+            begins[*log, manifest.from_offset] = first.epoch, first.base_offset
+        if last.header.next_offset == manifest.to_offset:
+            ends[*log, manifest.to_offset] = last.epoch, last.base_offset
+    for where, end in ends.items():
+        if where in begins and begins[where][0] >= end[0]:
+            yield end, begins[where]
 
 
 def _without_repeats(batches: Iterable[SavedBatch]) -> list[SavedBatch]:

@@ -8,7 +8,9 @@ nothing twice.
 A record is *kept* if the log has it where it was; *re-sent* if the log has it elsewhere: the same producer's send under
 the same sequence number, or the same timestamp, key, value and headers from somebody else, each record of the log
 counting once; *expired* if it stood below the topic's present start; *superseded* if a compacted topic has a newer
-record of its key. Transactional records are left out, for nobody knows whether they were committed. The rest is *lost*.
+record of its key; *aborted* if its transaction was; *undecided* if the salvage does not have the end of its
+transaction, and the log does not have the record. The rest is *lost*. Records that a marker has aborted in the log are
+not there. How a salvaged transaction ended is what `PartitionSalvage.outcomes` says, in one task a partition.
 Nothing of payload is moved for this but keys: records are compared by fingerprint.
 """
 
@@ -27,15 +29,19 @@ from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.merge_back import merge_back as restore_partition
 from tanist.runtime.client.salvaged import find_entries
 from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.transaction_outcomes import TransactionOutcome
+from tanist.spark.jobs.audit import transactions
 from tanist.spark.jobs.audit.audit import Progress
 from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 
-VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
+VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "aborted", "undecided", "expired")
 _COLUMNS: Final = (
     "topic", "partition", "replica", "leader_epoch", "offset", "timestamp", "key", "producer_id", "producer_epoch",
     "sequence", "is_control", "is_transactional", "fingerprint", "salvage_id", "damage",
+    "batch_offset",
 )  # fmt: skip
+_OUTCOMES: Final = "array<struct<leader_epoch: int, batch_offset: bigint, outcome: string>>"
 _RESTORED: Final = "found int, present int, restored int, expired int, problem string"
 
 
@@ -93,7 +99,7 @@ def merge_back(
     plan = plan or planned(Path(folder), bootstrap, topics)
     result = MergeResult(apply, left_out=plan.left_out)
     progress(f"comparing the salvage of {len(plan.places)} partitions with their leaders' logs")
-    judged = verdicts(spark, folder, plan.topics, plan.leaders, plan.compacted, plan.entries, plan.starts)
+    judged = verdicts(spark, folder, plan)
     judged = judged.cache()
     try:
         if output is not None:
@@ -111,32 +117,58 @@ def merge_back(
     return result
 
 
-def verdicts(
-    spark: SparkSession,
-    folder: str | Path,
-    topics: Sequence[str],
-    leaders: Mapping[TopicPartition, int],
-    compacted: frozenset[str],
-    entries: Set[str],
-    starts: Mapping[TopicPartition, int],
-) -> DataFrame:
+def verdicts(spark: SparkSession, folder: str | Path, plan: MergePlan) -> DataFrame:
     """One row for each salvaged record, with `verdict`."""
-    logs = SegmentLogs(spark, folder, topics)
-    holders = {(topic, partition, leader) for (topic, partition), leader in leaders.items()}
-    saved = logs.salvaged(_COLUMNS, None).where(F.col("salvage_id").isin(sorted(entries)))
+    logs = SegmentLogs(spark, folder, plan.topics)
+    holders = {(topic, partition, leader) for (topic, partition), leader in plan.leaders.items()}
+    saved = logs.salvaged(_COLUMNS, None).where(F.col("salvage_id").isin(sorted(plan.entries)))
     live = logs.rows(_COLUMNS, holders=holders).where("damage is null and not is_control")
-    return judged(saved.where("damage is null and not is_control"), live, compacted, starts)
+    if transactions.has_transactions(logs, holders):
+        live = without_aborted(live, transactions.outcomes(logs, holders))
+    saved = saved.where("damage is null and not is_control")
+    return judged(saved, live, plan.compacted, plan.starts, _outcomes(spark, str(folder), plan.places))
+
+
+def without_aborted(live: DataFrame, found: DataFrame) -> DataFrame:
+    """`live` without the records that a marker has aborted."""
+    names = ["topic", "partition", "offset"]
+    return live.join(found.where(F.col("outcome") == transactions.ABORTED).select(*names), names, "left_anti")
+
+
+def _outcomes(spark: SparkSession, folder: str, places: Set[TopicPartition]) -> DataFrame:
+    """The outcome of each salvaged batch of a transaction: one task a partition."""
+
+    def outcomes(topic: str, partition: int) -> list[tuple[int, int, str]]:
+        salvages, _ = of_topics(find_entries(Path(folder))[0], [topic])
+        salvage = next(each for each in salvages if each.partition == partition)
+        return [(*place, outcome.value) for place, outcome in salvage.outcomes.items()]
+
+    table = spark.createDataFrame(sorted(places), "topic string, partition int").repartition(len(places))
+    run = F.udf(outcomes, _OUTCOMES, useArrow=False)
+    apart = table.select("topic", "partition", F.explode(run("topic", "partition")).alias("_one"))
+    return apart.select("topic", "partition", "_one.*")
 
 
 def judged(
-    saved: DataFrame, live: DataFrame, compacted: frozenset[str], starts: Mapping[TopicPartition, int] | None = None
+    saved: DataFrame,
+    live: DataFrame,
+    compacted: frozenset[str],
+    starts: Mapping[TopicPartition, int] | None = None,
+    outcomes: DataFrame | None = None,
 ) -> DataFrame:
     """The verdicts, over rows of `tanist-segments`. Several replicas may have saved the same record: it is one.
 
-    `starts`: the topics' first offsets, where they are above 0.
+    `starts`: the topics' first offsets, where they are above 0. `outcomes` of transactions: topic, partition,
+    leader_epoch, batch_offset, outcome; a transaction without one is undecided. `live` has no aborted records.
     """
     place = ["topic", "partition"]
     once = saved.dropDuplicates([*place, "leader_epoch", "offset"])
+    if outcomes is None:
+        once = once.withColumn("outcome", F.lit(None).cast("string"))
+    else:
+        once = once.join(outcomes, [*place, "leader_epoch", "batch_offset"], "left")
+    undecided = TransactionOutcome.UNDECIDED.value
+    once = once.withColumn("outcome", F.when(F.col("is_transactional"), F.coalesce("outcome", F.lit(undecided))))
     known = live.select(
         *place, F.col("leader_epoch").alias("_epoch"), F.col("offset").alias("_offset"), "timestamp", "fingerprint",
         F.col("producer_id").alias("_producer"), F.col("producer_epoch").alias("_producer_epoch"),
@@ -163,6 +195,8 @@ def judged(
     once = once.join(alike, [*place, "timestamp", "fingerprint"], "left")
     once = once.join(own, [*place, "timestamp", "fingerprint", "producer_id", "producer_epoch"], "left")
     settled = F.coalesce("kept", F.lit(False)) | F.coalesce("sent_again", F.lit(False))
+    left_out = F.col("outcome").isin(TransactionOutcome.ABORTED.value, undecided)
+    settled = settled | F.coalesce(left_out, F.lit(False))
     turn = Window.partitionBy(*place, "timestamp", "fingerprint", settled).orderBy("leader_epoch", "offset")
     others = F.coalesce("_all", F.lit(0)) - F.coalesce("_own", F.lit(0))
     once = once.withColumn("_settled", settled).withColumn("_alike", (F.row_number().over(turn) <= others) & ~settled)
@@ -178,9 +212,11 @@ def judged(
     table = saved.sparkSession.createDataFrame(above, "topic string, partition int, _start bigint")
     once = once.join(F.broadcast(table), place, "left")
     verdict = (
-        F.when(F.col("is_transactional"), "transactional")
+        F.when(F.col("outcome") == TransactionOutcome.ABORTED.value, "aborted")
         .when(F.col("kept"), "kept")
-        .when(F.col("sent_again") | F.col("_alike"), "re-sent")
+        .when(F.col("sent_again"), "re-sent")
+        .when(F.col("outcome") == undecided, "undecided")
+        .when(F.col("_alike"), "re-sent")
         .when(F.col("offset") < F.col("_start"), "expired")
         .when(F.col("newer"), "superseded")
         .otherwise("lost")

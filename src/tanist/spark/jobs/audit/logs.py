@@ -45,7 +45,7 @@ COLUMNS: Final = {
     "key": "binary", "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
     "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
     "timestamp": "timestamp", "producer_id": "bigint", "producer_epoch": "int", "sequence": "int",
-    "is_transactional": "boolean", "value_hash": "bigint",
+    "is_transactional": "boolean", "value_hash": "bigint", "batch_offset": "bigint",
 }  # fmt: skip
 
 
@@ -220,7 +220,7 @@ def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
         frame = frame.withColumn("value_hash", F.xxhash64("value"))
     there = set(frame.columns)
     # A column that is absent has the value of a sound record.
-    sound = {"is_control": F.lit(False), "crc_ok": F.lit(True)}
+    sound = {"is_control": F.lit(False), "is_transactional": F.lit(False), "crc_ok": F.lit(True)}
     return frame.select(
         *(
             F.col(name) if name in there else sound.get(name, F.lit(None)).cast(COLUMNS[name]).alias(name)

@@ -1,0 +1,91 @@
+"""Stage: the transactions of a log, and how each of their records came out: committed, aborted, or open.
+
+Owns the rule over rows of `tanist-segments`: the first marker of the same producer behind a record ends its
+transaction. A log is read for it only if it has transactions at all. Outcomes stay DataFrames; of open transactions,
+which are few, a bounded number reaches the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from tanist.spark.jobs.audit.logs import Holders, Logs
+from tanist.wire.control import ControlKind
+
+COMMITTED: Final = "committed"
+ABORTED: Final = "aborted"
+OPEN: Final = "open"
+OPEN_MAX: Final = 1000
+_LOG: Final = ("topic", "partition", "replica")
+_COLUMNS: Final = (
+    *_LOG, "leader_epoch", "offset", "key", "producer_id", "producer_epoch", "is_control", "is_transactional", "damage",
+)  # fmt: skip
+_KIND: Final = "int(conv(hex(substring(key, 3, 2)), 16, 10))"
+"""Of a control record: its key is a version and a type, of two bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction without a marker at the end of a log."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    records: int
+
+    def __str__(self) -> str:
+        same = self.first_offset == self.last_offset
+        offsets = f"offset {self.first_offset}" if same else f"offsets {self.first_offset}..{self.last_offset}"
+        return f"{self.topic}-{self.partition} {offsets}, producer {self.producer_id} epoch {self.producer_epoch}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def outcomes(logs: Logs, holders: Holders) -> DataFrame:
+    """Each record of a transaction in these logs: `_LOG`, leader_epoch, offset, producer, outcome."""
+    return decided(logs.rows(_COLUMNS, holders=holders).where("is_transactional"))
+
+
+def decided(rows: DataFrame) -> DataFrame:
+    """The same of rows of transactions, markers among them."""
+    behind = (
+        Window.partitionBy(*_LOG, "producer_id")
+        .orderBy(F.col("offset").desc())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    kind = F.last(F.expr(f"if(is_control, {_KIND}, null)"), ignorenulls=True).over(behind)
+    outcome = (
+        F.when(F.col("_kind") == int(ControlKind.COMMIT), COMMITTED)
+        .when(F.col("_kind") == int(ControlKind.ABORT), ABORTED)
+        .otherwise(OPEN)
+    )
+    judged = rows.where("damage is null").withColumn("_kind", kind).where("not is_control")
+    return judged.select(*_LOG, "leader_epoch", "offset", "producer_id", "producer_epoch", outcome.alias("outcome"))
+
+
+def has_transactions(logs: Logs, holders: Holders) -> bool:
+    """Whether there are any, by the headers of batches alone."""
+    return bool(logs.rows((*_LOG, "is_transactional"), holders=holders).where("is_transactional").limit(1).count())
+
+
+def open_transactions(found: DataFrame) -> list[OpenTransaction]:
+    """Of `outcomes`: those that have not ended, the oldest of each partition first; at most `OPEN_MAX`."""
+    rows = (
+        found.where(F.col("outcome") == OPEN)
+        .groupBy("topic", "partition", "producer_id")
+        .agg(
+            F.max("producer_epoch").alias("producer_epoch"), F.min("offset").alias("first_offset"),
+            F.max("offset").alias("last_offset"), F.count("*").alias("records"),
+        )
+        .orderBy("topic", "partition", "first_offset")
+        .limit(OPEN_MAX)
+    )  # fmt: skip
+    return [OpenTransaction(**row.asDict()) for row in rows.collect()]
