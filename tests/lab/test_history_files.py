@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tanist.lab.history import HistoryError, HistoryWriter, Verdict, files, open_history, verify
+from tanist.lab.history import Checker, HistoryError, HistoryWriter, Verdict, files, open_history, verify
 from tests.lab import history_worlds as worlds
 from tests.lab.brute_history import count
 
@@ -143,7 +143,8 @@ def test_parquet_says_the_same(tmp_path: Path, seed: int, monkeypatch: pytest.Mo
     verdict, operations = verify(file, done.append)
     assert sum(done) == len(history)
     assert _counts(verdict) == count(history)
-    assert set(operations) == {line for found in verdict.found for cite in found.evidence for line in cite.lines}
+    every = (*verdict.found, *verdict.expected)
+    assert set(operations) == {line for found in every for cite in found.evidence for line in cite.lines}
 
 
 def test_parquet_that_is_none(tmp_path: Path) -> None:
@@ -169,6 +170,22 @@ def test_columns_of_another_shape() -> None:
     with pytest.raises(HistoryError, match="line 4: records is not a list of structs"):
         files._operation(["records"], ("{}",), 4)
     assert files._operation(["positions"], ([{"partition": "t-0", "offset": None}],), 1) == {"positions": {"t-0": None}}
+    with pytest.raises(HistoryError, match="line 4: ops is not a list of structs"):
+        files._operation(["ops"], ([7],), 4)
+
+
+def test_the_columns_of_a_transaction() -> None:
+    ops = [
+        {"f": "send", "partition": "t-0", "value": "a", "offset": 3, "records": None, "positions": None},
+        {"f": "poll", "partition": None, "records": [{"partition": "t-1", "offset": 5, "value": "b"}]},
+    ]
+    operation = files._operation(["process", "f", "type", "ops"], ("t", "txn", "ok", ops), 1)
+    assert operation["ops"][1]["records"] == {"t-1": [[5, "b"]]}
+    checker = Checker()
+    checker.take(1, operation)
+    verdict = checker.verdict()
+    assert (verdict.acknowledged, verdict.polls, verdict.records_polled) == (1, 1, 1)
+    assert [each.anomaly.value for each in verdict.found] == ["phantom"]
 
 
 def test_the_writer_leaves_out_what_is_none(tmp_path: Path) -> None:

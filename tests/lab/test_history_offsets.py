@@ -16,7 +16,7 @@ _CLAIMS = st.lists(st.tuples(_OFFSETS, st.integers(-3, 3)), max_size=60)
 def _made(claims: list[tuple[int, int]]) -> Offsets:
     offsets = Offsets()
     for line, (offset, value) in enumerate(claims, start=1):
-        offsets.read(offset, value, line, line, committed=line % 2 == 0)
+        offsets.read(offset, value, line, line, line, committed=line % 2 == 0)
     return offsets
 
 

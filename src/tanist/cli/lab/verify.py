@@ -18,14 +18,22 @@ _ANOMALIES = [
     "lost-write",
     "inconsistent-offsets",
     "duplicate",
+    "torn",
     "G1a",
+    "precommitted-read",
+    "G1c",
     "phantom",
     "realtime-order",
     "stale-end",
     "nonmonotonic-send",
+    "int-nonmonotonic-send",
     "nonmonotonic-poll",
+    "int-nonmonotonic-poll",
     "poll-skip",
+    "int-poll-skip",
     "unseen",
+    "G0",
+    "int-send-skip",
 ]
 """`tanist.lab.history.Anomaly`, which is imported when the command is called."""
 
@@ -50,22 +58,31 @@ class Malformed(click.ClickException):
 def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as_json: bool) -> None:
     """Find Jepsen's Kafka anomalies in a history of any Kafka.
 
-    HISTORY lists the clients' operations and their results, as JSON Lines or Parquet (docs/history.md). The command
-    counts each anomaly and prints the fewest operations that prove it, with their line numbers. The exit code is 0 when
-    nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing to judge.
+    HISTORY lists the clients' operations and transactions, with their results, as JSON Lines or Parquet
+    (docs/history.md). The command counts each anomaly and prints the fewest operations that prove it, with their line
+    numbers. The exit code is 0 when nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing
+    to judge.
 
     \b
     lost-write            acknowledged, but missing in later polls
     inconsistent-offsets  one offset, several values
     duplicate             one value, several offsets
-    G1a                   the send failed, but its record was polled
+    torn                  a transaction whose records were not all visible
+    G1a                   the send or its transaction failed, but its record was polled
+    precommitted-read     polled as committed before the commit
+    G1c                   transactions that read each other's records
     phantom               polled, but never sent
     realtime-order        sent after another was acknowledged, but stored first
     stale-end             an end offset before an acknowledged record
     nonmonotonic-send     a producer's records are not in the order it sent them
     nonmonotonic-poll     a consumer went back
     poll-skip             a consumer skipped records
+    int-...               the last three, within one transaction
     unseen                acknowledged, never polled, though all was read
+    G0, int-send-skip     transactions that wrote between each other's records
+
+    Reported, but no failure, because Kafka allows it: G0, int-send-skip, G1c inferred from offsets, and under subscribe
+    a poll-skip or nonmonotonic-poll from one operation to the next.
     """
     from tanist.lab.history import Anomaly, HistoryError, open_history, report, verify
 

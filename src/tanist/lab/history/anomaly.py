@@ -15,14 +15,22 @@ class Anomaly(Enum):
     LOST_WRITE = "lost-write"
     INCONSISTENT_OFFSETS = "inconsistent-offsets"
     DUPLICATE = "duplicate"
+    TORN = "torn"
     G1A = "G1a"
+    PRECOMMITTED_READ = "precommitted-read"
+    G1C = "G1c"
     PHANTOM = "phantom"
     REALTIME_ORDER = "realtime-order"
     STALE_END = "stale-end"
     NONMONOTONIC_SEND = "nonmonotonic-send"
+    INT_NONMONOTONIC_SEND = "int-nonmonotonic-send"
     NONMONOTONIC_POLL = "nonmonotonic-poll"
+    INT_NONMONOTONIC_POLL = "int-nonmonotonic-poll"
     POLL_SKIP = "poll-skip"
+    INT_POLL_SKIP = "int-poll-skip"
     UNSEEN = "unseen"
+    G0 = "G0"
+    INT_SEND_SKIP = "int-send-skip"
 
     @property
     def meaning(self) -> str:
@@ -34,13 +42,21 @@ _MEANINGS = {
     Anomaly.INCONSISTENT_OFFSETS: "one offset with different values",
     Anomaly.DUPLICATE: "one value at different offsets",
     Anomaly.G1A: "polled, though its send failed",
+    Anomaly.TORN: "a transaction with records that readers of committed records got, and others that they did not",
+    Anomaly.PRECOMMITTED_READ: "polled as committed, before its transaction was",
+    Anomaly.G1C: "transactions that read each other's records, in a circle",
     Anomaly.PHANTOM: "polled, and nobody sent it",
     Anomaly.REALTIME_ORDER: "sent after another was acknowledged, and stands before it",
     Anomaly.STALE_END: "an end that does not count what had been acknowledged before it was asked for",
     Anomaly.NONMONOTONIC_SEND: "stands before what its producer sent earlier",
+    Anomaly.INT_NONMONOTONIC_SEND: "stands before what its transaction sent earlier",
     Anomaly.NONMONOTONIC_POLL: "a consumer went back",
+    Anomaly.INT_NONMONOTONIC_POLL: "a consumer went back within a transaction",
     Anomaly.POLL_SKIP: "a consumer left out what is there",
+    Anomaly.INT_POLL_SKIP: "a consumer left out what is there, within a transaction",
     Anomaly.UNSEEN: "acknowledged and never polled, though somebody polled until nothing came",
+    Anomaly.G0: "transactions whose records stand before each other's, in a circle",
+    Anomaly.INT_SEND_SKIP: "another record stands between those of one transaction",
 }
 
 
@@ -53,6 +69,8 @@ class Cite:
     partition: str
     offset: int | None = None
     """The offset of the record in question; None for the whole operation."""
+    sent: bool = False
+    """It is cited for its sends to the partition, and has all of its lines."""
 
 
 Evidence = tuple[Cite, ...]
@@ -85,11 +103,14 @@ class Tally:
 
     def __init__(self) -> None:
         self._found: dict[Anomaly, Found] = {}
+        self._expected: dict[Anomaly, Found] = {}
 
-    def add(self, anomaly: Anomaly, partition: str, summary: str, *evidence: Cite) -> None:
-        found = self._found.get(anomaly)
+    def add(self, anomaly: Anomaly, partition: str, summary: str, *evidence: Cite, expected: bool = False) -> None:
+        """`expected`: Kafka does not promise that this case cannot be."""
+        every = self._expected if expected else self._found
+        found = every.get(anomaly)
         if found is None:
-            found = self._found[anomaly] = Found(anomaly)
+            found = every[anomaly] = Found(anomaly)
         found.partitions[partition] = found.partitions.get(partition, 0) + 1
         evidence, summary = tuple(dict.fromkeys(evidence)), f"{partition}: {summary}"
         if not found.evidence or _size(evidence, summary) < _size(found.evidence, found.summary):
@@ -97,3 +118,7 @@ class Tally:
 
     def found(self) -> tuple[Found, ...]:
         return tuple(self._found[anomaly] for anomaly in Anomaly if anomaly in self._found)
+
+    def expected(self) -> tuple[Found, ...]:
+        """The cases that Kafka's model allows."""
+        return tuple(self._expected[anomaly] for anomaly in Anomaly if anomaly in self._expected)

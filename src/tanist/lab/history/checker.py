@@ -14,13 +14,18 @@ from dataclasses import dataclass, field
 
 from tanist.lab.history import operation as fields
 from tanist.lab.history.anomaly import Found, Tally
+from tanist.lab.history.atomicity import judge_atomicity
 from tanist.lab.history.consumers import Consumers
+from tanist.lab.history.dependencies import judge_dependencies
 from tanist.lab.history.judgement import judge
 from tanist.lab.history.operation import COMPLETIONS, FUNCTIONS, HistoryError, Operation, shown, wrong
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.processes import UNKNOWN_START, Invoked, Process, Span
 from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, PROMISED
 from tanist.lab.history.sends import OK as ACKNOWLEDGED
+from tanist.lab.history.transactions import Transactions
+
+_OUTCOMES = ("committed", "aborted", "failed", "unknown")
 
 
 @dataclass(slots=True)
@@ -36,7 +41,11 @@ class Verdict:
     unknown: int = 0
     polls: int = 0
     records_polled: int = 0
+    transactions: dict[str, int] = field(default_factory=dict)
+    """committed, aborted, failed and unknown ones; empty if there are none."""
     found: tuple[Found, ...] = ()
+    expected: tuple[Found, ...] = ()
+    """Cases that Kafka's model allows."""
     not_polled_at_the_end: dict[str, int] = field(default_factory=dict)
     """Partitions without a poll after their last acknowledgement -> acknowledged records that were not polled."""
 
@@ -52,6 +61,7 @@ class Checker:
         self._timed: bool | None = None
         self._counts = Verdict()
         self._consumers = Consumers(self._partition, self._tally)
+        self._transactions = Transactions(self._partition, self._consumers)
 
     def take(self, line: int, operation: Operation) -> None:
         """Take one line. It is checked before it changes anything but its own process."""
@@ -80,18 +90,26 @@ class Checker:
         counts = self._counts
         for process in self._processes.values():
             self._consumers.ended(process)
+        lost: dict[str, set[int]] = {}
         for partition in self._partitions.values():
             if len(partition.sends) or len(partition.offsets):
                 counts.partitions += 1
             counts.records_polled += partition.records_polled
-            unread = judge(partition, self._tally)
+            unread, lost[partition.name] = judge(partition, self._tally)
             if unread:
                 counts.not_polled_at_the_end[partition.name] = unread
+        if len(self._transactions):
+            partitions = list(self._partitions.values())
+            for name in judge_atomicity(self._transactions, partitions, lost, self._tally):
+                counts.not_polled_at_the_end.pop(name, None)
+            judge_dependencies(self._transactions, partitions, self._tally)
+            counts.transactions = {outcome: self._transactions.outcomes[outcome] for outcome in _OUTCOMES}
         counts.processes = len(self._processes)
         counts.unknown = (
             sum(len(each.sends) for each in self._partitions.values()) - counts.acknowledged - counts.failed
         )
         counts.found = self._tally.found()
+        counts.expected = self._tally.expected()
         return counts
 
     # -- lines
@@ -125,6 +143,8 @@ class Checker:
             process.send_begins(now, line)
             partition, row = self._send_begun(process, operation, now, line)
             invoked = Invoked(function, line, now, partition.name, row)
+        elif function == fields.TXN:
+            invoked = self._transactions.invoke(process, operation, now, line)
         else:
             invoked = Invoked(function, line, now)
         process.invoke(function, identity, invoked, line)
@@ -166,7 +186,13 @@ class Checker:
         if function == fields.SEND:
             self._send_completed(process, kind, operation, invoked, span)
             return
-        self._consumers.completed(process, function, kind, operation, span)
+        if function == fields.TXN:
+            done = self._transactions.complete(process, kind, operation, invoked, span)
+            self._counts.polls += done.polls
+            self._counts.acknowledged += done.sends if kind == fields.OK else 0
+            self._counts.failed += done.sends if kind == fields.FAIL else 0
+        else:
+            self._consumers.completed(process, function, kind, operation, span)
         process.read_until_at, process.read_until_line = now, line
         if function == fields.POLL and kind == fields.OK:
             self._counts.polls += 1

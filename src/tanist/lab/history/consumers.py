@@ -2,7 +2,7 @@
 
 Owns the meaning of poll, end, assign, subscribe, seek and crash. After `assign` or `seek` a consumer continues at its
 position, poll by poll. After `subscribe` its partitions change with the group's rebalances, so each poll is checked
-alone, as in Jepsen.
+alone, as in Jepsen: a jump from one to the next is counted apart, as one that Kafka allows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tanist.lab.history import operation as fields
 from tanist.lab.history.anomaly import Cite, Tally
 from tanist.lab.history.operation import HistoryError, Operation, wrong
 from tanist.lab.history.partition import PartitionHistory
-from tanist.lab.history.processes import UNKNOWN_START, LastRead, Process, Span
+from tanist.lab.history.processes import UNKNOWN_START, LastRead, Poll, Process, Span
 
 
 class Consumers:
@@ -42,51 +42,63 @@ class Consumers:
         """Its partitions will change, so its polls so far count for its present partitions."""
         if process.polled_at != UNKNOWN_START:
             for name, shown in process.reading.items():
-                self._partition(name).polled_in_vain(process.polled_at, shown, Cite(process.polled_lines, name))
+                self._partition(name).polled_in_vain(
+                    process.polled_at, shown, Cite(process.polled_lines, name), committed=process.polled_committed
+                )
         process.polled_at = UNKNOWN_START
 
     def _polled(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        if kind != fields.OK:
+            if fields.records_of(operation, span.line) or fields.positions_of(operation, span.line):
+                raise HistoryError(f"a poll that is {kind} has no records and no positions", span.line)
+            return
+        self.regrouped(process)
+        self.polled(process, operation, span, committed=fields.is_committed_read(operation, span.line))
+
+    def regrouped(self, process: Process) -> None:
+        """In a group it may have been given other partitions since, or the same ones from another offset on."""
+        if process.in_group:
+            process.group_reads.update(process.last_reads)
+            process.last_reads.clear()
+
+    def polled(
+        self, process: Process, operation: Operation, span: Span, *, committed: bool, transaction: int = 0
+    ) -> bool:
+        """A poll that has an answer, perhaps of a transaction. Returns whether it has records."""
         line = span.line
         records = fields.records_of(operation, line)
-        positions = fields.positions_of(operation, line)
-        if kind != fields.OK:
-            if records or positions:
-                raise HistoryError(f"a poll that is {kind} has no records and no positions", line)
-            return
-        committed = fields.is_committed_read(operation, line)
         last_reads = process.last_reads
-        if process.in_group:
-            last_reads.clear()
         polled_at = span.end_at if span.start_at == UNKNOWN_START else span.start_at
+        poll = Poll(line, polled_at, span.end_at, committed, transaction)
         if span.start_at != UNKNOWN_START and not any(records.values()):
             for name, stood in last_reads.items():
-                self._partition(name).ended_at(stood, span.start_at, span.lines)
+                self._partition(name).ended_at(stood, span.start_at, span.lines, committed=committed)
         for name, polled in records.items():
             if not isinstance(polled, list):
                 raise wrong(f"what was polled of {name}", polled, "an array", line)
             if not polled:
                 continue
             partition = self._partition(fields.partition_of(name, line))
-            last = partition.polled(
-                polled, last_reads.get(partition.name), line, polled_at, self._tally, committed=committed
-            )
+            known = last_reads.get(partition.name)
+            before = known or process.group_reads.get(partition.name)
+            last = partition.polled(polled, before, poll, self._tally, expected=known is None)
             if last is not None:
                 last_reads[partition.name] = last
             self._reads(process, Cite((line,), partition.name, polled[0][0]))
         is_empty = not any(records.values())
-        for name, position in positions.items():
+        for name, position in fields.positions_of(operation, line).items():
             if position is None:
                 raise HistoryError(f"the position in {name} is null, which it cannot be after a poll", line)
             partition = self._partition(name)
-            last_reads[name] = partition.stands_at(
-                position, last_reads.get(name), line, self._tally, committed=committed
-            )
+            last_reads[name] = partition.stands_at(position, last_reads.get(name), poll, self._tally)
             if process.in_group and is_empty:
-                partition.polled_in_vain(span.start_at, Cite(span.lines, name))
+                partition.polled_in_vain(span.start_at, Cite(span.lines, name), committed=committed)
             self._reads(process, Cite((line,), name))
         # Only an empty poll shows that there were no more records.
         if is_empty and span.start_at > process.polled_at:
             process.polled_at, process.polled_lines = span.start_at, span.lines
+            process.polled_committed = committed
+        return not is_empty
 
     def _reads(self, process: Process, shown: Cite) -> None:
         """A poll shows that this process reads a partition; in a group, only that it did so this time."""
@@ -101,8 +113,8 @@ class Consumers:
         partition = self._partition(fields.partition_of(operation.get("partition"), span.line))
         offset = fields.offset_of(operation.get("offset"), span.line)
         # The last stable offset waits for transactions: it may be before acknowledged records.
-        if span.start_at != UNKNOWN_START and not committed:
-            partition.ends.add(offset, span)
+        if span.start_at != UNKNOWN_START:
+            (partition.stable_ends if committed else partition.ends).add(offset, span)
 
     def _assigned(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
         if kind == fields.FAIL:

@@ -117,7 +117,8 @@ def _decoded(decode: Callable[[str], tuple[Any, int]], raw: bytes, number: int) 
 class ParquetHistory:
     """The same fields as columns; null means missing. A line's number is its row's, from 1.
 
-    `records` is a list of structs with partition, offset and value; `positions` one with partition and offset.
+    `records` is a list of structs with partition, offset and value; `positions` one with partition and offset; `ops`
+    is a list of structs with the fields of sends and polls, these two among them.
     """
 
     def __init__(self, path: Path) -> None:
@@ -164,6 +165,13 @@ def _pyarrow() -> Any:
 
 def _operation(names: list[str], row: tuple[Any, ...], number: int) -> Operation:
     operation: dict[str, Any] = dict(zip(names, row, strict=True))
+    if operation.get("ops") is not None:
+        operation["ops"] = [_mapped(each, number) for each in _structs(operation, "ops", number)]
+    return _mapped(operation, number)
+
+
+def _mapped(operation: dict[str, Any], number: int) -> dict[str, Any]:
+    """Lists of structs become mappings by partition."""
     if operation.get("records") is not None:
         by_partition: dict[Any, list[Any]] = {}
         for record in _structs(operation, "records", number):

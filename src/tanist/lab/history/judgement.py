@@ -11,19 +11,21 @@ from array import array
 from collections.abc import Iterable
 
 from tanist.lab.history.anomaly import Anomaly, Cite, Tally
+from tanist.lab.history.evidence import cite_claim, cite_place, cite_read, cite_send
 from tanist.lab.history.lost import lost_again
 from tanist.lab.history.offsets import OffsetOrder
 from tanist.lab.history.operation import HistoryError
 from tanist.lab.history.partition import PartitionHistory
-from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, OK, PLACED, READ
+from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, OK, PLACED, READ, TRANSACTIONAL
 
 _BUCKET_ENTRIES = 1 << 17
 """Number of values that are joined at a time: a dictionary of all would take more memory than everything else."""
 _NEVER = (1 << 63) - 1
 
 
-def judge(partition: PartitionHistory, tally: Tally) -> int:
-    """Add the anomalies to the tally. Returns the acknowledged records without a poll, if there was no poll at the end.
+def judge(partition: PartitionHistory, tally: Tally) -> tuple[int, set[int]]:
+    """Add the anomalies to the tally. Returns the number of acknowledged records without a poll, if there was no poll
+    at the end, and the rows of sends that are lost.
 
     Raises `HistoryError` if a value was sent twice.
     """
@@ -31,41 +33,13 @@ def judge(partition: PartitionHistory, tally: Tally) -> int:
     values.join()
     inconsistent = partition.offsets.inconsistent()
     _same_offset(partition, tally, inconsistent)
-    _producers(partition, tally)
     order = partition.offsets.in_order()
+    _producers(partition, tally, order)
     from_the_end = _FromTheEnd(partition, tally, inconsistent, order)
     from_the_end.judge()
     lost_again(partition, tally, inconsistent, from_the_end.lost)
     _gaps(partition, tally, inconsistent, order)
-    return _unseen(partition, tally)
-
-
-# -- evidence
-
-
-def _cite_send(partition: PartitionHistory, row: int) -> Cite:
-    return Cite(partition.sends.lines(row), partition.name)
-
-
-def _cite_read(partition: PartitionHistory, slot: int) -> Cite:
-    return Cite((partition.offsets.reads[slot],), partition.name, partition.offsets.offset_of(slot))
-
-
-def _cite_claim(partition: PartitionHistory, slot: int) -> Cite:
-    """The source of a claim: the acknowledgement, or the first poll."""
-    offsets, sends = partition.offsets, partition.sends
-    row = offsets.senders[slot] - 1
-    if row >= 0 and sends.flags[row] & (OK | PLACED) == OK and sends.offsets[row] == offsets.offset_of(slot):
-        return _cite_send(partition, row)
-    return _cite_read(partition, slot)
-
-
-def _cite_place(partition: PartitionHistory, row: int) -> tuple[Cite, Cite]:
-    """The evidence of a send's offset: its acknowledgement, or the send and a poll."""
-    slot = partition.offsets.find(partition.sends.offsets[row], partition.sends.values[row])
-    if slot is None:
-        raise RuntimeError(f"{partition.name}: row {row} is at {partition.sends.offsets[row]}, and nobody says so")
-    return _cite_send(partition, row), _cite_claim(partition, slot)
+    return _unseen(partition, tally), from_the_end.lost
 
 
 # -- values
@@ -137,8 +111,8 @@ class _Values:
             Anomaly.DUPLICATE,
             partition.name,
             f"the same value at offset {offset_of(low)} and at {offset_of(high)}",
-            _cite_claim(partition, low),
-            _cite_claim(partition, high),
+            cite_claim(partition, low),
+            cite_claim(partition, high),
         )
         return True
 
@@ -149,7 +123,7 @@ class _Values:
             Anomaly.PHANTOM,
             partition.name,
             f"what was polled at offset {offset} was not sent",
-            _cite_read(partition, slot),
+            cite_read(partition, slot),
         )
 
     def _was_read(self, slot: int, row: int) -> None:
@@ -172,7 +146,7 @@ class _Values:
                 Anomaly.G1A,
                 partition.name,
                 f"offset {offset} was polled, and is of {what}",
-                _cite_send(partition, row),
+                cite_send(partition, row),
                 Cite((line,), partition.name, offset),
             )
         return line
@@ -199,12 +173,12 @@ def _same_offset(partition: PartitionHistory, tally: Tally, inconsistent: dict[i
             Anomaly.INCONSISTENT_OFFSETS,
             partition.name,
             f"offset {offset} has {len(slots) + 1} values",
-            _cite_claim(partition, partition.offsets.main_slot(offset)),
-            _cite_claim(partition, slots[0]),
+            cite_claim(partition, partition.offsets.main_slot(offset)),
+            cite_claim(partition, slots[0]),
         )
 
 
-def _producers(partition: PartitionHistory, tally: Tally) -> None:
+def _producers(partition: PartitionHistory, tally: Tally, order: OffsetOrder) -> None:
     """The records of an idempotent producer have the order of its sends, as far as offsets are known."""
     sends = partition.sends
     last_rows: dict[int, int] = {}
@@ -213,14 +187,33 @@ def _producers(partition: PartitionHistory, tally: Tally) -> None:
             continue
         last = last_rows.get(producer, -1)
         last_rows[producer] = row
+        internal = last >= 0 and flags & TRANSACTIONAL and sends.transaction(last) == sends.transaction(row)
+        if internal and offset > sends.offsets[last]:
+            _between(partition, tally, last, row, order)
         if last >= 0 and offset <= sends.offsets[last]:
             tally.add(
-                Anomaly.NONMONOTONIC_SEND,
+                Anomaly.INT_NONMONOTONIC_SEND if internal else Anomaly.NONMONOTONIC_SEND,
                 partition.name,
                 f"what stands at offset {sends.offsets[last]} was sent before what stands at {offset}",
-                *_cite_place(partition, last),
-                *_cite_place(partition, row),
+                *cite_place(partition, last),
+                *cite_place(partition, row),
             )
+
+
+def _between(partition: PartitionHistory, tally: Tally, last: int, row: int, order: OffsetOrder) -> None:
+    """Transactions are not isolated from each other: records of others may stand between those of one."""
+    sends = partition.sends
+    there = order.first_between(sends.offsets[last], sends.offsets[row])
+    if there is not None:
+        tally.add(
+            Anomaly.INT_SEND_SKIP,
+            partition.name,
+            f"offset {there} stands between {sends.offsets[last]} and {sends.offsets[row]} of one transaction",
+            *cite_place(partition, last),
+            *cite_place(partition, row),
+            cite_claim(partition, partition.offsets.main_slot(there)),
+            expected=True,
+        )
 
 
 class _FromTheEnd:
@@ -288,9 +281,9 @@ class _FromTheEnd:
             partition.name,
             f"what stands at offset {offset} was sent after what stands at {partition.sends.offsets[earlier]} "
             "was acknowledged",
-            *_cite_place(partition, earlier),
-            _cite_send(partition, row),
-            _cite_claim(partition, slot),
+            *cite_place(partition, earlier),
+            cite_send(partition, row),
+            cite_claim(partition, slot),
         )
 
     def _lost(self, row: int) -> None:
@@ -302,8 +295,8 @@ class _FromTheEnd:
             Anomaly.LOST_WRITE,
             partition.name,
             f"offset {offset} was acknowledged and never polled, though {instead}",
-            _cite_send(partition, row),
-            _cite_read(partition, self._next_read),
+            cite_send(partition, row),
+            cite_read(partition, self._next_read),
         )
 
     def _ends(self, firsts: array[int]) -> None:
@@ -329,7 +322,7 @@ class _FromTheEnd:
                     Anomaly.STALE_END,
                     partition.name,
                     f"its end was said to be {end}, and offset {sends.offsets[first]} had been acknowledged before",
-                    *_cite_place(partition, first),
+                    *cite_place(partition, first),
                     Cite((line,) if begin_line == line else (begin_line, line), partition.name, end),
                 )
 
@@ -346,30 +339,35 @@ def _gaps(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, lis
         if aborted:
             committed_order = partition.offsets.in_order()
             committed_order.hide(aborted)
-    for low, high, before, after, committed in zip(
-        gaps.lows, gaps.highs, gaps.before_lines, gaps.after_lines, gaps.committed, strict=True
-    ):
+    columns = (gaps.lows, gaps.highs, gaps.before_lines, gaps.after_lines, gaps.committed, gaps.internal, gaps.expected)
+    for low, high, before, after, committed, internal, expected in zip(*columns, strict=True):
         there = (committed_order if committed else order).first_between(low, high)
         if there is not None:
             tally.add(
-                Anomaly.POLL_SKIP,
+                Anomaly.INT_POLL_SKIP if internal else Anomaly.POLL_SKIP,
                 partition.name,
                 f"offset {low + 1} was next and {high} came, though {there} is there",
                 Cite((before,), partition.name, low),
                 Cite((after,), partition.name, high),
                 _cite_there(partition, there, inconsistent),
+                expected=bool(expected),
             )
 
 
 def _cite_there(partition: PartitionHistory, offset: int, inconsistent: dict[int, list[int]]) -> Cite:
     """The evidence of a record at this offset; preferably of one that all consumers may see."""
     slots = (partition.offsets.main_slot(offset), *inconsistent.get(offset, ()))
-    return _cite_claim(partition, next((slot for slot in slots if not _is_aborted(partition, slot)), slots[0]))
+    return cite_claim(partition, next((slot for slot in slots if not _is_aborted(partition, slot)), slots[0]))
 
 
 def _is_aborted(partition: PartitionHistory, slot: int) -> bool:
-    row = partition.offsets.senders[slot] - 1
-    return row >= 0 and bool(partition.sends.flags[row] & ABORTED)
+    """Whether readers of committed records need not see it: it is aborted, or may be."""
+    row, flags = partition.offsets.senders[slot] - 1, partition.sends.flags
+    if row < 0:
+        return False
+    if flags[row] & (TRANSACTIONAL | OK | FAILED) == TRANSACTIONAL:
+        return not partition.offsets.committed_reads[slot]
+    return bool(flags[row] & ABORTED)
 
 
 def _aborted(partition: PartitionHistory, inconsistent: dict[int, list[int]]) -> list[int]:
@@ -385,14 +383,15 @@ def _aborted(partition: PartitionHistory, inconsistent: dict[int, list[int]]) ->
 def _unseen(partition: PartitionHistory, tally: Tally) -> int:
     sends = partition.sends
     unread = [row for row, flags in enumerate(sends.flags) if flags & (OK | READ) == OK]
-    if partition.final_poll_at <= partition.acknowledged_until_at:
+    poll = partition.final_poll()
+    if poll.at <= partition.acknowledged_until_at:
         return len(unread)
     for row in unread:
         tally.add(
             Anomaly.UNSEEN,
             partition.name,
             "acknowledged and never polled, though somebody polled when all was acknowledged, and got nothing",
-            _cite_send(partition, row),
-            *partition.final_poll,
+            cite_send(partition, row),
+            *poll.evidence,
         )
     return 0

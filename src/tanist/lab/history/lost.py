@@ -26,18 +26,19 @@ def lost_again(partition: PartitionHistory, tally: Tally, inconsistent: dict[int
                 Anomaly.LOST_WRITE,
                 partition.name,
                 f"offset {offset} was acknowledged, and in the end something else was polled there",
-                Cite(sends.lines(row), partition.name),
+                Cite(sends.lines(row), partition.name, sent=True),
                 Cite((offsets.last_lines[slot],), partition.name, offset),
             )
+    end = partition.end_poll()
     for row in beyond:
         if row not in known and row not in elsewhere:
+            known.add(row)
             tally.add(
                 Anomaly.LOST_WRITE,
                 partition.name,
-                f"offset {sends.offsets[row]} was acknowledged, and in the end the partition ended at "
-                f"{partition.end_position}",
-                Cite(sends.lines(row), partition.name),
-                *partition.end_poll,
+                f"offset {sends.offsets[row]} was acknowledged, and in the end the partition ended at {end.position}",
+                Cite(sends.lines(row), partition.name, sent=True),
+                *end.evidence,
             )
 
 
@@ -61,11 +62,12 @@ def _other_values(partition: PartitionHistory, inconsistent: dict[int, list[int]
 
 def _beyond_the_end(partition: PartitionHistory) -> list[int]:
     """Rows of acknowledged writes at or behind the partition's end, if it was seen when all was acknowledged."""
-    offsets, sends, end = partition.offsets, partition.sends, partition.end_position
-    if partition.end_poll_at <= partition.acknowledged_until_at:
+    offsets, sends, end_poll = partition.offsets, partition.sends, partition.end_poll()
+    end = end_poll.position
+    if end_poll.at <= partition.acknowledged_until_at:
         return []
     for slot in offsets.slots():
-        is_later = offsets.reads[slot] and offsets.last_read_at[slot] >= partition.end_poll_at
+        is_later = offsets.reads[slot] and offsets.last_read_at[slot] >= end_poll.at
         if is_later and offsets.offset_of(slot) >= end:
             return []  # it was not the end
     return [

@@ -33,6 +33,7 @@ class Offsets:
         "_side_offsets",
         "_side_slots",
         "_used",
+        "committed_ends_at",
         "committed_reads",
         "last_lines",
         "last_read_at",
@@ -54,7 +55,9 @@ class Offsets:
         self.reads = array("I")
         """By slot: the line of the first poll that returned it; 0 for none."""
         self.committed_reads = array("I")
-        """The same, of polls with read_committed."""
+        """The same, of polls with read_committed; the one that ended first."""
+        self.committed_ends_at = array("q")
+        """By slot: the end of that poll. It is as long as `values` was at the last of these polls."""
         self.last_read_at = array("q")
         """By slot: the start of the last poll that returned it (its end, if the start is unknown)."""
         self.last_lines = array("I")
@@ -80,15 +83,22 @@ class Offsets:
         self.values[slot] = value
         return slot
 
-    def read(self, offset: int, value: int, line: int, polled_at: int, *, committed: bool) -> None:
+    def read(self, offset: int, value: int, line: int, polled_at: int, ended_at: int, *, committed: bool) -> int:
+        """A poll that began, or ended, at `polled_at` has returned it. Returns its slot."""
         slot = self.claim(offset, value)
         if not self.reads[slot]:
             self.reads[slot] = line
         if not self.last_lines[slot] or polled_at > self.last_read_at[slot]:
             self.last_read_at[slot] = polled_at
             self.last_lines[slot] = line
-        if committed and not self.committed_reads[slot]:
-            self.committed_reads[slot] = line
+        if committed:
+            ends_at = self.committed_ends_at
+            if slot >= len(ends_at):
+                ends_at.extend(array("q", bytes(8 * (len(self.values) - len(ends_at)))))
+            if not self.committed_reads[slot] or ended_at < ends_at[slot]:
+                self.committed_reads[slot] = line
+                ends_at[slot] = ended_at
+        return slot
 
     def find(self, offset: int, value: int) -> int | None:
         """The slot of a claim that has been made."""

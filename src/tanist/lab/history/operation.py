@@ -14,7 +14,9 @@ Operation = Mapping[str, Any]
 INVOKE, OK, FAIL, INFO = "invoke", "ok", "fail", "info"
 COMPLETIONS = frozenset((OK, FAIL, INFO))
 SEND, POLL, END, ASSIGN, SUBSCRIBE, SEEK, CRASH = "send", "poll", "end", "assign", "subscribe", "seek", "crash"
-FUNCTIONS = frozenset((SEND, POLL, END, ASSIGN, SUBSCRIBE, SEEK, CRASH))
+TXN = "txn"
+"""A transaction: its `ops` are sends and polls (`micro_operations`)."""
+FUNCTIONS = frozenset((SEND, POLL, END, ASSIGN, SUBSCRIBE, SEEK, CRASH, TXN))
 NEMESIS = "nemesis"
 """The process that injects faults, as in Jepsen; its operations are for people."""
 
@@ -35,6 +37,8 @@ COLUMNS = (
     "positions",
     "partitions",
     "isolation",
+    "ops",
+    "ending_ns",
 )
 """All fields with a meaning."""
 

@@ -23,6 +23,7 @@ class Invoked(NamedTuple):
     start_at: int
     partition: str = ""
     row: int = -1
+    transaction: int = 0
 
 
 class Span(NamedTuple):
@@ -38,6 +39,19 @@ class Span(NamedTuple):
         return (self.line,) if self.begin_line == self.line else (self.begin_line, self.line)
 
 
+class Poll(NamedTuple):
+    """One poll."""
+
+    line: int
+    polled_at: int
+    """Its start; its end if the start is unknown."""
+    ended_at: int
+    committed: bool
+    """Its isolation is read_committed."""
+    transaction: int = 0
+    """The number of the transaction that it is of; 0 for none."""
+
+
 class LastRead(NamedTuple):
     """The last offset that a consumer has read, or behind which it is positioned, and the line of that."""
 
@@ -45,6 +59,8 @@ class LastRead(NamedTuple):
     line: int
     polled: bool
     """It has read it; otherwise it is only positioned behind it."""
+    transaction: int = 0
+    """The transaction in which it has read it."""
 
 
 @dataclass(slots=True)
@@ -66,12 +82,16 @@ class Process:
     in_group: bool = False
     """Its partitions change without an operation."""
     last_reads: dict[str, LastRead] = field(default_factory=dict)
+    group_reads: dict[str, LastRead] = field(default_factory=dict)
+    """In a group: what it read last of each partition, which it need not go on from."""
     reading: dict[str, Cite] = field(default_factory=dict)
     """Its partitions -> the operation that assigned them."""
     polled_at: int = UNKNOWN_START
     """The start of its last empty poll, since its partitions last changed."""
     polled_lines: tuple[int, ...] = ()
     """The evidence of its start, and its own line."""
+    polled_committed: bool = False
+    """Its isolation."""
 
     def send_begins(self, start_at: int, line: int) -> None:
         """The order of lines is the order of sends, so that a file cannot be misread as an anomaly."""
@@ -124,4 +144,5 @@ class Process:
         """Its partitions are unknown."""
         self.in_group = False
         self.last_reads.clear()
+        self.group_reads.clear()
         self.reading.clear()

@@ -12,7 +12,7 @@ from typing import Any
 
 from tanist.lab.history.anomaly import Anomaly, Cite, Found
 from tanist.lab.history.checker import Verdict
-from tanist.lab.history.operation import SEEK, Operation
+from tanist.lab.history.operation import POLL, SEEK, SEND, Operation
 from tanist.text import counted
 
 _PARTITIONS_SHOWN = 4
@@ -20,7 +20,8 @@ _PARTITIONS_SHOWN = 4
 
 def cited_lines(verdict: Verdict) -> set[int]:
     """The lines of the evidence."""
-    return {line for found in verdict.found for cite in found.evidence for line in cite.lines}
+    every = (*verdict.found, *verdict.expected)
+    return {line for found in every for cite in found.evidence for line in cite.lines}
 
 
 def failures(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> tuple[Found, ...]:
@@ -52,17 +53,14 @@ def evidence_of(found: Found, operations: Mapping[int, Operation]) -> list[tuple
 def _cut(operation: Operation, cites: Sequence[Cite]) -> dict[str, Any]:
     """An operation with only the partitions and records in question."""
     partitions = {cite.partition for cite in cites}
-    places = {(cite.partition, cite.offset) for cite in cites}
     kept: dict[str, Any] = {}
     for name, value in operation.items():
         if value is None:
             continue
         if name == "records":
-            chosen = {
-                partition: [record for record in records if (str(partition), record[0]) in places]
-                for partition, records in value.items()
-            }
-            value = {partition: records for partition, records in chosen.items() if records}
+            value = _cut_records(value, cites)
+        elif name == "ops":
+            value = [_cut(each, cites) for each in value if _is_meant(each, cites)]
         elif name == "positions":
             chosen = {partition: offset for partition, offset in value.items() if str(partition) in partitions}
             if not chosen and operation.get("f") != SEEK:
@@ -75,6 +73,31 @@ def _cut(operation: Operation, cites: Sequence[Cite]) -> dict[str, Any]:
     return kept
 
 
+def _cut_records(records: Mapping[Any, Sequence[Any]], cites: Sequence[Cite]) -> dict[Any, list[Any]]:
+    places = {(cite.partition, cite.offset) for cite in cites}
+    chosen = {
+        partition: [record for record in polled if (str(partition), record[0]) in places]
+        for partition, polled in records.items()
+    }
+    return {partition: polled for partition, polled in chosen.items() if polled}
+
+
+def _is_meant(operation: Operation, cites: Sequence[Cite]) -> bool:
+    """Whether an operation of a transaction is part of the evidence."""
+    if operation.get("f") == SEND:
+        return any(cite.sent and str(operation.get("partition")) == cite.partition for cite in cites)
+    if operation.get("f") != POLL:
+        return False
+    records = operation.get("records") or {}
+    if operation.get("value") is not None:
+        records = {operation.get("partition"): [(operation.get("offset"), operation["value"])]}
+    if _cut_records(records, cites):
+        return True
+    if any(str(partition) == cite.partition for partition in operation.get("positions") or {} for cite in cites):
+        return True
+    return not any(records.values()) and any(not cite.sent and cite.offset is None for cite in cites)
+
+
 def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collection[Anomaly] = ()) -> Iterator[str]:
     """For people."""
     yield (
@@ -83,9 +106,11 @@ def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collec
         f"{verdict.failed:,} failed, {verdict.unknown:,} unknown; {_many(verdict.polls, 'poll')}, "
         f"{_many(verdict.records_polled, 'record')}"
     )
-    for found in verdict.found:
+    if verdict.transactions:
+        numbers = ", ".join(f"{count:,} {outcome}" for outcome, count in verdict.transactions.items())
+        yield f"{_many(sum(verdict.transactions.values()), 'transaction')}: {numbers}"
+    for found, note in _noted(verdict, allowed):
         yield ""
-        note = " (allowed)" if found.anomaly in allowed else ""
         yield f"{found.anomaly.value}: {found.count:,}{note}, {found.anomaly.meaning}{_where(found)}"
         yield f"  {found.summary}"
         for line, operation in evidence_of(found, operations):
@@ -101,10 +126,17 @@ def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collec
     yield summary(verdict, allowed)
 
 
+def _noted(verdict: Verdict, allowed: Collection[Anomaly]) -> Iterator[tuple[Found, str]]:
+    for found in verdict.found:
+        yield found, " (allowed)" if found.anomaly in allowed else ""
+    for found in verdict.expected:
+        yield found, " (Kafka allows it)"
+
+
 def summary(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> str:
     bad = failures(verdict, allowed)
     if not bad:
-        return "no anomalies" if not verdict.found else "no anomalies but those allowed"
+        return "no anomalies" if not verdict.found and not verdict.expected else "no anomalies but those allowed"
     return f"{_many(len(bad), 'kind')} of anomalies: {', '.join(found.anomaly.value for found in bad)}"
 
 
@@ -118,19 +150,25 @@ def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Coll
         "sends": {"acknowledged": verdict.acknowledged, "failed": verdict.failed, "unknown": verdict.unknown},
         "polls": verdict.polls,
         "records_polled": verdict.records_polled,
+        "transactions": verdict.transactions,
         "anomalies": {
-            found.anomaly.value: {
-                "count": found.count,
-                "partitions": found.partitions,
-                "allowed": found.anomaly in allowed,
-                "smallest": found.summary,
-                "evidence": [
-                    {"line": line, "operation": operation} for line, operation in evidence_of(found, operations)
-                ],
-            }
+            found.anomaly.value: _found_json(found, operations, allowed=found.anomaly in allowed)
             for found in verdict.found
         },
+        "allowed_by_kafka": {
+            found.anomaly.value: _found_json(found, operations, allowed=True) for found in verdict.expected
+        },
         "not_polled_at_the_end": verdict.not_polled_at_the_end,
+    }
+
+
+def _found_json(found: Found, operations: Mapping[int, Operation], *, allowed: bool) -> dict[str, Any]:
+    return {
+        "count": found.count,
+        "partitions": found.partitions,
+        "allowed": allowed,
+        "smallest": found.summary,
+        "evidence": [{"line": line, "operation": operation} for line, operation in evidence_of(found, operations)],
     }
 
 

@@ -19,12 +19,24 @@ ABORTED = 16
 READ = 32
 PLACED = 64
 """Its offset is that of a poll; its acknowledgement, if there is one, had none."""
+TRANSACTIONAL = 128
+"""It is of a transaction: it is acknowledged, or failed, with that."""
 
 
 class Sends:
     """The sends of one partition."""
 
-    __slots__ = ("begin_lines", "end_lines", "ends_at", "flags", "offsets", "producers", "starts_at", "values")
+    __slots__ = (
+        "begin_lines",
+        "end_lines",
+        "ends_at",
+        "flags",
+        "offsets",
+        "producers",
+        "starts_at",
+        "transactions",
+        "values",
+    )
 
     def __init__(self) -> None:
         self.values = array("q")
@@ -36,13 +48,19 @@ class Sends:
         self.end_lines = array("I")
         self.producers = array("I")
         """Its producer; a producer that crashes gets another number."""
+        self.transactions = array("I")
+        """The number of its transaction, or 0; it ends with the last row that has one."""
         self.flags = bytearray()
 
     def __len__(self) -> int:
         return len(self.flags)
 
-    def begin(self, value: int, producer: int, flags: int, start_at: int, line: int) -> int:
+    def begin(self, value: int, producer: int, flags: int, start_at: int, line: int, transaction: int = 0) -> int:
         """A row for a send whose outcome is not known yet."""
+        if transaction:
+            self.transactions.extend([0] * (len(self.flags) - len(self.transactions)))
+            self.transactions.append(transaction)
+            flags |= TRANSACTIONAL
         self.values.append(value)
         self.offsets.append(-1)
         self.starts_at.append(start_at)
@@ -58,6 +76,10 @@ class Sends:
         self.offsets[row] = offset
         self.ends_at[row] = end_at
         self.end_lines[row] = line
+
+    def transaction(self, row: int) -> int:
+        """The number of its transaction; 0 if it has none."""
+        return self.transactions[row] if row < len(self.transactions) else 0
 
     def lines(self, row: int) -> tuple[int, ...]:
         begin, end = self.begin_lines[row], self.end_lines[row]
