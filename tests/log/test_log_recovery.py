@@ -10,6 +10,7 @@ import pytest
 from tanist.log.config import LogConfig
 from tanist.log.log import InconsistentTopicId, Log, RecoveryReport
 from tanist.log.producer_snapshots import encode_snapshot
+from tanist.log.producers import ProducerEntry
 from tanist.log.scan import CHUNK_BYTES, UnsupportedFormatError
 from tanist.wire.ids import ZERO_UUID
 from tests.log.log_batches import TRANSACTIONAL, batch, marker, offsets_in
@@ -211,6 +212,47 @@ def test_recovery_gives_the_indexes_of_a_clean_stop() -> None:
     kinds = (".log", ".index", ".timeindex", "leader-epoch-checkpoint")
     expected = {name: data for name, data in files(stopped()).items() if name.endswith(kinds)}
     assert {name: data for name, data in files(disk).items() if name.endswith(kinds)} == expected
+
+
+def test_a_recovery_that_finds_all_as_it_should_be_changes_no_file() -> None:
+    """A crash soon after a start: to write thousands of logs' files again would take the disk tens of seconds."""
+    disk = crashed()
+    open_log(disk, CONFIG, clean=False)
+    before, inodes, changes = files(disk), dict(disk.files), disk.writes
+    log = open_log(disk, CONFIG, clean=False)
+    assert log.recovery.segments_scanned == 3
+    assert (files(disk), disk.writes) == (before, changes)
+    assert all(disk.files[name] is inode for name, inode in inodes.items())
+    assert {name.rpartition("/")[2] for name in before if name.endswith(".snapshot")} == {
+        f"{offset:020d}.snapshot" for offset in (4, 8, 10)
+    }
+
+
+def test_a_snapshot_that_the_batches_contradict_is_written_again_durably() -> None:
+    disk = crashed()
+    open_log(disk, CONFIG, clean=False)
+    right = files(disk)
+    for offset in (8, 10, 99):
+        disk.write_file(f"{FOLDER}/{offset:020d}.snapshot", encode_snapshot([ProducerEntry(77, 0)]), sync=True)
+    disk.journal.clear()
+    log = open_log(disk, CONFIG, clean=False)
+    assert list(log.producers.entries) == [9]
+    assert files(disk) == right
+    assert [line for line in disk.journal if line.startswith(("sync", "write")) and "snapshot" in line] == [
+        f"sync {FOLDER}/{offset:020d}.snapshot" for offset in (8, 10)
+    ]
+
+
+def test_an_index_that_the_batches_contradict_is_written_again() -> None:
+    disk = crashed()
+    log = open_log(disk, CONFIG, clean=False)
+    log.close()
+    right = files(disk)
+    for name in right:
+        if name.endswith("index"):
+            disk.files[name].data[:] = disk.files[name].data + bytes(range(1, 25))
+    open_log(disk, CONFIG, clean=False).close()
+    assert files(disk) == right
 
 
 def test_only_segments_from_the_recovery_point_on_are_read() -> None:

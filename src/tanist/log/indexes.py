@@ -58,7 +58,18 @@ class AbortedTransaction(NamedTuple):
 class _SortedIndex:
     """Fixed-size entries with an ascending key: the base of both kinds."""
 
-    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "changes", "entries_left", "max_entries", "path")
+    __slots__ = (
+        "_before",
+        "_count",
+        "_disk",
+        "_file",
+        "_tail",
+        "base_offset",
+        "changes",
+        "entries_left",
+        "max_entries",
+        "path",
+    )
 
     _entry: ClassVar[Struct]
     _key: ClassVar[int]
@@ -73,6 +84,8 @@ class _SortedIndex:
         self._file: File | None = None
         self._count = _UNKNOWN
         self._tail = bytearray()
+        self._before = b""
+        """Content of the file that `reset` has left there, until other entries are written."""
         self.path = path
         self.base_offset = base_offset
         self.max_entries = max(1, max_bytes // self._entry.size)
@@ -198,10 +211,17 @@ class _SortedIndex:
 
     def write(self) -> None:
         """Hand the entries that wait in memory, and no zeros after them, to the file."""
-        if self._file is None and not self._tail:
+        if self._file is None and not self._tail and not self._before:
             return
         file = self._load()
         size = self._entry.size
+        before, self._before = self._before, b""
+        if before and before == self._tail:
+            self._count = len(before) // size
+            self._tail = bytearray()
+            return
+        if before:
+            file.truncate(0)
         end = self._count * size
         if self._tail:
             file.write(end, (self._tail,))
@@ -233,19 +253,32 @@ class _SortedIndex:
         self._cut(low)
 
     def reset(self) -> None:
-        """Empty the index before a rebuild."""
+        """Empty the index before a rebuild.
+
+        A small file is emptied by the next `write` or `settle`, if it is not the same then: a truncation waits for the
+        disk, and a start after a crash makes the indexes of thousands of logs again.
+        """
         if self._file is None:
             self._file = self._disk.open(self.path)
         self._tail = bytearray()
         self._count = 0
         self.changes += 1
-        self._file.truncate(0)
+        size = self._file.size
+        self._before = self._file.read(0, size) if size <= _WRITE_BEHIND_BYTES else b""
+        if size and not self._before:
+            self._file.truncate(0)
         self._recount()
+
+    def settle(self) -> None:
+        """After `reset`, if there is nothing to write."""
+        if self._before:
+            self.write()
 
     def release(self) -> File | None:
         """Give the open file away, to be closed once nobody reads it any more. Entries that wait in memory are lost."""
         file, self._file = self._file, None
         self._tail = bytearray()
+        self._before = b""
         self._count = _UNKNOWN
         self.changes += 1
         return file

@@ -75,13 +75,15 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
 class SnapshotFiles:
     """The snapshots of one log's folder, known by their offsets."""
 
-    __slots__ = ("_directory", "_disk", "_removed", "offsets")
+    __slots__ = ("_directory", "_disk", "_doubted", "_removed", "offsets")
 
     def __init__(self, disk: Disk, directory: str, names: Iterable[str]) -> None:
         self._disk = disk
         self._directory = directory
         found = (offset_of(name, SNAPSHOT_SUFFIX) for name in names)
         self.offsets = sorted(offset for offset in found if offset is not None)
+        self._doubted: set[int] = set()
+        """There, and not to be used: of records that recovery reads again."""
         self._removed: set[int] = set()
         """Removed since the start. A loss of power may bring one back, unless its successor is durable."""
 
@@ -94,8 +96,11 @@ class SnapshotFiles:
         return self.offsets[-1] if self.offsets else -1
 
     def write(self, offset: int, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
-        again = offset in self._removed
-        self._disk.write_file(self.path(offset), encode_snapshot(entries), sync=sync or again)
+        data = encode_snapshot(entries)
+        if offset not in self._doubted or self._disk.read_file(self.path(offset)) != data:
+            again = offset in self._removed or offset in self._doubted
+            self._disk.write_file(self.path(offset), data, sync=sync or again)
+        self._doubted.discard(offset)
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
 
@@ -121,6 +126,20 @@ class SnapshotFiles:
             self.offsets.remove(offset)
             self._removed.add(offset)
             self._disk.remove(self.path(offset))
+
+    def doubt_above(self, offset: int) -> None:
+        """What they say of records above is not known to be right. One that turns out so stays as it is: to remove and
+        write it again costs two syncs, for each of thousands of logs.
+        """
+        self._doubted.update(each for each in self.offsets if each > offset)
+        self.offsets = [each for each in self.offsets if each <= offset]
+
+    def remove_doubted(self) -> None:
+        """Those that were not written again."""
+        for offset in sorted(self._doubted):
+            self._removed.add(offset)
+            self._disk.remove(self.path(offset))
+        self._doubted.clear()
 
     def remove_above(self, offset: int) -> None:
         for later in [each for each in self.offsets if each > offset]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, CheckpointError, decode_epochs
 from tanist.log.config import LogConfig
 from tanist.log.crash_cleanup import tidy
-from tanist.log.epochs import LeaderEpochCache
+from tanist.log.epochs import EpochEntry, LeaderEpochCache
 from tanist.log.indexes import AbortedTransaction, CorruptIndexError
 from tanist.log.markers import note_batch
 from tanist.log.names import (
@@ -116,6 +116,8 @@ class LogLoader:
         self._next_offset = -1
         """The offset after the last batch that was read; -1 before the first."""
         self._epochs = LeaderEpochCache()
+        self._epochs_read: tuple[EpochEntry, ...] | None = None
+        """As the checkpoint has them, if it can be read."""
         self._producers = ProducerStates()
 
     def load(self) -> LoadedLog:
@@ -152,6 +154,8 @@ class LogLoader:
         start = max(self._log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(end)
         self._epochs.truncate_from_start(start)
+        if self._epochs.entries == self._epochs_read:
+            self._epochs.dirty = False  # read again from the batches, and the same
         self._finish_producers(start, end)
         for segment in self._segments:
             segment.park()
@@ -191,6 +195,7 @@ class LogLoader:
         path = self._path(LEADER_EPOCH_CHECKPOINT)
         try:
             self._epochs = LeaderEpochCache(decode_epochs(self._disk.read_file(path), path))
+            self._epochs_read = self._epochs.entries
         except CheckpointError as error:
             self._reasons.append(str(error))
             return False
@@ -235,7 +240,7 @@ class LogLoader:
         start = self._segments[first].base_offset
         self._scanned_from = start if self._scanned_from is None else min(start, self._scanned_from)
         self._epochs.truncate_from_end(start)
-        self._snapshots.remove_above(start)
+        self._snapshots.doubt_above(start)
         self._next_offset = -1
         index = first
         while index < len(self._segments):
@@ -369,7 +374,7 @@ class LogLoader:
 
     def _load_producers(self, up_to: int, count: int) -> None:
         """Producers as of `up_to`, from the latest snapshot and the batches after it of the first `count` segments."""
-        self._snapshots.remove_above(up_to)
+        self._snapshots.doubt_above(up_to)
         offset, entries, complaints = self._snapshots.load_latest(self._log_start_offset, up_to)
         self._reasons += complaints
         self._producers.load(entries)
@@ -378,9 +383,10 @@ class LogLoader:
         replay_producers(self._producers, self._segments[:count], max(offset, self._log_start_offset), up_to)
 
     def _finish_producers(self, start: int, end: int) -> None:
-        self._snapshots.remove_above(end)
+        self._snapshots.doubt_above(end)
         if end > max(self._snapshots.latest, start):
             self._snapshots.write(end, self._producers.entries.values(), sync=False)
+        self._snapshots.remove_doubted()
 
 
 def note_at(producers: ProducerStates, file: File, batch: BatchAt) -> AbortedTransaction | None:

@@ -184,6 +184,8 @@ class Segment:
         """
         self.write()
         if self.size == 0:
+            self.offset_index.settle()
+            self.time_index.settle()
             return
         if self.latest_timestamp().timestamp >= 0:
             self.time_index.append_if_later(self.max_timestamp, self.max_timestamp_offset)
@@ -395,6 +397,7 @@ class Segment:
         if self.size == 0:
             if any(self._disk.exists(index.path) for index in (self.offset_index, self.time_index)):
                 self.reset_indexes()
+                self.seal()
             return next_offset
         for position, header in self.walk(_LAST):
             self._firsts.append(header.base_offset)
