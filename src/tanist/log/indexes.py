@@ -318,6 +318,17 @@ class OffsetIndex(_SortedIndex):
             return OffsetPosition(self.base_offset, 0)
         return self.entry(number)
 
+    def first_from(self, position: int) -> OffsetPosition | None:
+        """The first entry at or after a position."""
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) // 2
+            if self._raw(middle)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low) if low < self.entries else None
+
     def block_of(self, relative: int) -> int:
         """The block in which to look for an offset, given relative to the segment's: the first if it is before all."""
         return max(0, self._block_of(relative, self.entries))
@@ -417,14 +428,21 @@ class TransactionIndex:
         end = file.size // self._entry.size * self._entry.size
         file.write(end, (self._entry.pack(self._version, *transaction),))
 
-    def transactions(self) -> Iterator[AbortedTransaction]:
-        """All of them in order, read a block at a time. A block's damage ends the walk with `CorruptIndexError`."""
+    @property
+    def exists(self) -> bool:
+        return self._exists
+
+    def transactions(self, from_offset: int = 0) -> Iterator[AbortedTransaction]:
+        """Those whose marker is at `from_offset` or later, in order, read a block at a time.
+
+        A block's damage ends the walk with `CorruptIndexError`.
+        """
         file = self.file
         if file is None:
             return
         size = self._entry.size
         previous = self.base_offset - 1
-        for start in range(0, file.size // size * size, size * _BLOCK_ENTRIES):
+        for start in range(self._first_from(from_offset, file) * size, file.size // size * size, size * _BLOCK_ENTRIES):
             data = file.read(start, size * _BLOCK_ENTRIES)
             for version, *values in self._entry.iter_unpack(data[: len(data) // size * size]):
                 transaction = AbortedTransaction(*values)
@@ -432,6 +450,19 @@ class TransactionIndex:
                     raise CorruptIndexError(f"{self.path}: {transaction}, version {version}, can't stand here")
                 previous = transaction.last_offset
                 yield transaction
+
+    def _first_from(self, offset: int, file: File) -> int:
+        """Number of the first entry whose marker is at `offset` or later."""
+        size = self._entry.size
+        low, high = 0, file.size // size
+        while low < high:
+            middle = (low + high) // 2
+            _, _, _, last_offset, _ = self._entry.unpack(file.read(middle * size, size))
+            if last_offset < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def truncate_to(self, offset: int) -> None:
         """Forget the transactions whose marker is at `offset` or later."""

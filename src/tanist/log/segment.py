@@ -309,6 +309,22 @@ class Segment:
         place = self.find(upper_offset)
         return limit if place is None else min(limit, place.position)
 
+    def offset_bound(self, position: int) -> int | None:
+        """An offset above those of all batches that begin before a position, and near it; None if none is known."""
+        positions = self._positions
+        if positions and position >= positions[0]:
+            index = bisect_left(positions, position)
+            return self._firsts[index] if index < len(positions) else None
+        try:
+            entry = self.offset_index.first_from(position)
+            if entry is not None and self._starts_batch(entry.position, entry.offset):
+                return entry.offset
+        except CorruptIndexError:
+            return None
+        finally:
+            self.ease()
+        return self._firsts[0] if positions else None
+
     def estimate_position(self, offset: int) -> int:
         """A position at or before the batch that holds `offset`, without looking into the file."""
         lasts = self._lasts

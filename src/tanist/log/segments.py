@@ -159,12 +159,22 @@ class Segments:
         head = self._list[first]
         return head.size - head.estimate_position(offset) + between + self._list[last].estimate_position(upper_offset)
 
+    def aborted_within(self, piece: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap a piece, which was read from `start_offset` on."""
+        index = self.index_of(piece.first_batch_offset)
+        if not any(segment.txn_index.exists for segment in self._list[index:]):
+            return []
+        bound = self._list[index].offset_bound(piece.chunk.offset + piece.chunk.length)
+        if bound is None:
+            bound = self.end_offset(index, upper_offset)
+        return self.aborted_transactions(start_offset, min(bound, upper_offset))
+
     def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap [start, upper), by the `.txnindex` files from `start`'s on."""
         found: list[AbortedTransaction] = []
         for segment in self._list[self.index_of(start_offset) :]:
-            for transaction in segment.txn_index.transactions():
-                if transaction.last_offset >= start_offset and transaction.first_offset < upper_offset:
+            for transaction in segment.txn_index.transactions(start_offset):
+                if transaction.first_offset < upper_offset:
                     found.append(transaction)
                 if transaction.last_stable_offset >= upper_offset:
                     return found

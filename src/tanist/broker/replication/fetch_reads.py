@@ -149,7 +149,7 @@ class PartitionReads:
                     if call.isolation_level == READ_COMMITTED:
                         aborted = [
                             (each.producer_id, each.first_offset)
-                            for each in log.aborted_transactions(target.fetch_offset, upper_offset)
+                            for each in log.aborted_within(piece, target.fetch_offset, upper_offset)
                         ]
             except OffsetOutOfRange:
                 return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
