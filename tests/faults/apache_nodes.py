@@ -141,6 +141,7 @@ class Nodes:
             "log.dirs": str(self.data(node)),
             "offsets.topic.replication.factor": "3",
             "offsets.topic.num.partitions": "1",
+            "transaction.state.log.num.partitions": "1",
         }
         if not controller:
             properties["advertised.listeners"] = f"PLAINTEXT://{HOST}:{self.port(node)}"

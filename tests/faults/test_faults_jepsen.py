@@ -16,6 +16,10 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.history import Anomaly, verify
+from tanist.lab.jepsen.own import OwnCluster
+from tanist.lab.jepsen.plan import ClientName
+from tanist.lab.jepsen.run import Settings, play
 from tanist.runtime.cluster.cluster_file import load_existing
 from tests.clients import install
 from tests.faults import apache_nodes
@@ -57,6 +61,44 @@ def test_nothing_is_lost_with_the_defaults(tmp_path: Path, client: str, test: st
     assert summary["acknowledged"] > 500
     assert not (tmp_path / "out" / "cluster").exists()
     assert (tmp_path / "out" / "picture.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(("client", "test"), [("tanist", "kill"), ("confluent", "mixed")])
+def test_transactions_are_whole_or_not_there(tmp_path: Path, client: str, test: str) -> None:
+    code, summary = _run(
+        tmp_path / "out", "--workload", "transactions", "--minutes", "0.7", "--client", client, "--test", test
+    )
+    assert (code, summary["lost"], summary["unexpected"], summary["anomalies"]) == (0, 0, 0, {})
+    assert summary["hanging"] == []
+    assert summary["episodes"]
+    assert summary["transactions"]["committed"] > 50
+    assert summary["transactions"]["aborted"] > 5
+    # The history is one for `tanist lab verify`, which comes to the same verdict.
+    verdict, _ = verify(tmp_path / "out" / "history.jsonl")
+    assert verdict.found == ()
+    assert verdict.transactions == summary["transactions"]
+
+
+@pytest.mark.parametrize("client", ["tanist", "confluent"])
+def test_a_reader_of_uncommitted_records_that_says_otherwise_is_noticed(
+    tmp_path: Path, client: ClientName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumers ask for uncommitted records, and the history says read_committed."""
+    monkeypatch.setenv("PYTHONPATH", _environment()["PYTHONPATH"])
+    settings = Settings(
+        minutes=0.4, tests=("kill",), client=client, workload="transactions", isolation="read_uncommitted", seed=4
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    target = OwnCluster(tmp_path / "cluster", elr=True)
+    try:
+        result = play(target, settings, out, lambda line: None)
+    finally:
+        target.close()
+    found = {each.anomaly for each in result.verdict.found}
+    assert result.failed
+    assert {Anomaly.G1A, Anomaly.PRECOMMITTED_READ} <= found
+    assert found <= {Anomaly.G1A, Anomaly.PRECOMMITTED_READ, Anomaly.G1C}, "they are dirty, and nothing else is wrong"
 
 
 def test_jepsens_losses_are_found_and_are_in_the_salvage(tmp_path: Path) -> None:
@@ -115,6 +157,17 @@ def apache_folder(tmp_path: Path) -> Iterator[Path]:
         yield nodes.folder
     finally:
         apache_nodes.Nodes.load(nodes.folder).down()
+
+
+@pytest.mark.interop
+def test_apaches_transactions_are_whole_or_not_there(tmp_path: Path, apache_folder: Path) -> None:
+    code, summary = _run(
+        tmp_path / "out",
+        *("--workload", "transactions", "--minutes", "0.7", "--test", "kill"),
+        *apache_nodes.options(apache_folder),
+    )
+    assert (code, summary["lost"], summary["anomalies"], summary["hanging"]) == (0, 0, {}, [])
+    assert summary["transactions"]["committed"] > 50
 
 
 @pytest.mark.interop

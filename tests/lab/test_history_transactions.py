@@ -306,6 +306,19 @@ def test_a_transaction_of_which_a_part_is_missing_is_torn() -> None:
     assert found(*TORN, reads((0, "b"), partition=T1), *_read_to_the_end(1)) == {}
 
 
+def test_the_end_counts_from_when_the_commit_was_asked_for() -> None:
+    """The reader of one partition comes to the end before that of another one finds a record."""
+    sent = txn(s("a", 0), s("b", 0, T1), outcome="info", invoked_ns=1, ending_ns=20, time_ns=30)
+
+    def at(first_ns: int) -> tuple[Line, ...]:
+        timed = [{**line, "time_ns": first_ns + at} for at, line in enumerate(_read_to_the_end(1))]
+        return (sent, *timed, {**reads((0, "a")), "time_ns": 90})
+
+    assert found(*at(40)) == {"torn": 1}
+    proves_itself(*at(40))
+    assert found(*at(10)) == {}
+
+
 def test_a_record_that_is_there_but_not_committed_is_missing() -> None:
     history = (*TORN, poll((0, "b"), process="raw") | {"records": {T1: [[0, "b"]]}}, *_read_to_the_end(2))
     assert found(*history) == {"torn": 1}

@@ -37,6 +37,7 @@ def _jepsen(*arguments: str) -> Result:
         ),
         (("--bootstrap", "nowhere"), "'nowhere' is not host:port"),
         (("--test", "everything"), "'everything' is not one of"),
+        (("--workload", "groups"), "'groups' is not one of"),
         (("--minutes", "0"), "0.0 is not in the range"),
         (("--min-isr", "4"), "4 is not in the range"),
     ],

@@ -16,6 +16,7 @@ from tanist.cli.output.tables import print_json
 from tanist.runtime.client.client import Address, parse_bootstrap
 
 if TYPE_CHECKING:
+    from tanist.lab.jepsen.plan import Workload
     from tanist.lab.jepsen.run import Settings
     from tanist.lab.jepsen.target import Target
 
@@ -51,6 +52,13 @@ class NotRun(click.ClickException):
     show_default=True,
     metavar="TEST",
     help="The faults: see above. Repeatable.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(["records", "transactions"]),
+    default="records",
+    show_default=True,
+    help="What the clients do; with transactions they send and poll in them.",
 )
 @click.option("--rate", type=click.FloatRange(1, 100_000), default=200.0, show_default=True, help="Records a second.")
 @click.option(
@@ -93,6 +101,7 @@ def jepsen_command(
     ctx: click.Context,
     minutes: float,
     tests: tuple[str, ...],
+    workload: Workload,
     rate: float,
     partitions: int,
     min_isr: int,
@@ -117,6 +126,9 @@ def jepsen_command(
     decides the faults. At the end the test heals the cluster, reads everything, and judges the history as
     `tanist lab verify` does.
 
+    With --workload transactions each client sends and polls in transactions, and aborts some of them. Readers of
+    committed records must get each transaction as a whole or not at all.
+
     \b
     last-replica   isolate a leader with its clients, and kill it
     last-standing  the last ISR member loses power and returns (KIP-966)
@@ -133,6 +145,7 @@ def jepsen_command(
 
     \b
     tanist jepsen --minutes 5
+    tanist jepsen --workload transactions
     tanist jepsen --test last-replica --elr off --min-isr 1 --unclean
     """
     from tanist.lab.jepsen import run
@@ -155,6 +168,7 @@ def jepsen_command(
             rate=rate,
             partitions=partitions,
             tests=tests,
+            workload=workload,
             min_isr=min_isr,
             unclean=unclean,
             seed=secrets.randbelow(1_000_000) if seed is None else seed,
@@ -216,7 +230,8 @@ def _carry_out(
     unclean = ", unclean election allowed" if settings.unclean else ""
     about = f"min.insync.replicas={settings.min_isr}{about}{unclean}"
     library = "confluent-kafka (librdkafka)" if settings.client == "confluent" else "tanist's own client"
-    say(f"{target.name}: {len(target.node_ids)} brokers, {about}; seed {settings.seed}; clients: {library}")
+    load = ", in transactions" if settings.workload == "transactions" else ""
+    say(f"{target.name}: {len(target.node_ids)} brokers, {about}; seed {settings.seed}; clients: {library}{load}")
     try:
         for line in run.planned(target, settings):
             say(f"  {line}")

@@ -68,7 +68,7 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
     inconsistent-offsets  one offset, several values
     duplicate             one value, several offsets
     torn                  a transaction whose records were not all visible
-    G1a                   the send or its transaction failed, but its record was polled
+    G1a                   the send or transaction failed, but it was polled
     precommitted-read     polled as committed before the commit
     G1c                   transactions that read each other's records
     phantom               polled, but never sent

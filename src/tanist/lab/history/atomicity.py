@@ -195,8 +195,11 @@ class _Torn:
             if transaction not in self._first_seen:
                 continue
             polled_at, partition, row, slot = self._first_seen[transaction]
+            # Its records were in the log when its client asked for the end.
+            ending_at = self._transactions.ending_at[transaction]
+            since = polled_at if ending_at == UNKNOWN_END else ending_at
             for other, lacking in missing:
-                settled = _settled_at(other, polled_at)
+                settled = _settled_at(other, since)
                 if settled:
                     tally.add(
                         Anomaly.TORN,

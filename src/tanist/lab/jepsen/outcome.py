@@ -116,6 +116,7 @@ def account(operations: Iterable[Operation]) -> WriteAccount:
     """Read a history of this test, with each process's lines in order."""
     outcome = WriteAccount()
     open_sends: dict[tuple[str, object], Sent] = {}
+    open_transactions: dict[str, list[Sent]] = {}
     for operation in operations:
         f, kind, process = operation["f"], operation["type"], str(operation["process"])
         if f == "send" and kind == "invoke":
@@ -125,6 +126,8 @@ def account(operations: Iterable[Operation]) -> WriteAccount:
         elif f == "send":
             sent = open_sends.pop((process, operation.get("id")))
             sent.ended_ns, sent.outcome = operation["time_ns"], kind
+        elif f == "txn":
+            _transaction(outcome, open_transactions, operation)
         elif f == "poll":
             records: dict[str, list[list[Any]]] = operation.get("records") or {}
             if process.partition("/")[0] == FINAL:
@@ -132,6 +135,21 @@ def account(operations: Iterable[Operation]) -> WriteAccount:
             else:
                 outcome.polled_ns.append((operation["time_ns"], sum(map(len, records.values()))))
     return outcome
+
+
+def _transaction(outcome: WriteAccount, open_: dict[str, list[Sent]], operation: Operation) -> None:
+    """A record of a transaction is acknowledged with the commit, and refused with an abort."""
+    kind, process, time_ns = operation["type"], str(operation["process"]), operation["time_ns"]
+    ops: list[dict[str, Any]] = operation.get("ops") or []
+    if kind == "invoke":
+        sends = [Sent(op["partition"], op["value"], time_ns) for op in ops if op["f"] == "send"]
+        outcome.sends.update({(sent.partition, sent.value): sent for sent in sends})
+        open_[process] = sends
+        return
+    for sent in open_.pop(process):
+        sent.ended_ns, sent.outcome = time_ns, kind
+    polled = [op for op in ops if op["f"] == "poll"]
+    outcome.polled_ns += [(op["time_ns"], sum(map(len, op["records"].values()))) for op in polled]
 
 
 def _some(texts: Iterable[str]) -> str:

@@ -27,6 +27,12 @@ CONFIG = {
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "2000",
 }
+TRANSACTIONAL_CONFIG = {
+    "transaction.state.log.num.partitions": "3",
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "500",
+}
+"""Where clients have transactions and groups: internal topics of fewer partitions, which are there sooner."""
 _PORTS = range(20_000, 28_000)
 _TROUBLES: dict[DiskTrouble, Trouble] = {"full": "disk_full", "slow": "disk_slow", "fail": "disk_error"}
 _LATE_MS = 200
@@ -48,7 +54,7 @@ class OwnCluster:
                 brokers=BROKERS,
                 controllers=CONTROLLERS,
                 port=random.SystemRandom().choice(_PORTS),
-                config=CONFIG,
+                config=CONFIG | TRANSACTIONAL_CONFIG,
                 features={} if elr else {"eligible.leader.replicas.version": 0},
                 ends_with_us=True,
             )

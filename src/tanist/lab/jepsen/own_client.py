@@ -83,11 +83,12 @@ def _write(plan: Plan, partition: int, history: SharedHistory, stopping: Stoppin
 
 
 def _producer(plan: Plan, generation: int) -> tuple[Client, Producer]:
-    client = Client(_turned(plan.addresses, generation), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)
+    client = Client(turned(plan.addresses, generation), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)
     return client, Producer(client, request_timeout_ms=_REPLICAS_PATIENCE_MS)
 
 
-def _turned(addresses: Sequence[Address], by: int) -> list[Address]:
+def turned(addresses: Sequence[Address], by: int) -> list[Address]:
+    """Another one first, when the last could not be reached."""
     at = by % len(addresses)
     return [*addresses[at:], *addresses[:at]]
 
@@ -106,7 +107,7 @@ def _read(plan: Plan, partition: int, history: SharedHistory, stopping: Stopping
 
     rewind_s = time.monotonic() + rng.uniform(*REWIND_EVERY_S)
     while not stopping.is_set():
-        with closing(Client(_turned(plan.addresses, trouble), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)) as it:
+        with closing(Client(turned(plan.addresses, trouble), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)) as it:
             try:
                 while not stopping.is_set():
                     if time.monotonic() > rewind_s:

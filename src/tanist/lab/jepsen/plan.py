@@ -10,8 +10,10 @@ from typing import Any, Literal, Protocol
 from tanist.lab.history import HistoryWriter
 from tanist.runtime.client.client import Address
 
-Role = Literal["writer", "reader"]
+Role = Literal["writer", "reader", "transactor"]
 ClientName = Literal["confluent", "tanist"]
+Workload = Literal["records", "transactions"]
+Isolation = Literal["read_committed", "read_uncommitted"]
 
 SEND_PATIENCE_S = 8.0
 """Time after which the outcome of a record is unknown."""
@@ -33,8 +35,10 @@ class Plan:
     topic: str
     partitions: int
     rate: float
-    """Records a second, over all partitions. Of a writer."""
+    """Records a second, over all partitions. Of a writer or a transactor."""
     seed: int
+    isolation: Isolation = "read_committed"
+    """What the consumer of a transactor asks for."""
 
     def encode(self) -> str:
         return json.dumps(asdict(self))

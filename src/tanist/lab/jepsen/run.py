@@ -22,15 +22,15 @@ from types import FrameType
 from typing import Any
 
 from tanist.lab.history import Anomaly, HistoryWriter, Operation, Verdict, open_history, report, verify
+from tanist.lab.jepsen.final import read_everything
 from tanist.lab.jepsen.nemesis import Mark, Nemesis, Played
-from tanist.lab.jepsen.outcome import FINAL, WriteAccount, account
+from tanist.lab.jepsen.outcome import WriteAccount, account
 from tanist.lab.jepsen.own_client import value_of
-from tanist.lab.jepsen.plan import ClientName, Plan
+from tanist.lab.jepsen.plan import ClientName, Isolation, Plan, Role, Workload
 from tanist.lab.jepsen.schedule import MIXED, draw
 from tanist.lab.jepsen.target import RunFailed, Target
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
 from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.runtime.cluster.cluster_file import ClusterError
 
@@ -38,7 +38,6 @@ ALLOWED = (Anomaly.STALE_END,)
 """A deposed leader that does not know it yet may cause this (docs/history.md)."""
 REPLICATION_FACTOR = 3
 _READY_S = 60.0
-_FINAL_PATIENCE_S = 60.0
 _WORKER_PATIENCE_S = 40.0
 _LAST_CALM_S = 5.0
 """Share of the time without faults at the end."""
@@ -63,6 +62,10 @@ class Settings:
     seed: int = 0
     client: ClientName = "tanist"
     topic: str = "jepsen"
+    workload: Workload = "records"
+    isolation: Isolation = "read_committed"
+    """What the consumers of transactional clients ask for. Their history says read_committed in any case: tests set it
+    to see that the checker notices."""
 
 
 @dataclass(slots=True)
@@ -80,10 +83,13 @@ class JepsenResult:
     verdict: Verdict
     lines: list[str] = field(default_factory=list)
     """The checker's report."""
+    hanging: list[str] = field(default_factory=list)
+    """Partitions where a transaction stays open."""
 
     @property
     def failed(self) -> bool:
-        return bool(self.outcome.lost or self.outcome.unexpected or report.failures(self.verdict, ALLOWED))
+        wrong = report.failures(self.verdict, ALLOWED)
+        return bool(self.outcome.lost or self.outcome.unexpected or self.hanging or wrong)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -92,6 +98,9 @@ class JepsenResult:
             "seconds": round((self.ended_ns - self.began_ns) / _NS, 1),
             **self.outcome.as_json(),
             "anomalies": {found.anomaly.value: found.count for found in self.verdict.found},
+            "allowed_by_kafka": {found.anomaly.value: found.count for found in self.verdict.expected},
+            "transactions": self.verdict.transactions,
+            "hanging": self.hanging,
             "episodes": [
                 {
                     "kind": each.episode.kind,
@@ -151,12 +160,19 @@ def play(target: Target, settings: Settings, out: Path, say: Say) -> JepsenResul
             with part.open(encoding="utf-8") as lines:
                 file.writelines(lines)
         _write_marks(HistoryWriter(file), nemesis)
-        _read_everything(HistoryWriter(file), target, settings)
-    return judge(history, target, settings, nemesis, (began_ns, ended_ns))
+        hanging = read_everything(
+            HistoryWriter(file), target.addresses, settings.topic, settings.partitions, settings.workload
+        )
+    return judge(history, target, settings, nemesis, (began_ns, ended_ns), hanging)
 
 
 def judge(
-    history: Path, target: Target, settings: Settings, nemesis: Nemesis, span_ns: tuple[int, int]
+    history: Path,
+    target: Target,
+    settings: Settings,
+    nemesis: Nemesis,
+    span_ns: tuple[int, int],
+    hanging: Sequence[str] = (),
 ) -> JepsenResult:
     """Judge the history, and look for lost writes in the salvage."""
     outcome = account(_reported_operations(history))
@@ -164,7 +180,9 @@ def judge(
         outcome.look_for(_salvaged(target.data, settings.topic))
     verdict, operations = verify(history)
     lines = list(report.lines(verdict, operations, ALLOWED))
-    return JepsenResult(settings, target.name, *span_ns, nemesis.played, nemesis.marks, outcome, verdict, lines)
+    lines += [f"{each}: a transaction hangs, and readers of committed records wait there" for each in hanging]
+    played, marks = nemesis.played, nemesis.marks
+    return JepsenResult(settings, target.name, *span_ns, played, marks, outcome, verdict, lines, list(hanging))
 
 
 def planned(target: Target, settings: Settings) -> Iterator[str]:
@@ -201,34 +219,6 @@ def _create_topic(target: Target, settings: Settings) -> None:
         raise RunFailed(f"topic {settings.topic} cannot be created: {error}") from error
 
 
-def _read_everything(writer: HistoryWriter, target: Target, settings: Settings) -> None:
-    """Read each partition from its first record to its end, and until an empty poll."""
-    try:
-        with Client(target.addresses, timeout_s=_FINAL_PATIENCE_S) as client:
-            for partition in range(settings.partitions):
-                name, process = f"{settings.topic}-{partition}", f"{FINAL}/{partition}"
-                position = list_offset(client, settings.topic, partition, EARLIEST)
-                writer.complete(
-                    process, "assign", "ok", time.monotonic_ns(), partitions=[name], positions={name: position}
-                )
-                ended = False
-                while not ended:
-                    began_ns = time.monotonic_ns()
-                    # Ask for the end first: all records below it must come.
-                    end = list_offset(client, settings.topic, partition, LATEST)
-                    found = fetch(client, settings.topic, partition, position, max_wait_ms=200)
-                    ended = not found.records and found.next_offset >= end
-                    if found.records or ended:
-                        pairs = [(record.offset, value_of(record.value)) for record in found.records]
-                        records = {name: pairs} if pairs else None
-                        writer.complete(
-                            process, "poll", "ok", time.monotonic_ns(), records=records, invoked_ns=began_ns
-                        )
-                    position = found.next_offset
-    except (KafkaError, Unreachable) as error:
-        raise RunFailed(f"the topic cannot be read to its end: {error}") from error
-
-
 def _salvaged(folder: Path, topic: str) -> Iterator[tuple[str, str]]:
     entries, _ = find_entries(folder)
     for salvage in by_partition(entries):
@@ -258,17 +248,25 @@ def _reported_operations(history: Path) -> Iterator[Operation]:
 
 
 def _plans(target: Target, settings: Settings) -> Iterator[Plan]:
-    for role, count in (("writer", settings.writers), ("reader", settings.readers)):
+    clients = settings.writers + settings.readers
+    roles: tuple[tuple[Role, int, int], ...] = (
+        ("writer", settings.writers, settings.writers),
+        ("reader", settings.readers, settings.writers),
+    )
+    if settings.workload == "transactions":
+        roles = (("transactor", clients, clients),)
+    for role, count, share in roles:
         for number in range(count):
             yield Plan(
-                "writer" if role == "writer" else "reader",
+                role,
                 f"{role[0]}{number + 1}",
                 settings.client,
                 tuple(target.addresses),
                 settings.topic,
                 settings.partitions,
-                settings.rate / settings.writers,
+                settings.rate / share,
                 settings.seed,
+                settings.isolation,
             )
 
 

@@ -31,6 +31,14 @@ class _Locked:
 
 
 def _worker_of(plan: Plan) -> Worker:
+    if plan.role == "transactor":
+        if plan.client == "confluent":
+            from tanist.lab.jepsen import confluent_transactions
+
+            return confluent_transactions.work
+        from tanist.lab.jepsen import own_transactions
+
+        return own_transactions.work
     if plan.client == "confluent":
         from tanist.lab.jepsen import confluent_client
 
