@@ -183,6 +183,22 @@ def test_a_directory_that_fails_before_roles_are_taken_gets_no_empty_log_in_its_
     assert all(3 not in cluster.hosted("t", index) for index in there)
 
 
+def test_a_start_that_cannot_open_a_log_is_not_a_clean_one() -> None:
+    """Its mark was there, and its logs are not: they are made anew, empty, in the other directory."""
+    cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
+    cluster.create_topic("t", partitions=4, factor=3)
+    host = cluster.world.hosts[3]
+    log = next(iter(host.node.replicas.directories[1].logs.values()))
+    stopped: list[bool] = []
+    host.stop(lambda: stopped.append(True))
+    cluster.until(lambda: bool(stopped))
+    host.disk.failing.append(log.directory)
+    host.start()
+    cluster.until(lambda: host.node is not None and host.node.lifecycle.broker_epoch >= 0)
+    assert host.node.replicas.directories.offline_ids() == (host.node.replicas.directories[1].directory_id,)
+    assert host.node.lifecycle.previous_broker_epoch == -1
+
+
 def test_a_failed_log_directory_takes_its_partitions_offline_and_nothing_else() -> None:
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)

@@ -63,6 +63,10 @@ class Node:
             self.replicas.load()
             if self.context.stopping:
                 return  # no log directory could be loaded
+            if self.replicas.directories.offline_ids():
+                # One whose mark could be read has failed since. Its logs will be made anew elsewhere, empty, so this
+                # broker must not count as eligible for them (rule 87).
+                previous_broker_epoch = -1
         apis = ApiTable(parts)
         for endpoint in self.context.config.listeners:
             parts.connections.listen(endpoint, apis.of_listener(endpoint.name))
