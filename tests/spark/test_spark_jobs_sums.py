@@ -26,19 +26,22 @@ records = st.lists(
 KINDS = {
     "leader_epoch": pa.int32(), "offset": pa.int64(), "fingerprint": pa.int64(), "damage": pa.string(),
     "is_control": pa.bool_(), "value_hash": pa.int64(),
+    "is_transactional": pa.bool_(),
 }  # fmt: skip
 
 
 def batch(rows: Iterable[Record], damages: int = 0) -> Any:
-    lines: list[Any] = [(epoch, offset, mark, None, control, value) for epoch, offset, mark, control, value in rows]
-    lines += [(None, None, None, "torn", None, None)] * damages
+    lines: list[Any] = [
+        (epoch, offset, mark, None, control, value, mark > 0) for epoch, offset, mark, control, value in rows
+    ]
+    lines += [(None, None, None, "torn", None, None, None)] * damages
     columns = zip(*lines) if lines else ([] for _ in KINDS)
     return pa.RecordBatch.from_pydict({name: pa.array(column, KINDS[name]) for name, column in zip(KINDS, columns)})
 
 
 def together(rows: list[dict[str, Any]]) -> dict[tuple[int, int], tuple[int, ...]]:
     """By epoch and bucket, as Spark adds them up."""
-    found: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0, 2**63, -1])
+    found: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0, 2**63, -1, 0])
     for row in rows:
         if row["bucket"] is None:
             continue
@@ -49,6 +52,7 @@ def together(rows: list[dict[str, Any]]) -> dict[tuple[int, int], tuple[int, ...
         sums[3] ^= row["value_hash"]
         sums[4] = min(sums[4], row["first_offset"])
         sums[5] = max(sums[5], row["last_offset"])
+        sums[6] += row["transactional"]
     return {key: tuple(sums) for key, sums in found.items()}
 
 
@@ -61,7 +65,7 @@ def expected(rows: list[Record]) -> dict[tuple[int, int], tuple[int, ...]]:
         {
             "leader_epoch": epoch, "bucket": offset // SIZE, "records": 1, "hash": hashed(offset, epoch, mark),
             "value_records": int(not control), "value_hash": 0 if control else hashed(offset, value),
-            "first_offset": offset, "last_offset": offset,
+            "first_offset": offset, "last_offset": offset, "transactional": int(mark > 0),
         }
         for epoch, offset, mark, control, value in rows
     ])  # fmt: skip

@@ -44,6 +44,8 @@ def test_names_do_not_depend_on_case() -> None:
         ({"minPartitions": "0"}, "above 0"),
         ({"subscribe": " , "}, "names no topic"),
         ({"kafka.isolation.level": "serializable"}, "cannot be"),
+        ({"isolation.level": "serializable"}, "cannot be"),
+        ({"isolation.level": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "contradict"),
         ({"kafka.bootstrap.servers": "nowhere"}, "not host:port"),
     ],
 )

@@ -14,6 +14,7 @@ from tanist.text import counted
 
 if TYPE_CHECKING:
     from tanist.spark.jobs.audit.result import AuditResult
+    from tanist.spark.jobs.audit.transactions import OpenTransaction
     from tanist.spark.jobs.durability import DurabilityResult
     from tanist.spark.jobs.ingest import IngestResult
     from tanist.spark.jobs.merge_back import MergeResult
@@ -77,9 +78,18 @@ def audit_lines(result: AuditResult) -> list[str]:
             lines.append(f"  and {len(_runs_of(found)) - _SHOWN_MAX} more like these")
         for explained in dict.fromkeys(each.explained for each in found if each.explained):
             lines.append(f"  because of {explained}")
+    if result.open_transactions:
+        lines += ["", *_open_lines(result.open_transactions)]
     kinds = ", ".join(kind.title for kind in counts)
     lines += ["", _clean(result) if result.clean else f"{many(len(counts), 'kind')} of findings: {kinds}"]
     return lines
+
+
+def _open_lines(found: Sequence[OpenTransaction]) -> list[str]:
+    records = many(sum(each.records for each in found), "record")
+    lines = [f"open transactions: {len(found)}, with {records} that readers of committed records do not get yet"]
+    lines += [f"  {each}" for each in found[:_SHOWN_MAX]]
+    return lines + [f"  and {len(found) - _SHOWN_MAX} more like these"] * (len(found) > _SHOWN_MAX)
 
 
 def _clean(result: AuditResult) -> str:
@@ -128,6 +138,7 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
             for (kind, topic, partition), count in result.counts.items()
         ],
         "findings": [each.as_json() for each in result.findings],
+        "open_transactions": [each.as_json() for each in result.open_transactions],
         "plan": result.plan,
         "seconds": result.seconds,
     }

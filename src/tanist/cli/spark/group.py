@@ -210,10 +210,13 @@ def story_command(port: int, keep: Path | None, start: Start) -> None:
             story = tell(start(), folder, port=port, say=_say, on_audit=tell_audit)
         except StoryFailed as error:
             raise click.ClickException(f"the story did not go as expected: {error}") from error
-    click.echo(
-        f"{story.acknowledged} records were acknowledged, {len(story.lost)} of them lost, and found by the audit; "
-        f"{story.merged.restored if story.merged else 0} were put back, and the second audit is clean."
-    )
+    merged = story.merged
+    if merged is not None:
+        click.echo(
+            f"{story.acknowledged} records were acknowledged, {len(story.lost)} of them lost, and found by the audit; "
+            f"{merged.restored} were put back, and the second audit is clean. Of transactions, "
+            f"{merged.count('aborted')} aborted and {merged.count('undecided')} undecided records were left out."
+        )
 
 
 @spark_command.command("ingest")

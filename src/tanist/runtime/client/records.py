@@ -178,11 +178,13 @@ def fetch(
     return client.persist(attempt, timeout_s=timeout_s)
 
 
-def read(client: Client, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
-    """The committed records of [start, end), which waits for those that are not committed yet."""
+def read(
+    client: Client, topic: str, partition: int, start: int, end: int, *, read_committed: bool = False
+) -> Iterator[Record]:
+    """The records of [start, end), which waits for those that are above the high watermark, or in open transactions."""
     position = start
     while position < end:
-        fetched = fetch(client, topic, partition, position, max_bytes=8 << 20)
+        fetched = fetch(client, topic, partition, position, max_bytes=8 << 20, read_committed=read_committed)
         position = fetched.next_offset
         yield from (record for record in fetched.records if record.offset < end)
 

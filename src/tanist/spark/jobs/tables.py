@@ -34,8 +34,10 @@ class TableUnfit(Unfit):
 
 
 def source_options(bootstrap: str, topics: Sequence[str], more: Mapping[str, str]) -> dict[str, str]:
-    """Those of the query that fills a table."""
+    """Those of the query that fills a table. Aborted records do not belong there, unless they are asked for."""
     asked = {"kafka.bootstrap.servers": bootstrap, "subscribe": ",".join(topics), "startingOffsets": "earliest"}
+    if not {"isolation.level", "kafka.isolation.level"} & {name.lower() for name in more}:
+        asked["kafka.isolation.level"] = "read_committed"
     return asked | dict(more)
 
 

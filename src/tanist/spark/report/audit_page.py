@@ -64,6 +64,13 @@ def _head(result: AuditResult, title: str) -> Iterable[str]:
             for kind in kinds
         ]
         yield html.table(("What", "#How many", "Meaning", "Where"), rows)
+    if result.open_transactions:
+        yield "<h3>Open transactions</h3>"
+        yield "<p>Readers of committed records do not get their records yet.</p>"
+        yield html.table(
+            ("Transaction", "#Records"),
+            [(escape(str(each)), f"{each.records:,}") for each in result.open_transactions[:FINDINGS_MAX]],
+        )
 
 
 def _verdict(result: AuditResult, kinds: Sequence[Kind]) -> str:

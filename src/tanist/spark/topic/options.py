@@ -33,6 +33,7 @@ _RESERVED: Final = {
 _OWN: Final = {
     "subscribe", "subscribepattern", "assign", "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp",
     "startingoffsetsbytimestampstrategy", "includeheaders", "failondataloss", "minpartitions", "maxrecordsperpartition",
+    "isolation.level",
 }  # fmt: skip
 _OF_BATCHES: Final = {"endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"}
 _OF_STREAMS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
@@ -95,7 +96,9 @@ class TopicOptions:
         refuse_unknown(named, _OWN | _OF_BATCHES | _OF_STREAMS, "reading a topic")
         if sum(name in named for name in ("subscribe", "subscribepattern", "assign")) != 1:
             raise OptionError("exactly one of subscribe, subscribePattern and assign has to be set")
-        isolation = kafka.get("isolation.level", "read_uncommitted")
+        isolation = kafka.get("isolation.level", named.get("isolation.level", "read_uncommitted"))
+        if named.get("isolation.level", isolation) != isolation:
+            raise OptionError("isolation.level and kafka.isolation.level contradict each other")
         if isolation not in ("read_uncommitted", "read_committed"):
             raise OptionError(f"kafka.isolation.level cannot be {isolation!r}")
         starting = _starting(named, "latest" if streaming else "earliest")

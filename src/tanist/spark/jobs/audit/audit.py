@@ -5,7 +5,7 @@ order of the stages and nothing else: each stage is a function that returns a va
 
 1. `replicas.buckets`: sums of every replica's records, one row a bucket of offsets; `facts`: the reference of each
    partition, where logs begin, high watermarks;
-2. `replicas.compare`: replicas against the reference;
+2. `replicas.compare`: replicas against the reference; `transactions`: what was aborted in it, or is open;
 3. `clients`: how much the clients did, and whether that can be judged;
 4. `values.compare`: the clients' acknowledged and polled values against the log;
 5. `order.check`: each producer's order;
@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs import preconditions
-from tanist.spark.jobs.audit import clients, lost
+from tanist.spark.jobs.audit import clients, lost, transactions
 from tanist.spark.jobs.audit import findings as audit_findings
 from tanist.spark.jobs.audit import order as audit_order
 from tanist.spark.jobs.audit import replicas as audit_replicas
@@ -99,8 +99,9 @@ def audit(
         with_values = history is not None and plan != "flat"
         level_one = frames.keep(audit_replicas.buckets(logs, values=with_values))
         found = _judge_replicas(logs, level_one, plan, result, steps, frames)
+        aborted = _judge_transactions(logs, level_one, result, steps, frames)
         if history is not None:
-            found += _judge_clients(logs, history, level_one, plan, result, steps, frames)
+            found += _judge_clients(logs, history, level_one, aborted, plan, result, steps, frames)
         elif not result.records and not found:
             raise NothingToJudge("no replica has a record, and there is no history")
         if found:
@@ -139,10 +140,26 @@ def _judge_replicas(
     return found
 
 
+def _judge_transactions(
+    logs: Logs, level_one: DataFrame, result: AuditResult, steps: _Steps, frames: _Frames
+) -> DataFrame | None:
+    """The transactions of the references: where their aborted records stand; None without transactions."""
+    rows = level_one.where("transactional > 0").select("topic", "partition", "replica").distinct().collect()
+    holders = {(topic, partition, each.reference) for (topic, partition), each in result.facts.items()}
+    holders &= {(row.topic, row.partition, row.replica) for row in rows}
+    if not holders:
+        return None
+    steps.begin("following the transactions")
+    outcomes = frames.keep(transactions.outcomes(logs, holders))
+    result.open_transactions = transactions.open_transactions(outcomes)
+    return transactions.aborted_places(outcomes)
+
+
 def _judge_clients(
     logs: Logs,
     history: History,
     level_one: DataFrame,
+    aborted: DataFrame | None,
     plan: str,
     result: AuditResult,
     steps: _Steps,
@@ -155,7 +172,7 @@ def _judge_clients(
     result.sends, result.expired, result.polled = counts.sends, counts.expired, counts.polled
     clients.require_judgeable(counts, history, result.facts)
     compared = audit_values.compare(
-        logs, history, level_one, sums, result.facts, plan=plan, keep=frames.keep, progress=steps.begin
+        logs, history, level_one, sums, result.facts, aborted, plan=plan, keep=frames.keep, progress=steps.begin
     )
     result.plan["values"] = compared.plan
     steps.begin("checking each producer's order")

@@ -25,6 +25,7 @@ class Kind(Enum):
     """The kinds that concern clients come first, the worst of them before the rest; then those of replicas."""
 
     LOST = "lost"
+    ABORTED_IN_LOG = "aborted-in-log"
     READ_LOST = "read-lost"
     DUPLICATED = "duplicated"
     REORDERED = "reordered"
@@ -47,6 +48,7 @@ class Kind(Enum):
 
 _TITLES: Final = {
     Kind.LOST: "lost acknowledged records",
+    Kind.ABORTED_IN_LOG: "acknowledged records that the log has aborted",
     Kind.READ_LOST: "lost records that were read",
     Kind.DUPLICATED: "duplicated records",
     Kind.REORDERED: "records out of order",
@@ -59,11 +61,12 @@ _TITLES: Final = {
 }
 _MEANINGS: Final = {
     Kind.LOST: "acknowledged with acks=all, and in no place of the log",
+    Kind.ABORTED_IN_LOG: "committed for its producer, and only in an aborted transaction of the log",
     Kind.READ_LOST: "a consumer was given it at an offset where the log does not have it",
     Kind.DUPLICATED: "one value of an idempotent producer at several offsets",
     Kind.REORDERED: "stands before what its producer had sent, and been acknowledged, earlier",
     Kind.PHANTOM_READ: "a consumer was given it, and nobody sent it",
-    Kind.ABORTED_READ: "a consumer was given it, though its send failed",
+    Kind.ABORTED_READ: "a consumer was given it, though its send failed, or the log has aborted it",
     Kind.FAILED_IN_LOG: "its send failed, and it is in the log",
     Kind.MISSING: "below the high watermark, and not on every replica",
     Kind.DIVERGENT: "one offset, and replicas that hold other epochs or other bytes there",

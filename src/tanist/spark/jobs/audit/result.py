@@ -10,6 +10,7 @@ from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
 from tanist.spark.jobs.audit.findings import Counts, Finding, Kind
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Metadata
+from tanist.spark.jobs.audit.transactions import OpenTransaction
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class AuditResult:
     expired: int = 0
     """Of those, the ones from before the log's start: retention or a deletion took them, and nobody judges them."""
     polled: int = 0
+    open_transactions: list[OpenTransaction] = field(default_factory=list)
+    """At the ends of the leaders' logs: no findings, for they may be under way."""
     plan: dict[str, str] = field(default_factory=dict)
     """Which plan each part took, and why."""
     seconds: dict[str, float] = field(default_factory=dict)

@@ -6,6 +6,7 @@ rows at a time, so that hundreds of records reach the JVM as one row. A log that
 
 `hash` is over offset, epoch and fingerprint, and means something only beside others of its log; `value_hash` is over
 offset and value, of records and not of control records, and is the one that clients' histories are summed up by.
+`transactional` counts the records and markers of transactions.
 """
 
 from __future__ import annotations
@@ -21,14 +22,22 @@ BUCKET_OFFSETS: Final = 512
 BUCKET: Final = f"offset div {BUCKET_OFFSETS}"
 SCHEMA: Final = (
     "topic string, partition int, replica int, leader_epoch int, bucket bigint, records bigint, hash bigint,"
-    " first_offset bigint, last_offset bigint, damages bigint, value_records bigint, value_hash bigint"
+    " first_offset bigint, last_offset bigint, damages bigint, value_records bigint, value_hash bigint,"
+    " transactional bigint"
 )
 _BY: Final = ("topic", "partition", "replica", "leader_epoch", "bucket")
 
 
 def columns(*, values: bool) -> list[str]:
     """The columns to read for it; `value_hash` stays 0 without `values`."""
-    return ["leader_epoch", "offset", "fingerprint", "damage", *(["is_control", "value_hash"] if values else [])]
+    return [
+        "leader_epoch",
+        "offset",
+        "fingerprint",
+        "damage",
+        "is_transactional",
+        *(["is_control", "value_hash"] if values else []),
+    ]
 
 
 def together(sums: DataFrame) -> DataFrame:
@@ -37,7 +46,7 @@ def together(sums: DataFrame) -> DataFrame:
         F.sum("records").alias("records"), F.expr("bit_xor(hash)").alias("hash"),
         F.min("first_offset").alias("first_offset"), F.max("last_offset").alias("last_offset"),
         F.sum("damages").alias("damages"), F.sum("value_records").alias("value_records"),
-        F.expr("bit_xor(value_hash)").alias("value_hash"),
+        F.expr("bit_xor(value_hash)").alias("value_hash"), F.sum("transactional").alias("transactional"),
     )  # fmt: skip
 
 
@@ -53,6 +62,7 @@ def of_rows(rows: DataFrame, *, values: bool) -> DataFrame:
         F.expr("count_if(damage is not null)").alias("damages"),
         F.expr(f"count_if({valued})").alias("value_records"),
         F.expr(f"bit_xor({value_hash})").alias("value_hash"),
+        F.expr(f"count_if({sound} and is_transactional)").alias("transactional"),
     )  # fmt: skip
 
 
@@ -73,6 +83,7 @@ def summed(batch: Any, topic: str, partition: int, replica: int | None) -> Any:
 
 _NAMES: Final = (
     "leader_epoch", "bucket", "records", "hash", "first_offset", "last_offset", "value_records", "value_hash",
+    "transactional",
 )  # fmt: skip
 
 
@@ -94,9 +105,10 @@ def _sums(batch: Any) -> dict[str, Any]:
         "last_offset": np.maximum.reduceat(offsets, starts),
         "value_records": none,
         "value_hash": none,
+        "transactional": np.add.reduceat(_flags(batch["is_transactional"]).astype(np.int64), starts),
     }
     if "value_hash" in batch.schema.names:
-        valued = ~batch["is_control"].to_numpy(zero_copy_only=False)
+        valued = ~_flags(batch["is_control"])
         hashes = np.where(valued, of_longs(offsets, _numbers(batch["value_hash"])), np.uint64(0))
         found["value_records"] = np.add.reduceat(valued.astype(np.int64), starts)
         found["value_hash"] = np.bitwise_xor.reduceat(hashes, starts).view(np.int64)
@@ -107,6 +119,10 @@ def _numbers(column: Any) -> Any:
     import numpy as np
 
     return np.ascontiguousarray(column.to_numpy(), np.int64)
+
+
+def _flags(column: Any) -> Any:
+    return column.to_numpy(zero_copy_only=False)
 
 
 def _table(found: dict[str, Sequence[Any]], constant: dict[str, Any]) -> Any:

@@ -71,6 +71,12 @@ def decided(rows: DataFrame) -> DataFrame:
     return judged.select(*_LOG, "leader_epoch", "offset", "producer_id", "producer_epoch", outcome.alias("outcome"))
 
 
+def aborted_places(found: DataFrame) -> DataFrame:
+    """Of `outcomes`: place ("orders-3") and offset of each record that a marker has aborted."""
+    rows = found.where(F.col("outcome") == ABORTED)
+    return rows.select(F.concat("topic", F.lit("-"), "partition").alias("place"), "offset")
+
+
 def has_transactions(logs: Logs, holders: Holders) -> bool:
     """Whether there are any, by the headers of batches alone."""
     return bool(logs.rows((*_LOG, "is_transactional"), holders=holders).where("is_transactional").limit(1).count())

@@ -6,7 +6,9 @@ not come to the same exclusive-or of hashes as the log's, and in those the value
 differ: all values in one aggregation. Both give more suspects than wrong values; then everything known of the suspects
 is put together, and judged. Each of these passes reads the history once.
 
-The log is that of each partition's reference replica: the leader's.
+The log is that of each partition's reference replica: the leader's. A record that a marker has aborted there is not in
+it for a reader of committed records: nothing is duplicated by it. Acknowledged sends, and what readers of committed
+records were given, are suspect where it stands.
 """
 
 from __future__ import annotations
@@ -55,20 +57,27 @@ def compare(
     level_one: DataFrame,
     sums: DataFrame,
     facts: Mapping[TopicPartition, PartitionFacts],
+    aborted: DataFrame | None = None,
     *,
     plan: str = "auto",
     keep: Callable[[DataFrame], DataFrame],
     progress: Callable[[str], None] = lambda _: None,
 ) -> ComparedValues:
-    """The history against the log. `level_one` is the logs', with values, `sums` are those of `summed`."""
+    """The history against the log. `level_one` is the logs', with values, `sums` are those of `summed`.
+
+    `aborted`: place and offset of the records that the log has aborted.
+    """
     found = suspects(logs, history, level_one, sums, facts, plan=plan)
-    values = keep(found.values)
+    values = found.values
+    if aborted is not None:
+        values = values.unionByName(_claimed_though(aborted, history)).distinct()
+    values = keep(values)
     count = values.count()
     described = f"{found.level}; {count} values looked at one by one"
     if not count:
         return ComparedValues(None, None, described)
     progress(f"putting together what is known of {count} values")
-    known = keep(evidence(reference(logs, facts), history, values))
+    known = keep(evidence(reference(logs, facts), history, values, aborted))
     known.count()
     return ComparedValues(judged(values.sparkSession, known, facts), known, described)
 
@@ -180,6 +189,12 @@ def _two_level(
     return Suspects(found.distinct(), f"two-level: {count} of {total} buckets differ")
 
 
+def _claimed_though(aborted: DataFrame, history: History) -> DataFrame:
+    """The values that clients take for committed, where the log has aborted records."""
+    claimed = with_offsets(history).where(f"side = {SEND} or committed")
+    return claimed.join(aborted, ["place", "offset"], "left_semi").select("place", "hash")
+
+
 def _table(spark: SparkSession, buckets: set[tuple[str, int]]) -> DataFrame:
     return F.broadcast(spark.createDataFrame(sorted(buckets), "place string, bucket bigint"))
 
@@ -235,17 +250,25 @@ def _rows(log: DataFrame, history: History, *, slim: bool) -> DataFrame:
     return clients.unionByName(held)
 
 
-def evidence(log: DataFrame, history: History, found: DataFrame) -> DataFrame:
-    """Everything known of the suspects, one row each."""
+def evidence(log: DataFrame, history: History, found: DataFrame, aborted: DataFrame | None = None) -> DataFrame:
+    """Everything known of the suspects, one row each. `held` and `places` are without aborted records."""
     rows = _rows(log, history, slim=False).join(F.broadcast(found), ["place", "hash"], "left_semi")
+    if aborted is None:
+        rows = rows.withColumn("held_aborted", F.lit(0))
+    else:
+        rows = rows.join(aborted.withColumn("_gone", F.lit(1)), ["place", "offset"], "left")
+        rows = rows.withColumn("held_aborted", F.expr("held * coalesce(_gone, 0)"))
+        rows = rows.withColumn("held", F.expr("held - held_aborted"))
     offsets = "array_sort(collect_set(if({0} > 0, offset, null)))"
     return rows.groupBy("place", "hash").agg(
-        *(F.sum(name).alias(name) for name in ("sent", "acknowledged", "failed", "polled", "held", "unknown")),
+        *(F.sum(name).alias(name) for name in ("sent", "acknowledged", "failed", "polled", "unknown")),
+        *(F.sum(name).alias(name) for name in ("held", "held_aborted")),
         F.max("aborted").alias("aborted"), F.max("unordered").alias("unordered"),
         F.sum(F.expr("polled * committed")).alias("polled_committed"),
         F.max("value").alias("value"), F.min(F.expr("if(sent > 0, process, null)")).alias("process"),
         F.min(F.expr("if(sent > 0, offset, null)")).alias("acked_offset"),
         F.expr(offsets.format("held")).alias("places"), F.expr(offsets.format("polled")).alias("seen"),
+        F.expr(offsets.format("held_aborted")).alias("aborted_places"),
         F.array_sort(F.collect_set("epoch")).alias("epochs"),
         F.array_sort(F.collect_set(F.expr("if(polled > 0, process, null)"))).alias("readers"),
         F.collect_list("send").alias("sends"),
@@ -265,10 +288,17 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     topic = F.coalesce("topic", F.expr("regexp_replace(place, '-[0-9]+$', '')"))
     partition = F.coalesce("partition", F.expr("try_cast(substring_index(place, '-', -1) as int)"))
     full = full.withColumn("topic", topic).withColumn("partition", partition)
-    lost = "acknowledged > 0 and held = 0 and (acked_offset is null or start is null or acked_offset >= start)"
-    gone = "array_except(seen, places)"
+    absent = "acknowledged > 0 and held = 0 and (acked_offset is null or start is null or acked_offset >= start)"
+    gone = "array_except(array_except(seen, places), aborted_places)"
+    read_aborted = "polled_committed > 0 and held = 0 and size(array_intersect(seen, aborted_places)) > 0"
     kinds = [
-        _found(full.where(lost), Kind.LOST, "acked_offset", "acked_offset", _lost_detail()),
+        _found(
+            full.where(f"{absent} and held_aborted = 0"), Kind.LOST, "acked_offset", "acked_offset", _lost_detail()
+        ),
+        _found(
+            full.where(f"{absent} and held_aborted > 0"), Kind.ABORTED_IN_LOG, "get(aborted_places, 0)",
+            "get(aborted_places, size(aborted_places) - 1)", "'lost to readers of committed records'",
+        ),
         _found(
             full.where("held > 1 and sent > 0 and unordered = 0"), Kind.DUPLICATED, "get(places, 0)",
             "get(places, size(places) - 1)", f"concat('at offsets ', {_listed('places')})",
@@ -280,14 +310,16 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
             f" {_listed('places')}), '; the log does not have it'))",
         ),
         _found(
-            full.where("sent = 0 and polled > 0"), Kind.PHANTOM_READ, "get(seen, 0)", "get(seen, size(seen) - 1)",
+            full.where("sent = 0 and polled > 0 and size(array_except(seen, aborted_places)) > 0"),
+            Kind.PHANTOM_READ, "get(seen, 0)", "get(seen, size(seen) - 1)",
             f"concat('polled by ', {_listed('readers')}, ', sent by nobody')",
         ),
         _found(
             # The records of an aborted transaction are in the log by right, and for read_uncommitted to see.
             full.where(
                 "failed > 0 and acknowledged = 0 and unknown = 0"
-                " and (polled_committed > 0 or (aborted = 0 and polled > 0))"
+                " and (polled_committed > 0 or (aborted = 0 and polled > 0 and held_aborted = 0))"
+                f" or ({read_aborted})"
             ),
             Kind.ABORTED_READ,
             "get(seen, 0)", "get(seen, size(seen) - 1)", f"concat('polled by ', {_listed('readers')})",
