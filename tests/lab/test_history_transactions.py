@@ -345,7 +345,7 @@ def test_an_empty_poll_of_committed_records_is_no_end() -> None:
     assert found(send("a", 0), reads((0, "a")), send("b", 2), reads(), reads()) == {"lost-write": 1, "unseen": 1}
 
 
-# -- circles
+# -- cycles
 
 
 def test_transactions_that_read_each_other() -> None:

@@ -44,7 +44,7 @@ _MEANINGS = {
     Anomaly.G1A: "polled, though its send failed",
     Anomaly.TORN: "a transaction with records that readers of committed records got, and others that they did not",
     Anomaly.PRECOMMITTED_READ: "polled as committed, before its transaction was",
-    Anomaly.G1C: "transactions that read each other's records, in a circle",
+    Anomaly.G1C: "transactions that read each other's records, in a cycle",
     Anomaly.PHANTOM: "polled, and nobody sent it",
     Anomaly.REALTIME_ORDER: "sent after another was acknowledged, and stands before it",
     Anomaly.STALE_END: "an end that does not count what had been acknowledged before it was asked for",
@@ -55,7 +55,7 @@ _MEANINGS = {
     Anomaly.POLL_SKIP: "a consumer left out what is there",
     Anomaly.INT_POLL_SKIP: "a consumer left out what is there, within a transaction",
     Anomaly.UNSEEN: "acknowledged and never polled, though somebody polled until nothing came",
-    Anomaly.G0: "transactions whose records stand before each other's, in a circle",
+    Anomaly.G0: "transactions whose records stand before each other's, in a cycle",
     Anomaly.INT_SEND_SKIP: "another record stands between those of one transaction",
 }
 

@@ -1,8 +1,8 @@
-"""Circles of transactions, as Jepsen names them: over the order of their records, and over reading each other.
+"""Cycles of transactions, as Jepsen names them: over the order of their records, and over reading each other.
 
 Owns the graph of transactions that were not aborted. An edge *wr* leads from a transaction to one that polled a record
 of it, as read_committed. An edge *ww* leads from a transaction to the one whose record stands next in a partition; it
-is inferred from offsets. Kafka's transactions do not isolate writes, so a circle with ww edges is expected. A circle of
+is inferred from offsets. Kafka's transactions do not isolate writes, so a cycle with ww edges is expected. A cycle of
 wr edges alone cannot be: each would have been committed before the next.
 """
 
@@ -18,7 +18,7 @@ from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.transactions import Transactions
 
 _SEARCHED_MAX = 64
-"""Transactions of a circle from which the shortest one is looked for."""
+"""Transactions of a cycle from which the shortest one is looked for."""
 
 
 class Edge(NamedTuple):
@@ -37,7 +37,7 @@ Graph = dict[int, dict[int, Edge]]
 
 
 def judge_dependencies(transactions: Transactions, partitions: Sequence[PartitionHistory], tally: Tally) -> None:
-    """Add the circles to the tally: one for each strongly connected part of the graph."""
+    """Add the cycles to the tally: one for each strongly connected part of the graph."""
     reads: Graph = {}
     writes: Graph = {}
     for partition in partitions:
@@ -54,9 +54,9 @@ def judge_dependencies(transactions: Transactions, partitions: Sequence[Partitio
     for component in components(both):
         if component & bad:
             continue
-        circle = shortest(both, component, with_read=True)
-        if circle:
-            _report(transactions, Anomaly.G1C, circle, tally, expected=True)
+        cycle = shortest(both, component, with_read=True)
+        if cycle:
+            _report(transactions, Anomaly.G1C, cycle, tally, expected=True)
 
 
 def _writer(transactions: Transactions, partition: PartitionHistory, slot: int) -> int:
@@ -138,7 +138,7 @@ def _popped(stack: list[int], on_stack: set[int], last: int) -> Iterator[int]:
 
 
 def shortest(graph: Graph, component: set[int], *, with_read: bool = False) -> list[tuple[int, Edge]]:
-    """The shortest circle through some of the first transactions of a component: each with the edge to the next one.
+    """The shortest cycle through some of the first transactions of a component: each with the edge to the next one.
 
     `with_read`: one that has a wr edge; empty if there is none.
     """
@@ -177,20 +177,20 @@ def _path(graph: Graph, component: set[int], start: int, end: int) -> list[tuple
 
 
 def _report(
-    transactions: Transactions, anomaly: Anomaly, circle: Sequence[tuple[int, Edge]], tally: Tally, *, expected: bool
+    transactions: Transactions, anomaly: Anomaly, cycle: Sequence[tuple[int, Edge]], tally: Tally, *, expected: bool
 ) -> None:
-    followers = [transaction for transaction, _ in circle[1:]] + [circle[0][0]]
+    followers = [transaction for transaction, _ in cycle[1:]] + [cycle[0][0]]
     cites = [
         cite
-        for (_, edge), follower in zip(circle, followers, strict=True)
+        for (_, edge), follower in zip(cycle, followers, strict=True)
         for cite in _cites(transactions, edge, follower)
     ]
-    reads = sum(edge.read for _, edge in circle)
-    how = {0: "write before each other", len(circle): "read each other's records"}.get(
+    reads = sum(edge.read for _, edge in cycle)
+    how = {0: "write before each other", len(cycle): "read each other's records"}.get(
         reads, "read each other's records or write before each other"
     )
-    name = circle[0][1].partition.name
-    tally.add(anomaly, name, f"{len(circle)} transactions {how}, in a circle", *cites, expected=expected)
+    name = cycle[0][1].partition.name
+    tally.add(anomaly, name, f"{len(cycle)} transactions {how}, in a cycle", *cites, expected=expected)
 
 
 def _cites(transactions: Transactions, edge: Edge, follower: int) -> Iterable[Cite]:
