@@ -73,3 +73,32 @@ def test_text_and_bytes_have_one_hash(spark: Any) -> None:
     frame = spark.createDataFrame([("grün/1", "grün/1".encode())], "text string, bytes binary")
     row = frame.select(value_hash(F.col("text")).alias("a"), value_hash(F.col("bytes")).alias("b")).first()
     assert row.a == row.b
+
+
+def test_a_transaction_comes_apart_into_its_sends_and_polls(spark: Any, tmp_path: Path) -> None:
+    def op(value: str, **more: Any) -> dict[str, Any]:
+        return {"f": "send", "partition": "t-0", "value": value, **more}
+
+    txn = {"process": "p", "f": "txn"}
+    poll = {"f": "poll", "records": {"t-1": [[3, "x"], [4, "y"]]}, "invoked_ns": 13, "time_ns": 14}
+    lines = [
+        {**txn, "type": "invoke", "time_ns": 10, "ops": [op("a"), {"f": "poll"}, op("b")]},
+        {**txn, "type": "ok", "time_ns": 19, "isolation": "read_committed", "ops": [op("a", offset=5), poll, op("b")]},
+        {**txn, "type": "invoke", "time_ns": 20, "ops": [op("c"), op("d")]},
+        {**txn, "type": "fail", "aborted": True, "time_ns": 29, "ops": [op("c", offset=8)]},
+        {**txn, "process": "q", "type": "info", "invoked_ns": 30, "time_ns": 39, "ops": [op("e")]},
+        {**txn, "type": "invoke", "time_ns": 40, "ops": [op("f")]},
+        {**SEND, "process": "r", "type": "ok", "value": "g", "offset": 1, "time_ns": 41},
+    ]
+    found = read_history(spark, [written(tmp_path / "h.jsonl", lines)])
+    sends = found.sends.orderBy("value").collect()
+    assert [(row.value, row.outcome, row.offset, row.aborted, row.began_ns, row.ended_ns) for row in sends] == [
+        ("a", "ok", 5, False, 10, 19), ("b", "ok", None, False, 10, 19), ("c", "fail", None, True, 20, 29),
+        ("d", "fail", None, True, 20, 29), ("e", "info", None, False, 30, 39), ("f", "info", None, False, 40, None),
+        ("g", "ok", 1, False, None, 41),
+    ]  # fmt: skip
+    assert {(row.promised, row.ordered) for row in sends} == {(True, True)}
+    polls = found.polls.orderBy("offset").collect()
+    assert [(row.place, row.offset, row.value, row.committed, row.began_ns, row.ended_ns) for row in polls] == [
+        ("t-1", 3, "x", True, 13, 14), ("t-1", 4, "y", True, 13, 14),
+    ]  # fmt: skip

@@ -108,3 +108,26 @@ def test_replicas_alone_name_what_is_open_and_differ_in_an_outcome(spark: Any, t
     assert "orders-0 offsets 13..15, producer 9 epoch 0" in text
     assert [each["partition"] for each in audit_json(result)["open_transactions"]] == [0, 1]
     assert "orders-1 offset 2, producer 8 epoch 0" in page(result, title="x")
+
+
+def test_a_history_of_whole_transactions_is_judged_as_one_of_single_sends(spark: Any, tmp_path: Path) -> None:
+    from tanist.spark.jobs.audit.audit import audit_folder
+
+    def txn(value: str, kind: str, offset: int | None, **more: Any) -> dict[str, Any]:
+        op = {"f": "send", "partition": "orders-0", "value": value, "offset": offset}
+        return {"process": "p", "type": kind, "f": "txn", "ops": [op], **more}
+
+    data = write(tmp_path / "data", (1, 0, log(LOG)), (2, 0, log(LOG)))
+    history = tmp_path / "history.jsonl"
+    lines = [
+        send("a", "ok", 0), txn("committed", "ok", 1), txn("aborted", "fail", None, aborted=True),
+        txn("taken back", "ok", 5), txn("tried twice", "ok", 9), txn("of nobody", "fail", None, aborted=True),
+        txn("open", "info", None), txn("open, too", "info", None),
+    ]  # fmt: skip
+    history.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    first = audit_folder(spark, data, [history])
+    assert kinds(first) == {"aborted-in-log": (5, 1)}
+    with history.open("a") as file:
+        file.write(json.dumps(send("b", "ok", 14)) + "\n" + json.dumps(txn("gone", "ok", 16)) + "\n")
+    second = audit_folder(spark, data, [history])
+    assert {each.value for each in second.findings} == {"taken back", "gone"}, "the lines that were added count"

@@ -70,12 +70,15 @@ def audit_folder(
     known = logs.known()
     if high_watermarks is not None:
         known = replace(known, high_watermarks={**known.high_watermarks, **high_watermarks})
-    history = read_history(spark, histories) if histories else None
-    if history is not None and topics:
-        history = history.of_topics(topics)
-    return audit(
-        logs, history, known=known, metadata=read_metadata(folder), output=output, plan=plan, progress=progress
-    )
+    whole = read_history(spark, histories) if histories else None
+    history = whole.of_topics(topics) if whole is not None and topics else whole
+    try:
+        return audit(
+            logs, history, known=known, metadata=read_metadata(folder), output=output, plan=plan, progress=progress
+        )
+    finally:
+        if whole is not None:  # else the next audit of this session would take it for the file as it is then
+            whole.events.unpersist()
 
 
 def audit(

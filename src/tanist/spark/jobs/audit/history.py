@@ -18,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tanist.lab.history.operation import NEMESIS
+from tanist.spark.jobs.audit.txn_operations import OPS_SCHEMA, sends_and_polls
 
 _JSON_SCHEMA: Final = (
     "process string, type string, f string, id string, time_ns bigint, invoked_ns bigint, partition string,"
     " value string, offset bigint, acks string, idempotent boolean, aborted boolean, isolation string,"
-    " records map<string, array<array<string>>>"
+    f" records map<string, array<array<string>>>, ops {OPS_SCHEMA}"
 )
 _FIELDS: Final = {
     "process": "string", "type": "string", "f": "string", "id": "string", "time_ns": "bigint", "invoked_ns": "bigint",
@@ -30,6 +31,7 @@ _FIELDS: Final = {
     "aborted": "boolean", "isolation": "string",
 }  # fmt: skip
 _PARQUET_MAGIC: Final = b"PAR1"
+_NO_TIME: Final = "operations of two lines can be put together only if the lines have time_ns"
 
 
 class HistoryUnfit(ValueError):
@@ -84,14 +86,21 @@ def history(operations: DataFrame) -> History:
             raise HistoryUnfit(f"the history has no column {name}: docs/history.md says what a history is")
     lines = operations.select(
         *(_field(name, kind, there) for name, kind in _FIELDS.items()),
-        *([F.col("records")] if "records" in there else []),
+        *(F.col(name) for name in ("records", "ops") if name in there),
     ).where(F.col("process") != F.lit(NEMESIS))
+    if lines.where("f in ('send', 'txn') and type = 'invoke' and time_ns is null").limit(1).count():
+        raise HistoryUnfit(_NO_TIME)
     if lines.where("f = 'send' and type = 'invoke'").limit(1).count():
         events = _events(_paired(lines.where("f = 'send'"))).unionByName(_events(lines.where("f = 'poll'")))
     else:
         events = _events(lines)
-    several = _several(lines, there.get("records"))
-    return History(events if several is None else events.unionByName(several))
+    parts = [_several(lines, there.get("records"))]
+    if "ops" in there and lines.where("f = 'txn'").limit(1).count():
+        sends, polls = sends_and_polls(lines, _FIELDS)
+        parts += [_events(sends), _events(polls), _several(polls, dict(polls.dtypes)["records"])]
+    for part in parts:
+        events = events if part is None else events.unionByName(part)
+    return History(events)
 
 
 def _field(name: str, kind: str, there: dict[str, str]) -> F.Column:
@@ -131,7 +140,7 @@ def _events(lines: DataFrame) -> DataFrame:
 def _paired(sends: DataFrame) -> DataFrame:
     """Invocations with their completions. An invocation that nothing follows is a send of unknown outcome."""
     if sends.where("time_ns is null").limit(1).count():
-        raise HistoryUnfit("operations of two lines can be put together only if the lines have time_ns")
+        raise HistoryUnfit(_NO_TIME)
     # A completion at the moment of its invocation stands behind it.
     order = Window.partitionBy("process", "id").orderBy("time_ns", F.expr("type <> 'invoke'"))
     carried = ("partition", "value", "acks", "idempotent")
@@ -154,7 +163,7 @@ def _paired(sends: DataFrame) -> DataFrame:
 
 def _several(lines: DataFrame, kind: str | None) -> DataFrame | None:
     """Records of polls that gave several; None if lines cannot have such."""
-    if kind is None:
+    if kind is None or kind == "void":
         return None
     polls = lines.where("f = 'poll' and type = 'ok' and records is not null")
     rest = [name for name in _FIELDS if name not in ("partition", "offset", "value")]
