@@ -230,6 +230,22 @@ def test_a_node_without_a_working_directory_goes_down_and_says_why(cluster: Clus
     cluster.until(lambda: cluster.leader("t") in (2, 3))
 
 
+def test_an_append_that_the_disk_refuses_takes_its_directory_offline_at_once() -> None:
+    """Followers wait for news of the partition, and get none: no read notices the failure for them."""
+    cluster = Cluster(config={"log.roll.ms": "200"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    cluster.produce("t", [b"x"])
+    cluster.until(lambda: cluster.hosted("t")[2].log.log_end_offset == 1)
+    log = cluster.hosted("t")[1].log
+    cluster.run(210)
+    cluster.world.hosts[1].disk.full = True
+    answer = cluster.produce("t", [b"y"], to=1, timeout_ms=100)  # it needs another segment
+    cluster.world.hosts[1].disk.full = False
+    assert log.failed is not None
+    assert answer is None or answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not cluster.world.hosts[1].up, "it was the only directory"
+
+
 def test_flush_messages_1_makes_every_acknowledged_record_durable() -> None:
     cluster = Cluster(nodes=1, config={"log.flush.interval.messages": "1"})
     cluster.create_topic("t", factor=1)

@@ -301,6 +301,7 @@ class Produce:
                         )
                     )
                     failed = True
+                    hosted.append_refused()
                     continue
                 results.append(
                     ProduceResult(index, 0, appended.first_offset, appended.append_time_ms, log.log_start_offset)

@@ -290,6 +290,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
         if appended.error:
             batch.settle(0, appended.error)
+            hosted.append_refused()
             return
         partition.written_end = appended.last_offset + 1
         self._parts.turn.mark_dirty(hosted)

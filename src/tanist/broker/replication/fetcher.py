@@ -196,7 +196,7 @@ class Fetcher:
         throttling = self._quota.active
         if throttling:
             throttling = self._quota.exceeded
-            due = dict.fromkeys((*due, *self._partitions))
+            due = dict.fromkeys((*self._partitions, *due))
         left: dict[Key, None] = {}
         wake_ms: int | None = None
         for key in due:
@@ -329,6 +329,9 @@ class Fetcher:
         if answer.records:
             if self._quota.active and self._quota.holds_for(hosted, self._context.node_id):
                 self._quota.record(len(answer.records))  # type: ignore[arg-type]  # a memoryview
+                # The rate is shared: what has got records is asked for last, or it would leave the others nothing.
+                key = (hosted.topic_id, hosted.index)
+                self._partitions[key] = self._partitions.pop(key, hosted)
             self._turn.mark_dirty(hosted)
             self._context.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
         for effect in effects:

@@ -152,6 +152,11 @@ class HostedPartition:
         """I/O on the log failed: its whole directory goes offline."""
         self._directory_failed(self.directory, failure)
 
+    def append_refused(self) -> None:
+        """The log has refused an append. If its disk was the reason, do not wait for the next read to notice."""
+        if self.log.failed is not None:
+            self.disk_failed(self.log.failed)
+
     @property
     def records_in(self) -> int:
         """Records that producers have appended since the present leadership began; 0 of a follower."""

@@ -156,6 +156,7 @@ class MarkerWrites:
         appended = hosted.log.append_as_leader(memoryview(batch), hosted.leader_epoch, now_ms, wall_ms, internal=True)
         if appended.error:
             request.answer(partition, appended.error)
+            hosted.append_refused()
             return
         wait = _MarkerWait(request, partition)
         hosted.ack_waiters.append((appended.last_offset + 1, wait, 0))

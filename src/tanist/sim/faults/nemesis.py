@@ -294,7 +294,9 @@ class Nemesis:
 
     def _metadata_disk(self, fault: Fault, host: Host, other: Host) -> bool:
         voters = self._voters
-        if voters is None or not host.votes or not self._may_die(host) or not voters.may_lose_disk(host.node_id):
+        if voters is None or not host.votes or host.disk.failing or host.disk.full:
+            return False
+        if not self._may_die(host) or not voters.may_lose_disk(host.node_id):
             return False
         host.kill()
         host.replace_metadata_disk()
