@@ -163,9 +163,12 @@ class VoterChecks:
         raise Violation(property_id, message, self._world.now_us)
 
     def _check_elected(self, host: Host, mirror: LogMirror, epoch: int) -> None:
-        """S23: a new leader has all that is committed. S25: a majority of the set in its log has voted for it."""
+        """S23: a new leader has all that is committed. S25: a majority of the set in its log has voted for it.
+
+        One that was frozen while it was elected may hear of its votes when a later epoch has committed records already.
+        """
         oracle = self.oracle
-        if not _has(mirror, oracle.committed_end, oracle.committed_epoch):
+        if epoch >= oracle.committed_epoch and not _has(mirror, oracle.committed_end, oracle.committed_epoch):
             self._fail(
                 "S23",
                 f"{host.name} leads epoch {epoch} with a log up to {mirror.end}, and {oracle.committed_end} is "
