@@ -42,12 +42,16 @@ def loaded() -> Cluster:
     return cluster
 
 
+def move(cluster: Cluster, name: str, replicas: tuple[int, ...]) -> None:
+    part = ReassignablePartition(partition_index=0, replicas=replicas)
+    topic = ReassignableTopic(name=name, partitions=(part,))
+    assert cluster.ask(AlterPartitionReassignmentsRequest(topics=(topic,), timeout_ms=5_000), 0).error_code == 0
+
+
 def move_ms(cluster: Cluster) -> int:
     """Add 2 as a replica; the virtual time until it is in sync and nothing is pending."""
-    part = ReassignablePartition(partition_index=0, replicas=(1, 2))
-    topic = ReassignableTopic(name="t", partitions=(part,))
     began_ms = cluster.world.now_ms
-    assert cluster.ask(AlterPartitionReassignmentsRequest(topics=(topic,), timeout_ms=5_000), 0).error_code == 0
+    move(cluster, "t", (1, 2))
 
     def moved() -> bool:
         image = cluster.node(1).metadata.image
@@ -91,3 +95,28 @@ def test_a_replica_in_sync_is_never_throttled() -> None:
     for number in range(20):
         assert cluster.produce("t", [b"%d" % number + bytes(RECORD_BYTES)]).error_code == 0
     assert cluster.world.now_ms - began_ms < 2_000
+
+
+def test_a_throttled_fetch_that_waits_is_answered_when_its_follower_joins_the_isr() -> None:
+    """Below min ISR the high watermark stands still, so a follower joins as soon as it has reached it, far from the end
+    of the log. A member is not throttled: without an answer at once the next check of the lag takes it out again."""
+    cluster = Cluster(nodes=3)
+    cluster.create_topic("t", assignment=[[1, 2]], config={"min.insync.replicas": "2"})
+    cluster.create_topic("other", assignment=[[1]])
+    assert cluster.produce("t", [b"committed"]).error_code == 0
+    assert cluster.produce("other", [bytes(RECORD_BYTES)]).error_code == 0
+    cluster.world.hosts[2].kill()
+    leader = cluster.hosted("t")[1].leader
+    assert leader is not None
+    cluster.until(lambda: leader.isr == (1,))
+    for topic in ("t", "other"):
+        configure(cluster, TOPIC, topic, {"leader.replication.throttled.replicas": "*"})
+    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": "1"})
+    assert cluster.produce("t", [b"and more"], acks=1).error_code == 0
+    move(cluster, "other", (1, 3))
+    cluster.until(lambda: cluster.hosted("other")[3].log.log_end_offset == 1)  # with that the rate is used up for hours
+    cluster.log.clear()
+    cluster.world.hosts[2].start()
+    cluster.until(lambda: set(leader.isr) == {1, 2})
+    cluster.until(lambda: leader.high_watermark == 2, within_ms=400)
+    assert sum("t-0: ISR is now" in line for line in cluster.log) == 1

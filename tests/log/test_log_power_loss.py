@@ -21,11 +21,13 @@ from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
+from tanist.wire.ids import ZERO_UUID
 from tests.log.log_batches import batch, offsets_in
 from tests.log.log_rig import read_all, sizes_in
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
 KEY = ("t", 0)
+TOPIC_ID = UUID(int=5)
 
 
 def split(data: bytes) -> list[bytes]:
@@ -55,8 +57,11 @@ class Course:
         directory = LogDirectory(self.disk.view(self.process), "/d")
         directory.load(self.now, self.now, lambda topic: CONFIG)
         if KEY not in directory.logs:
-            directory.create_log(*KEY, UUID(int=5), CONFIG, self.now)
-        return directory, directory.logs[KEY]
+            directory.create_log(*KEY, TOPIC_ID, CONFIG, self.now)
+        log = directory.logs[KEY]
+        if log.topic_id == ZERO_UUID:  # a crash has left the log before its first flush
+            log.assign_topic_id(TOPIC_ID)
+        return directory, log
 
     def run(self) -> None:
         for _ in range(4):

@@ -18,7 +18,7 @@ the index is rebuilt.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from struct import Struct
 from typing import ClassVar, NamedTuple
@@ -143,14 +143,7 @@ class _SortedIndex:
         zero = bytes(size)
         if slots == 0 or file.read((slots - 1) * size, size) != zero:
             return slots
-        low, high = 0, slots - 1
-        while low < high:
-            middle = (low + high) // 2
-            if file.read(middle * size, size) == zero:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return bisect_left(range(slots - 1), True, key=lambda slot: file.read(slot * size, size) == zero)
 
     def _check(self) -> None:
         """Cheap sanity, as Kafka has it: the last entry is not before the first, nor before the segment."""
@@ -188,14 +181,8 @@ class _SortedIndex:
 
     def _block_of(self, key: int, count: int) -> int:
         """The last of the blocks of `count` entries that begins with a key <= `key`, -1 when there is none."""
-        low, high = 0, (count + _BLOCK_ENTRIES - 1) // _BLOCK_ENTRIES
-        while low < high:
-            middle = (low + high) // 2
-            if self._raw(middle * _BLOCK_ENTRIES)[self._key] <= key:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
+        blocks = range((count + _BLOCK_ENTRIES - 1) // _BLOCK_ENTRIES)
+        return bisect_right(blocks, key, key=lambda block: self._raw(block * _BLOCK_ENTRIES)[self._key]) - 1
 
     def _recount(self) -> None:
         self.entries_left = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
@@ -243,14 +230,7 @@ class _SortedIndex:
         """Forget entries for `offset` and later."""
         self.write()
         relative = offset - self.base_offset
-        low, high = 0, self.entries
-        while low < high:
-            middle = (low + high) // 2
-            if self._raw(middle)[self._offset] < relative:
-                low = middle + 1
-            else:
-                high = middle
-        self._cut(low)
+        self._cut(bisect_left(range(self.entries), relative, key=lambda number: self._raw(number)[self._offset]))
 
     def reset(self) -> None:
         """Empty the index before a rebuild.
@@ -320,14 +300,9 @@ class OffsetIndex(_SortedIndex):
 
     def first_from(self, position: int) -> OffsetPosition | None:
         """The first entry at or after a position."""
-        low, high = 0, self.entries
-        while low < high:
-            middle = (low + high) // 2
-            if self._raw(middle)[1] < position:
-                low = middle + 1
-            else:
-                high = middle
-        return self.entry(low) if low < self.entries else None
+        entries = self.entries
+        number = bisect_left(range(entries), position, key=lambda number: self._raw(number)[1])
+        return self.entry(number) if number < entries else None
 
     def block_of(self, relative: int) -> int:
         """The block in which to look for an offset, given relative to the segment's: the first if it is before all."""
@@ -454,15 +429,12 @@ class TransactionIndex:
     def _first_from(self, offset: int, file: File) -> int:
         """Number of the first entry whose marker is at `offset` or later."""
         size = self._entry.size
-        low, high = 0, file.size // size
-        while low < high:
-            middle = (low + high) // 2
-            _, _, _, last_offset, _ = self._entry.unpack(file.read(middle * size, size))
-            if last_offset < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+
+        def marker(number: int) -> int:
+            last_offset: int = self._entry.unpack(file.read(number * size, size))[3]
+            return last_offset
+
+        return bisect_left(range(file.size // size), offset, key=marker)
 
     def truncate_to(self, offset: int) -> None:
         """Forget the transactions whose marker is at `offset` or later."""

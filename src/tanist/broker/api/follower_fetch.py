@@ -61,6 +61,8 @@ class FollowerWait:
         if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
             self.expire()
         elif hosted.log.log_end_offset > target.fetch_offset:
+            if self._fetch.throttled(hosted, self.call.replica_id):
+                return
             if self.call.min_bytes <= 1 or self._fetch.available_bytes(self._session) >= self.call.min_bytes:
                 self.expire()
         elif not self._news_scheduled and 0 <= target.high_watermark < leader.high_watermark:
@@ -87,13 +89,14 @@ class FollowerFetch:
     """The handler of such requests."""
 
     __slots__ = ("_absent_error", "_by_topic", "_leader_hints", "_metrics", "_purgatory", "_reads", "_sessions",
-                 "_turn")  # fmt: skip
+                 "_turn", "throttled")  # fmt: skip
 
     def __init__(self, parts: BrokerParts, reads: PartitionReads, leader_hints: LeaderHints) -> None:
         self._turn = parts.turn
         self._by_topic = parts.replicas.by_topic
         self._absent_error = parts.replicas.absent_error
         self._reads = reads
+        self.throttled = reads.throttled
         self._sessions = parts.follower_sessions
         self._purgatory = parts.purgatory
         self._metrics = parts.context.metrics
@@ -200,7 +203,9 @@ class FollowerFetch:
         available = 0
         for followed in session.active:
             hosted, offset = followed.hosted, followed.target.fetch_offset
-            if hosted is not None and hosted.log.log_end_offset > offset:
+            if hosted is None or hosted.log.log_end_offset <= offset:
+                continue
+            if not self.throttled(hosted, session.replica_id):
                 available += hosted.log.bytes_available(offset, hosted.log.log_end_offset)
         return available
 

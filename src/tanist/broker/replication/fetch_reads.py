@@ -31,6 +31,11 @@ class PartitionReads:
         self._quota = quota
         self._rack_aware = rack_aware
 
+    def throttled(self, hosted: HostedPartition, replica_id: int) -> bool:
+        """Whether the quota leaves a follower nothing of the partition at this moment (KIP-73)."""
+        quota = self._quota
+        return quota.active and quota.holds_for(hosted, replica_id) and quota.exceeded
+
     def for_follower(
         self,
         hosted: HostedPartition,

@@ -116,9 +116,13 @@ class ReplicaEffects:
             self.has_open_transactions(hosted)
 
     def _isr_changed(self, hosted: HostedPartition) -> None:
-        """Followers that are not in the ISR are looked at with each of their requests: they may join it."""
+        """Followers that are not in the ISR are looked at with each of their requests: they may join it.
+
+        A fetch that waits because of a throttle is looked at again: a member of the ISR is not throttled (KIP-73).
+        """
         for follower in hosted.followers:
             follower.activate()
+        self._mark_dirty(hosted)
 
     def _count_records(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """A log grows by what producers append while it is led from here: so records need not be counted one by one."""

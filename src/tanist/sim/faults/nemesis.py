@@ -129,7 +129,7 @@ class Nemesis:
 
     def _is_dying(self, host: Host) -> bool:
         """An earlier fault will kill it."""
-        return bool(host.disk.failing) or host.disk.full or (host.process is not None and host.process.fuse >= 0)
+        return host.disk.fails or (host.process is not None and host.process.fuse >= 0)
 
     def _start_again(self, host: Host) -> None:
         if not host.up and host.node_id not in self._left_out:
@@ -294,7 +294,7 @@ class Nemesis:
 
     def _metadata_disk(self, fault: Fault, host: Host, other: Host) -> bool:
         voters = self._voters
-        if voters is None or not host.votes or host.disk.failing or host.disk.full:
+        if voters is None or not host.votes or host.disk.fails:
             return False
         if not self._may_die(host) or not voters.may_lose_disk(host.node_id):
             return False
@@ -346,7 +346,7 @@ class Nemesis:
         """An operator has seen CRC errors: delete the rotten logs, so that they are fetched from other replicas."""
         if not self._rotten.is_rotten(host.node_id):
             return
-        if host.disk.failing or host.disk.full:
+        if host.disk.fails:
             self._after(_ROLL_US, lambda: self._renew(host))  # it cannot be repaired now
         else:
             host.kill()

@@ -35,6 +35,11 @@ class SimDisk:
         self.lying = False
         """The disk reports "synced" and has done nothing (A36)."""
 
+    @property
+    def fails(self) -> bool:
+        """Whether some write to it would fail."""
+        return self.full or bool(self.failing)
+
     def view(self, process: Process) -> SimDiskView:
         return SimDiskView(self, process)
 
