@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.transactional import TransactionalProducer
-from tanist.wire.batch import NewRecord, encode_batch
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tanist.wire.messages.produce_response import ProduceResponse
+from tanist.wire.batch import NewRecord
 
 FEW_TRANSACTIONS = [
     "--config",
@@ -27,29 +25,16 @@ def write(
     client: Client, transactional_id: str, producer: tuple[int, int], partition: int, topic: str = "orders"
 ) -> int:
     """Gives the offset."""
-    records = encode_batch(
-        [NewRecord(0, None, b"value")],
-        producer_id=producer[0],
-        producer_epoch=producer[1],
-        base_sequence=0,
-        transactional=True,
-    )
-    data = PartitionProduceData(index=partition, records=bytes(records))
-    request = ProduceRequest(
-        transactional_id=transactional_id,
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-    )
-    answer = client.ask(request, ProduceResponse, node_id=client.leader_of(topic, partition), max_version=9)
-    written = answer.responses[0].partition_responses[0]
-    assert written.error_code == 0
-    return written.base_offset
+    return _begun(client, transactional_id, producer).write(topic, partition, [NewRecord(0, None, b"value")], 0)
 
 
 def add(
     client: Client, transactional_id: str, producer: tuple[int, int], partition: int, topic: str = "orders"
 ) -> None:
+    _begun(client, transactional_id, producer).add_partitions([(topic, partition)])
+
+
+def _begun(client: Client, transactional_id: str, producer: tuple[int, int]) -> TransactionalProducer:
     begun = TransactionalProducer(client, transactional_id)
     begun.producer_id, begun.producer_epoch = producer
-    begun.add_partitions([(topic, partition)])
+    return begun

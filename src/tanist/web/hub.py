@@ -13,7 +13,7 @@ import secrets
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -151,24 +151,23 @@ class Hub:
             self._wanted.clear()
             began = time.monotonic()
             watched = sorted({place for page in self._pages.values() for place in page.watched})
-            look = await self._or_problem(watched)
+            look, worked_s = await self._or_problem(watched)
             self.looks += 1
             self._show({**look, **self._around})
-            took_s = time.monotonic() - began
-            pause_s = max(self._every_s - took_s, took_s * _SHARE, 0.0)
+            pause_s = max(self._every_s - (time.monotonic() - began), worked_s * _SHARE, 0.0)
             try:
                 await asyncio.wait_for(self._wanted.wait(), pause_s)
             except TimeoutError:
                 continue
 
-    async def _or_problem(self, watched: Watched) -> Look:
+    async def _or_problem(self, watched: Watched) -> tuple[Look, float]:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self.source.look, watched)
+            return await self._worked(lambda: self.source.look(watched))
         except Exception as error:  # a cluster that is taken away under the page must not end the page
             last = {key: value for key, value in self._now.items() if key not in self._around}
             text = str(error) or type(error).__name__
             cluster: dict[str, Json] = last.get("cluster") or plain(ClusterState("cluster"))
-            return {**last, "cluster": {**cluster, "problem": text}}
+            return {**last, "cluster": {**cluster, "problem": text}}, 0.0
 
     async def _keep_looking_around(self) -> None:
         reported = ""
@@ -176,8 +175,7 @@ class Hub:
             began = time.monotonic()
             worked_s = 0.0
             try:
-                loop = asyncio.get_running_loop()
-                self._around, worked_s = await loop.run_in_executor(self._threads, self._look_around)
+                self._around, worked_s = await self._worked(lambda: dict(self.source.look_around()))
             except Exception as error:  # the last one stays; `look` says what is wrong with the cluster
                 text = f"{type(error).__name__}: {error}"
                 if text != reported:
@@ -186,10 +184,14 @@ class Hub:
             took_s = time.monotonic() - began
             await asyncio.sleep(max(_AROUND_EVERY_S - took_s, worked_s * _SHARE, 0.0))
 
-    def _look_around(self) -> tuple[Look, float]:
-        """The look, and the CPU that it took: a wait for brokers that are down is no reason to look less often."""
-        began_s = time.thread_time()
-        return dict(self.source.look_around()), time.thread_time() - began_s
+    async def _worked(self, look: Callable[[], Look]) -> tuple[Look, float]:
+        """A look, and the CPU that it took: a wait for brokers that are down is no reason to look less often."""
+
+        def timed() -> tuple[Look, float]:
+            began_s = time.thread_time()
+            return look(), time.thread_time() - began_s
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, timed)
 
     def _show(self, look: Look) -> None:
         change = difference(self._now, look, round(time.time() * 1000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,6 +102,7 @@ class _Producer:
 
     ended: list[bool]
     fails: dict[int, Exception]
+    offsets: Iterator[int]
 
     def __init__(self, client: Any, name: str, **_: Any) -> None:
         self.transactional_id, self.producer_id, self.producer_epoch = name, 7, 0
@@ -111,6 +113,9 @@ class _Producer:
     def add_partitions(self, places: Any) -> None:
         assert places
 
+    def write(self, *_: Any, **__: Any) -> int:
+        return next(_Producer.offsets)
+
     def end(self, *, committed: bool) -> None:
         _Producer.ended.append(committed)
         error = _Producer.fails.get(len(_Producer.ended))
@@ -120,8 +125,7 @@ class _Producer:
 
 def _own(monkeypatch: pytest.MonkeyPatch, drawn: list[Drawn], fails: dict[int, Exception]) -> tuple[Lines, list[bool]]:
     stopping, lines = threading.Event(), Lines()
-    _Producer.ended, _Producer.fails = [], fails
-    offsets = iter(range(100))
+    _Producer.ended, _Producer.fails, _Producer.offsets = [], fails, iter(range(100))
 
     def next_drawn(rng: random.Random, partitions: int) -> Drawn:
         if len(drawn) == 1:
@@ -130,7 +134,6 @@ def _own(monkeypatch: pytest.MonkeyPatch, drawn: list[Drawn], fails: dict[int, E
 
     monkeypatch.setattr(own_transactions, "draw", next_drawn)
     monkeypatch.setattr(own_transactions, "TransactionalProducer", _Producer)
-    monkeypatch.setattr(own_transactions._Transactor, "_send", lambda *_: next(offsets))
     monkeypatch.setattr(own_transactions, "fetch", lambda *_, **__: Fetched((), 0, 0))
     own_transactions.work(PLAN, lines, stopping)
     return lines, _Producer.ended
@@ -261,7 +264,7 @@ def test_a_client_with_an_even_number_is_a_member_of_the_group(monkeypatch: pyte
 # -- the final reads
 
 
-def _final(monkeypatch: pytest.MonkeyPatch, stable: list[int]) -> tuple[list[str], Lines]:
+def _final(monkeypatch: pytest.MonkeyPatch, stable: list[int], patience_s: float = 60.0) -> tuple[list[str], Lines]:
     lines = Lines()
 
     def list_offset(client: Any, topic: str, partition: int, at: int, *, read_committed: bool = False) -> int:
@@ -276,7 +279,7 @@ def _final(monkeypatch: pytest.MonkeyPatch, stable: list[int]) -> tuple[list[str
 
     monkeypatch.setattr(final, "list_offset", list_offset)
     monkeypatch.setattr(final, "fetch", fetch)
-    monkeypatch.setattr(final, "_PATIENCE_S", 0.02)
+    monkeypatch.setattr(final, "_PATIENCE_S", patience_s)
     monkeypatch.setattr(final, "_ASK_EVERY_S", 0.001)
     with lines as writer:
         hanging = final.read_everything(writer, [("h", 1)], "t", 1, "transactions")
@@ -297,5 +300,5 @@ def test_the_final_reads_wait_for_the_last_stable_offset(monkeypatch: pytest.Mon
 
 
 def test_a_transaction_that_stays_open_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    hanging, _ = _final(monkeypatch, [1])
+    hanging, _ = _final(monkeypatch, [1], patience_s=0.02)
     assert hanging == ["t-0"]

@@ -14,7 +14,18 @@ from typing import Any
 
 from tanist.lab.jepsen.own_client import back_from, value_of
 from tanist.lab.jepsen.plan import SEND_PATIENCE_S, Plan, SharedHistory, Stopping, bootstrap_text
-from tanist.lab.jepsen.transactions import BATCH_MAX, POLL, POLL_S, TIMEOUT_MS, Drawn, Noted, Pace, draw
+from tanist.lab.jepsen.transactions import (
+    BATCH_MAX,
+    POLL,
+    POLL_S,
+    TIMEOUT_MS,
+    Drawn,
+    Noted,
+    Pace,
+    assigned,
+    crashed,
+    draw,
+)
 
 _COMMON = {"topic.metadata.refresh.interval.ms": 1000, "socket.timeout.ms": 5000, "log_level": 0}
 _CALL_S = 5.0
@@ -103,8 +114,7 @@ class _Transactor:
         if self._consumer is not None:
             self._consumer.close()
         self._producer = self._consumer = None
-        with self._history as lines:
-            lines.complete(self._plan.name, "crash", "info", time.monotonic_ns())
+        crashed(self._plan, self._history)
 
     def close(self) -> None:
         if self._consumer is not None:
@@ -119,11 +129,7 @@ class _Transactor:
         self._consumer.assign(
             [TopicPartition(self._plan.topic, each, position) for each, position in self._positions.items()]
         )
-        positions = {self._names[each]: position for each, position in self._positions.items()}
-        with self._history as lines:
-            lines.complete(
-                self._plan.name, "assign", "ok", time.monotonic_ns(), partitions=list(positions), positions=positions
-            )
+        assigned(self._plan, self._history, self._positions)
 
     # -- a transaction
 

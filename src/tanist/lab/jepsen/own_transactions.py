@@ -12,14 +12,12 @@ from contextlib import closing
 
 from tanist.lab.jepsen.own_client import back_from, turned, value_of
 from tanist.lab.jepsen.plan import REQUEST_PATIENCE_S, SEND_PATIENCE_S, Plan, SharedHistory, Stopping
-from tanist.lab.jepsen.transactions import POLL, TIMEOUT_MS, Drawn, Noted, Pace, draw
+from tanist.lab.jepsen.transactions import POLL, TIMEOUT_MS, Drawn, Noted, Pace, assigned, crashed, draw
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.records import fetch
-from tanist.runtime.client.transactional import PRODUCE_VERSION_MAX, TransactionalProducer
-from tanist.wire.batch import NewRecord, encode_batch
+from tanist.runtime.client.transactional import TransactionalProducer
+from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tanist.wire.messages.produce_response import ProduceResponse
 
 _REPLICAS_PATIENCE_MS = 2000
 _FETCH_WAIT_MS = 20
@@ -54,20 +52,12 @@ class _Transactor:
         self._rng = random.Random(f"{plan.seed}/{plan.name}")
         self._number = 0
         self._positions = dict.fromkeys(range(plan.partitions), 0)
-        self._assigned()
+        assigned(plan, history, self._positions)
 
     def begin_anew(self) -> None:
         """Another client under the same name."""
-        with self._history as lines:
-            lines.complete(self._plan.name, "crash", "info", time.monotonic_ns())
-        self._assigned()
-
-    def _assigned(self) -> None:
-        positions = {self._plan.partition_name(each): position for each, position in self._positions.items()}
-        with self._history as lines:
-            lines.complete(
-                self._plan.name, "assign", "ok", time.monotonic_ns(), partitions=list(positions), positions=positions
-            )
+        crashed(self._plan, self._history)
+        assigned(self._plan, self._history, self._positions)
 
     def transact(self, client: Client) -> int:
         """One transaction; gives the number of its records. Raises if the client has to begin anew."""
@@ -106,49 +96,17 @@ class _Transactor:
                 self._poll(client, noted)
                 continue
             op = noted.sends()
-            offset = self._send(client, producer, step, next(values), sequences.get(step, 0))
+            offset = producer.write(
+                self._plan.topic,
+                step,
+                [NewRecord(time.time_ns() // 1_000_000, None, next(values).encode())],
+                sequences.get(step, 0),
+                request_timeout_ms=_REPLICAS_PATIENCE_MS,
+                answer_within_s=REQUEST_PATIENCE_S,
+            )
             sequences[step] = sequences.get(step, 0) + 1
             if offset >= 0:
                 op["offset"] = offset
-
-    def _send(self, client: Client, producer: TransactionalProducer, partition: int, value: str, sequence: int) -> int:
-        batch = encode_batch(
-            [NewRecord(time.time_ns() // 1_000_000, None, value.encode())],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=sequence,
-            transactional=True,
-        )
-        data = PartitionProduceData(index=partition, records=bytes(batch))
-        topic = self._plan.topic
-        request = ProduceRequest(
-            transactional_id=producer.transactional_id,
-            acks=-1,
-            timeout_ms=_REPLICAS_PATIENCE_MS,
-            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-        )
-
-        def attempt() -> int:
-            try:
-                answer = client.ask(
-                    request,
-                    ProduceResponse,
-                    node_id=client.leader_of(topic, partition),
-                    timeout_s=REQUEST_PATIENCE_S,
-                    max_version=PRODUCE_VERSION_MAX,
-                )
-            except Unreachable:
-                client.forget(topic)
-                raise
-            found = answer.responses[0].partition_responses[0]
-            if found.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                return -1
-            if found.error_code:
-                client.forget(topic)
-                raise KafkaError(found.error_code, f"{topic}-{partition}")
-            return found.base_offset
-
-        return client.persist(attempt)
 
     def _poll(self, client: Client, noted: Noted) -> None:
         """From some partition, what there is."""

@@ -117,6 +117,19 @@ class Noted:
             )
 
 
+def assigned(plan: Plan, history: SharedHistory, positions: Mapping[int, int]) -> None:
+    """The client's consumer is assigned all partitions, and goes on at these offsets."""
+    named = {plan.partition_name(each): position for each, position in positions.items()}
+    with history as lines:
+        lines.complete(plan.name, "assign", "ok", time.monotonic_ns(), partitions=list(named), positions=named)
+
+
+def crashed(plan: Plan, history: SharedHistory) -> None:
+    """The client is gone. The next one under its name begins anew."""
+    with history as lines:
+        lines.complete(plan.name, "crash", "info", time.monotonic_ns())
+
+
 class Pace:
     """When the next transaction is due: so many records a second."""
 

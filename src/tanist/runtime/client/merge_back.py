@@ -23,6 +23,7 @@ from functools import partial
 
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.runtime.client.merge_presence import MARK, Presence
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset
 from tanist.runtime.client.salvaged import PartitionSalvage, SalvagedRecord
@@ -216,33 +217,28 @@ def _parting(client: Client, salvage: PartitionSalvage) -> int:
     )
 
     def attempt() -> int:
-        try:
-            answer = client.ask(request, OffsetForLeaderEpochResponse, node_id=client.leader_of(topic, index))
-        except Unreachable:
-            client.forget(topic)
-            raise
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            client.forget(topic)
-            raise KafkaError(found.error_code, f"{topic}-{index}")
-        return found.end_offset
+        answer = ask_leader(
+            client,
+            topic,
+            index,
+            request,
+            OffsetForLeaderEpochResponse,
+            lambda answer: (answer.topics[0].partitions[0].error_code, None),
+        )
+        return answer.topics[0].partitions[0].end_offset
 
     return min(client.persist(attempt), min(batch.base_offset for batch in salvage.batches))
 
 
 def _fetched(client: Client, topic: str, partition: int, request: FetchRequest) -> bytes:
-    try:
-        leader = client.leader_of(topic, partition)
-        answer = client.ask(request, FetchResponse, node_id=leader, max_version=_FETCH_VERSION_MAX)
-    except Unreachable:
-        client.forget(topic)
-        raise
-    found = answer.responses[0].partitions[0] if answer.responses else None
-    code = answer.error_code or (int(ErrorCode.UNKNOWN_SERVER_ERROR) if found is None else found.error_code)
-    if found is None or code:
-        client.forget(topic)
-        raise KafkaError(code, f"{topic}-{partition} while reading what is there")
-    return bytes(found.records or b"")
+    def refusal(answer: FetchResponse) -> Refusal:
+        code = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if answer.responses:
+            code = answer.responses[0].partitions[0].error_code
+        return answer.error_code or code, f"{topic}-{partition} while reading what is there"
+
+    answer = ask_leader(client, topic, partition, request, FetchResponse, refusal, max_version=_FETCH_VERSION_MAX)
+    return bytes(answer.responses[0].partitions[0].records or b"")
 
 
 def _marks_for(salvaged: SalvagedRecord) -> tuple[tuple[str, bytes], ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.wire.batch import NewRecord, Record, encode_batch
 from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode
@@ -94,23 +95,15 @@ class Producer:
         return offset
 
     def _attempt(self, request: ProduceRequest, topic: str, partition: int) -> int:
+        if self._acks:
+            return produce(self._client, topic, partition, request, max_version=_PRODUCE_VERSION_MAX)
         client = self._client
         try:
-            leader = client.leader_of(topic, partition)
-            if self._acks == 0:
-                client.tell(request, leader, max_version=_PRODUCE_VERSION_MAX)
-                return -1
-            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=_PRODUCE_VERSION_MAX)
+            client.tell(request, client.leader_of(topic, partition), max_version=_PRODUCE_VERSION_MAX)
         except Unreachable:
             client.forget(topic)
             raise
-        found = answer.responses[0].partition_responses[0]
-        if found.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            return -1
-        if found.error_code:
-            client.forget(topic)
-            raise KafkaError(found.error_code, found.error_message or f"{topic}-{partition}")
-        return found.base_offset
+        return -1
 
     def _new_id(self) -> tuple[int, int]:
         answer = self._client.ask(
@@ -119,6 +112,32 @@ class Producer:
         if answer.error_code:
             raise KafkaError(answer.error_code, "InitProducerId")
         return answer.producer_id, answer.producer_epoch
+
+
+def produce(
+    client: Client,
+    topic: str,
+    partition: int,
+    request: ProduceRequest,
+    *,
+    max_version: int,
+    timeout_s: float | None = None,
+) -> int:
+    """Ask the leader once to append the one batch of a request; gives its offset.
+
+    -1 for a batch that is in the log already. `KafkaError` and `Unreachable` as of `ask_leader`.
+    """
+
+    def refusal(answer: ProduceResponse) -> Refusal:
+        found = answer.responses[0].partition_responses[0]
+        known = found.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+        return 0 if known else found.error_code, found.error_message
+
+    answer = ask_leader(
+        client, topic, partition, request, ProduceResponse, refusal, timeout_s=timeout_s, max_version=max_version
+    )
+    found = answer.responses[0].partition_responses[0]
+    return -1 if found.error_code else found.base_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +177,19 @@ def fetch(
     )
 
     def attempt() -> Fetched:
-        try:
-            leader = client.leader_of(topic, partition)
-            answer = client.ask(
-                request, FetchResponse, node_id=leader, timeout_s=answer_within_s, max_version=_FETCH_VERSION_MAX
-            )
-        except Unreachable:
-            client.forget(topic)
-            raise
-        code = answer.error_code or answer.responses[0].partitions[0].error_code
-        if code:
-            client.forget(topic)
-            raise KafkaError(code, f"{topic}-{partition} at offset {offset}")
+        answer = ask_leader(
+            client,
+            topic,
+            partition,
+            request,
+            FetchResponse,
+            lambda answer: (
+                answer.error_code or answer.responses[0].partitions[0].error_code,
+                f"{topic}-{partition} at offset {offset}",
+            ),
+            timeout_s=answer_within_s,
+            max_version=_FETCH_VERSION_MAX,
+        )
         found = answer.responses[0].partitions[0]
         aborted = [(each.first_offset, each.producer_id) for each in found.aborted_transactions or ()]
         records, next_offset = _records_from(found.records or b"", offset, aborted if read_committed else ())
@@ -218,16 +238,15 @@ def list_offset(client: Client, topic: str, partition: int, timestamp: int, *, r
     )
 
     def attempt() -> int:
-        try:
-            answer = client.ask(request, ListOffsetsResponse, node_id=client.leader_of(topic, partition))
-        except Unreachable:
-            client.forget(topic)
-            raise
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            client.forget(topic)
-            raise KafkaError(found.error_code, f"{topic}-{partition}")
-        return found.offset
+        answer = ask_leader(
+            client,
+            topic,
+            partition,
+            request,
+            ListOffsetsResponse,
+            lambda answer: (answer.topics[0].partitions[0].error_code, None),
+        )
+        return answer.topics[0].partitions[0].offset
 
     return client.persist(attempt)
 

@@ -1,7 +1,7 @@
 """The transactions of one transactional id: the producer's side of KIP-98 and KIP-447, through `Client`.
 
-Owns the producer's id and epoch, and the requests to its coordinator. The records themselves are the caller's: they
-are written with `producer_id` and `producer_epoch`, to partitions that were added before. The requests are those of
+Owns the producer's id and epoch, the requests to its coordinator, and the writes of one batch at a time, to partitions
+that were added before. Sequence numbers are the caller's. The requests are those of
 clients before KIP-890, which every Kafka knows. Use one `initialize` for each transaction: its new epoch is what tells
 a late request from one of the next transaction.
 
@@ -11,13 +11,15 @@ INVALID_PRODUCER_EPOCH: another producer has this transactional id now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
 from tanist.runtime.client.groups import offsets_in
+from tanist.runtime.client.records import produce
 from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -28,6 +30,7 @@ from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponse
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -83,6 +86,47 @@ class TransactionalProducer:
             return _first(each.partition_error_code for topic in topics for each in topic.results_by_partition)
 
         self._ask(request, AddPartitionsToTxnResponse, _ADD_PARTITIONS_VERSION, error_of)
+
+    def write(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[NewRecord],
+        base_sequence: int,
+        *,
+        request_timeout_ms: int = 10_000,
+        answer_within_s: float | None = None,
+    ) -> int:
+        """Append one batch of the open transaction; gives the offset of its first record.
+
+        `base_sequence` counts the records of this epoch in the partition. -1: it was in the log already. The leader may
+        wait for the other replicas for `request_timeout_ms`, each time that it is asked; `answer_within_s` is for each
+        answer.
+        """
+        batch = encode_batch(
+            records,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=base_sequence,
+            transactional=True,
+        )
+        data = PartitionProduceData(index=partition, records=bytes(batch))
+        request = ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=request_timeout_ms,
+            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+        return self._client.persist(
+            lambda: produce(
+                self._client,
+                topic,
+                partition,
+                request,
+                max_version=PRODUCE_VERSION_MAX,
+                timeout_s=answer_within_s,
+            )
+        )
 
     def committed_offsets(self, group: str) -> dict[TopicPartition, int]:
         """What the group has committed, once no transaction is open that may change it (KIP-447)."""

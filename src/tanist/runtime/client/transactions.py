@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.wire.errors import ErrorCode
@@ -134,11 +135,11 @@ def describe_producers(client: Client, topic: str, partition: int) -> list[Produ
     request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
 
     def attempt() -> list[ProducerDescription]:
-        answer = client.ask(request, DescribeProducersResponse, node_id=client.leader_of(topic, partition))
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            client.forget(topic)
-            raise KafkaError(found.error_code, found.error_message or f"{topic}-{partition}")
+        def refusal(answer: DescribeProducersResponse) -> Refusal:
+            found = answer.topics[0].partitions[0]
+            return found.error_code, found.error_message
+
+        answer = ask_leader(client, topic, partition, request, DescribeProducersResponse, refusal)
         return sorted(
             (
                 ProducerDescription(
@@ -149,7 +150,7 @@ def describe_producers(client: Client, topic: str, partition: int) -> list[Produ
                     each.last_timestamp,
                     each.current_txn_start_offset,
                 )
-                for each in found.active_producers
+                for each in answer.topics[0].partitions[0].active_producers
             ),
             key=lambda producer: producer.producer_id,
         )
@@ -201,18 +202,10 @@ def abort_transaction(client: Client, topic: str, partition: int, producer: Prod
         )
     )
 
-    def attempt() -> None:
-        try:
-            answer = client.ask(request, WriteTxnMarkersResponse, node_id=client.leader_of(topic, partition))
-        except Unreachable:
-            client.forget(topic)
-            raise
-        error = answer.markers[0].topics[0].partitions[0].error_code
-        if error:
-            client.forget(topic)
-            raise KafkaError(error, f"{topic}-{partition}")
+    def refusal(answer: WriteTxnMarkersResponse) -> Refusal:
+        return answer.markers[0].topics[0].partitions[0].error_code, None
 
-    client.persist(attempt)
+    client.persist(lambda: ask_leader(client, topic, partition, request, WriteTxnMarkersResponse, refusal))
 
 
 def force_terminate(client: Client, transactional_id: str) -> tuple[int, int]:

@@ -16,13 +16,11 @@ from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
-from tanist.runtime.client.transactional import PRODUCE_VERSION_MAX, TransactionalProducer
+from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
-from tanist.wire.batch import NewRecord, encode_batch
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tanist.wire.messages.produce_response import ProduceResponse
+from tanist.wire.batch import NewRecord
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 2
@@ -32,7 +30,6 @@ _BATCH: Final = 20
 _PATIENCE_S: Final = 60.0
 _TIMEOUT_MS: Final = 900_000
 """No transaction is aborted for its age."""
-_PRODUCE_MS: Final = 10_000
 
 
 class StoryFailed(AssertionError):
@@ -98,7 +95,9 @@ class StoryClients:
         written = []
         for partition in range(PARTITIONS):
             values, began_ns = self._values(partition, TRANSACTION), time.time_ns()
-            written.append((partition, values, _write(client, producer, partition, values, began_ns), began_ns))
+            offset = producer.write(TOPIC, partition, _records(values, began_ns), 0)
+            require(offset >= 0, f"nobody says where the batch in {TOPIC}-{partition} is")
+            written.append((partition, values, offset, began_ns))
         if outcome == "open":
             self._open.append(transactional_id)
         else:
@@ -178,31 +177,6 @@ class StoryClients:
 
 def _records(values: Sequence[str], began_ns: int) -> list[NewRecord]:
     return [NewRecord(began_ns // 1_000_000, None, value.encode()) for value in values]
-
-
-def _write(
-    client: Client, producer: TransactionalProducer, partition: int, values: Sequence[str], began_ns: int
-) -> int:
-    """One batch of a transaction, the first of its partition; gives its offset."""
-    batch = encode_batch(
-        _records(values, began_ns), producer_id=producer.producer_id, producer_epoch=producer.producer_epoch,
-        base_sequence=0, transactional=True,
-    )  # fmt: skip
-    data = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),))
-    request = ProduceRequest(
-        transactional_id=producer.transactional_id, acks=-1, timeout_ms=_PRODUCE_MS, topic_data=(data,)
-    )
-
-    def attempt() -> int:
-        leader = client.leader_of(TOPIC, partition)
-        answer = client.ask(request, ProduceResponse, node_id=leader, max_version=PRODUCE_VERSION_MAX)
-        found = answer.responses[0].partition_responses[0]
-        if found.error_code:
-            client.forget(TOPIC)
-            raise KafkaError(found.error_code, f"{TOPIC}-{partition}")
-        return found.base_offset
-
-    return client.persist(attempt)
 
 
 def _await_end(client: Client, partition: int, end: int) -> None:
