@@ -1,0 +1,342 @@
+"""`python -m bench.fairness`: what heavy neighbours do to the latency of a small producer, and to the broker's memory.
+
+    python -m bench.fairness                        tanist beside Apache Kafka 4.3.1, logs of 4 GB, three rounds
+    python -m bench.fairness --gb 6 --only pipeline,readers
+    python -m bench.fairness --sides tanist,../before --rounds 1
+
+The small producer sends 100 records a second, one in each request, at fixed times whatever the answers do (an open
+loop: a latency counts from the time at which its request was due). It is measured alone, and beside
+
+* pipeline: one connection that has a thousand produces of 1 MB in flight;
+* readers: fifty connections that read a log from its start, 1 MB at a time;
+* idle: five thousand connections that are open and send nothing;
+* follower: a broker that was down while a log was written, and catches up.
+
+The first three share one combined node with it, the last one a cluster of three. Memory is the broker's resident set at
+its highest, looked at five times a second. An idle client's share of the processors is not equal on a machine of two:
+the neighbours' own processes take part of them, so compare the sides, and not the rows with `alone`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from bench import stands
+from bench.__main__ import labels_of
+from bench.load import LoadResult, LoadSpec
+from bench.measure import GIGABYTE, MEGABYTE, in_turn
+from bench.stands import Side
+from bench.workloads import MB
+from tests.interop.cluster import ROOT, Cluster, interrupt_on_sigterm, resident_bytes, wait_in_sync
+from tests.interop.raw import LATEST, RawClient
+
+PROBE, LOG, PIPELINE = "probe", "long", "pipeline"
+RATE = 100.0
+PIPELINED = 1_000
+READERS = 50
+IDLE = 5_000
+BIG_BYTES = 1_000_000
+"""A batch that fits the default `message.max.bytes`."""
+SAMPLE_S = 0.2
+WARM_S = 10.0
+CATCH_UP_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One round beside one neighbour."""
+
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    resident_mb: float
+    neighbour: float | None = None
+    """Of the follower: the seconds until it was in sync."""
+
+
+class Memory:
+    """The resident set of one node at its highest, while it is watched."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.bytes = 0
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while True:
+            with suppress(OSError):
+                self.bytes = max(self.bytes, resident_bytes([self._pid]))
+            if self._stop.wait(SAMPLE_S):
+                return
+
+
+@dataclass(slots=True)
+class Stand:
+    """A side, and where its small producer writes."""
+
+    side: Side
+    seconds: float
+    size_bytes: int
+    records: dict[str, int] = field(default_factory=dict)
+    """Of the long log."""
+
+    def probe(self, cluster: Cluster, node: int, topic: str, seconds: float | None = None) -> Measured:
+        """The small producer, for so long."""
+        host, port = cluster.address(node)
+        spec = LoadSpec(
+            host, port, topic, "produce", connections=8, seconds=seconds or self.seconds, rate=RATE, batch_bytes=180,
+            value_bytes=100, acks=-1,
+        )  # fmt: skip
+        pid = cluster.pid(node)
+        if pid is None:
+            raise RuntimeError(f"{cluster.name}: node {node} does not run")
+        with Memory(pid) as memory, load(spec) as process:
+            found = result_of(process)
+        return Measured(found.p50_us / 1e3, found.p99_us / 1e3, found.max_us / 1e3, memory.bytes / MEGABYTE)
+
+    def fill(self, cluster: Cluster, leader: int, topic: str) -> None:
+        """Write the long log, in batches of 16 KB."""
+        host, port = cluster.address(leader)
+        written = 0
+        while written < self.size_bytes:
+            spec = LoadSpec(host, port, topic, "produce", 16, seconds=2.0, warm_seconds=0.0, batch_bytes=16 << 10)
+            with load(spec) as process:
+                written += result_of(process).bytes
+
+
+@contextmanager
+def load(spec: LoadSpec) -> Iterator[subprocess.Popen[str]]:
+    """The load generator in a process of its own, warm, from its first request on."""
+    command = [sys.executable, "-m", "bench.load", json.dumps(asdict(spec))]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None or process.stdin is None:
+                raise RuntimeError("the load generator was started without pipes")
+            if process.stdout.readline().strip() != "ready":
+                raise RuntimeError("the load generator failed")
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            yield process
+        finally:
+            process.kill()
+
+
+def result_of(process: subprocess.Popen[str]) -> LoadResult:
+    """What the load generator measured, once it is done."""
+    line = "" if process.stdout is None else process.stdout.readline()
+    if not line:
+        raise RuntimeError("the load generator failed")
+    return LoadResult(**json.loads(line))
+
+
+@contextmanager
+def beside(spec: LoadSpec) -> Iterator[None]:
+    """A neighbour, which must not end before the small producer has."""
+    with load(spec) as process:
+        yield
+        if process.poll() is not None:
+            raise RuntimeError("the neighbour ended before the small producer")
+
+
+def alone(stand: Stand) -> Measured:
+    return stand.probe(stand.side.single, _only_node(stand), PROBE)
+
+
+def pipeline(stand: Stand) -> Measured:
+    cluster, node = stand.side.single, _only_node(stand)
+    host, port = cluster.address(node)
+    stands.create_topic(cluster, PIPELINE, 1)
+    spec = LoadSpec(
+        host, port, PIPELINE, "produce", connections=1, depth=PIPELINED, seconds=stand.seconds + 60, warm_seconds=0.1,
+        batch_bytes=BIG_BYTES, value_bytes=10_000,
+    )  # fmt: skip
+    try:
+        with beside(spec):
+            return stand.probe(cluster, node, PROBE)
+    finally:
+        stands.delete_topic(cluster, PIPELINE)
+
+
+def readers(stand: Stand) -> Measured:
+    cluster, node = stand.side.single, _only_node(stand)
+    host, port = cluster.address(node)
+    with RawClient(host, port, timeout_s=30) as client:
+        records = client.list_offset(LOG, 0, LATEST)
+    step = max(1, records * MB // stand.size_bytes)
+    spec = LoadSpec(
+        host, port, LOG, "fetch", connections=READERS, seconds=stand.seconds + 60, warm_seconds=0.1, max_bytes=MB,
+        offset_range=(0, records - step, step),
+    )  # fmt: skip
+    with beside(spec):
+        return stand.probe(cluster, node, PROBE)
+
+
+def idle(stand: Stand) -> Measured:
+    cluster, node = stand.side.single, _only_node(stand)
+    with ExitStack() as stack:
+        for _ in range(IDLE):
+            stack.enter_context(socket.create_connection(cluster.address(node), timeout=30))
+        return stand.probe(cluster, node, PROBE)
+
+
+def follower(stand: Stand) -> Measured:
+    """Beside the leader that a follower catches up from. The time is that of the whole catch-up."""
+    cluster = stand.side.cluster(3)
+    leader = stands.create_topic(cluster, LOG, 3)
+    probe = _topic_led_by(cluster, leader)
+    late = next(node for node in cluster.node_ids if node != leader)
+    cluster.stop_node(late)
+    stand.fill(cluster, leader, LOG)
+    began_s = time.monotonic()
+    took: list[float] = []
+
+    def caught_up() -> None:
+        cluster.start_node(late)
+        wait_in_sync(cluster, LOG, timeout_s=CATCH_UP_S)
+        took.append(time.monotonic() - began_s)
+
+    waiting = threading.Thread(target=caught_up, daemon=True)
+    waiting.start()
+    rounds = []
+    while waiting.is_alive():
+        rounds.append(stand.probe(cluster, leader, probe, 2.0))
+    waiting.join()
+    if not took:
+        raise RuntimeError(f"{cluster.name}: broker {late} has not caught up in {CATCH_UP_S:.0f} s")
+    stands.delete_topic(cluster, LOG)
+    stands.delete_topic(cluster, probe)
+    return Measured(
+        statistics.median(each.p50_ms for each in rounds),
+        max(each.p99_ms for each in rounds),
+        max(each.max_ms for each in rounds),
+        max(each.resident_mb for each in rounds),
+        took[0],
+    )
+
+
+def _only_node(stand: Stand) -> int:
+    return stand.side.single.node_ids[0]
+
+
+def _topic_led_by(cluster: Cluster, leader: int) -> str:
+    """A topic of one replica on this broker: new ones are placed by turns."""
+    for number in range(20):
+        topic = f"{PROBE}-{number}"
+        if stands.create_topic(cluster, topic, 1) == leader:
+            return topic
+        stands.delete_topic(cluster, topic)
+    raise RuntimeError(f"{cluster.name}: no topic was placed on broker {leader}")
+
+
+NEIGHBOURS: dict[str, Callable[[Stand], Measured]] = {
+    "alone": alone,
+    "pipeline": pipeline,
+    "readers": readers,
+    "idle": idle,
+    "follower": follower,
+}
+
+Found = dict[tuple[str, str], list[Measured]]
+"""Of side and neighbour."""
+
+
+def run(
+    labels: dict[str, str], directory: Path, only: Sequence[str], size_bytes: int, rounds: int, seconds: float
+) -> Found:
+    found: Found = {}
+    with stands.standing(labels, directory, with_triple="follower" in only) as sides:
+        places = {side.label: Stand(side, seconds, size_bytes) for side in sides}
+        for side, stand in zip(sides, places.values(), strict=True):
+            stands.create_topic(side.single, PROBE, 1)
+            stand.probe(side.single, side.single.node_ids[0], PROBE, WARM_S)
+            if "readers" in only:
+                stand.fill(side.single, stands.create_topic(side.single, LOG, 1), LOG)
+        for number in range(rounds):
+            for name in only:
+                for side in in_turn(sides, number):
+                    measured = NEIGHBOURS[name](places[side.label])
+                    found.setdefault((side.label, name), []).append(measured)
+                    print(f"  {name}, {side.label}: {_line(measured)}", flush=True)
+    return found
+
+
+def _line(measured: Measured) -> str:
+    more = "" if measured.neighbour is None else f", in sync after {measured.neighbour:.1f} s"
+    return (
+        f"p50 {measured.p50_ms:.2f} ms, p99 {measured.p99_ms:.2f} ms, longest {measured.max_ms:.1f} ms, "
+        f"{measured.resident_mb:,.0f} MB resident{more}"
+    )
+
+
+def report(found: Found, labels: Sequence[str], only: Sequence[str]) -> None:
+    """The medians of the rounds; p99 also in multiples of the lonely one."""
+    columns = [f"{label}: p50 | {label}: p99 | {label}: memory" for label in labels]
+    print(f"\n| beside | {' | '.join(columns)} |")
+    print(f"|---|{'---|' * (3 * len(labels))}")
+
+    def median(label: str, name: str, value: Callable[[Measured], float]) -> float:
+        return statistics.median(map(value, found[label, name]))
+
+    for name in only:
+        cells = []
+        for label in labels:
+            p99 = median(label, name, lambda each: each.p99_ms)
+            times = f" ({p99 / median(label, 'alone', lambda each: each.p99_ms):.1f})" if "alone" in only else ""
+            cells.append(
+                f"{median(label, name, lambda each: each.p50_ms):.2f} ms | {p99:.2f} ms{times} | "
+                f"{median(label, name, lambda each: each.resident_mb):,.0f} MB"
+            )
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+def names_of(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in NEIGHBOURS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: one of {', '.join(NEIGHBOURS)}")
+    return names
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__.split("\n")[0])
+    parser.add_argument("--sides", type=labels_of, default="tanist,apache", help="what is compared (tanist,apache)")
+    parser.add_argument("--only", type=names_of, default=",".join(NEIGHBOURS), help="some of the neighbours")
+    parser.add_argument("--gb", type=float, default=4.0, help="size of the long logs (4)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement (10)")
+    parser.add_argument("--data", type=Path, help="where the brokers keep their data (a temporary folder)")
+    chosen = parser.parse_args()
+    interrupt_on_sigterm()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as folder:
+        size_bytes = int(chosen.gb * GIGABYTE)
+        found = run(chosen.sides, Path(folder), chosen.only, size_bytes, chosen.rounds, chosen.seconds)
+    report(found, list(chosen.sides), chosen.only)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
