@@ -14,6 +14,7 @@ from tanist.broker.api.produce import ProduceWait
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.replication import fetcher
+from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 from tanist.lab.mutations.patching import Patch, always, fixed
@@ -132,6 +133,25 @@ def deposed_leaders_acknowledge() -> tuple[Patch, ...]:
 
 
 consumers_read_to_the_end = fixed(reads, "consumer_fetch_bounds", always(1 << 62))
+
+# -- sessions of followers
+
+
+def sessions_forget_what_is_named() -> tuple[Patch, ...]:
+    """A partition that the follower names is not looked at before its log grows."""
+    take = FollowerSession.take
+
+    def takes(session: FollowerSession, call: Any) -> None:
+        take(session, call)
+        session.active.clear()
+
+    return (Patch(FollowerSession, "take", takes),)
+
+
+sessions_leave_the_high_watermark_out = fixed(
+    FollowedPartition, "has_news", lambda _followed, result: result.records is not None or bool(result.error)
+)
+sessions_hear_of_no_appends = fixed(FollowedPartition, "activate", always(None))
 
 # -- roles and the quorum
 

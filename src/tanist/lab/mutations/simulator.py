@@ -246,6 +246,14 @@ MUTANTS: Mapping[str, Mutation] = {
     "duplicates": _directed(
         "a batch that comes twice is appended twice", nodes.duplicates_are_appended, logs.a_batch_comes_again
     ),
+    "session-named": _drawn(
+        "a session looks at a partition that its follower names only when the log grows",
+        nodes.sessions_forget_what_is_named,
+    ),
+    "session-appends": _drawn("a session hears of no appends", nodes.sessions_hear_of_no_appends),
+    "session-news": _drawn(
+        "a session says nothing of the high watermark alone", nodes.sessions_leave_the_high_watermark_out
+    ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
     **{
