@@ -33,6 +33,8 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.transactions.coordinator import TransactionCoordinator
 from tanist.coordinator.transactions.state import (
+    ONGOING,
+    PREPARE_ABORT,
     PREPARE_COMMIT,
     TransactionValues,
     values_of,
@@ -52,6 +54,8 @@ from tanist.wire.group_records import OffsetCommitKey, OffsetCommitValue, decode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tanist.wire.transaction_records import TransactionKey, TransactionValue, decode_transaction_record
+
+_UNDER_WAY = frozenset((ONGOING, PREPARE_COMMIT, PREPARE_ABORT))
 
 
 @dataclass(slots=True)
@@ -179,7 +183,7 @@ class TransactionChecks:
     # -- after the faults
 
     def is_settled(self) -> bool:
-        """X7: no transaction is open, and every marker is written."""
+        """X7: no transaction is open, every marker is written, and all that is written is committed."""
         return not self.unsettled()
 
     def unsettled(self) -> list[str]:
@@ -190,10 +194,19 @@ class TransactionChecks:
                     stable = hosted.log.producers.last_stable_offset(hosted.leader.high_watermark)
                     if stable < hosted.leader.high_watermark:
                         found.append(f"{hosted.topic}-{hosted.index} is stable to {stable}")
+                    elif hosted.leader.high_watermark < hosted.log.log_end_offset:
+                        found.append(f"{hosted.topic}-{hosted.index} is committed to {hosted.leader.high_watermark}")
             coordinator = node.parts.transactions.loaded
-            if coordinator is not None and coordinator.markers.jobs:
-                found.append(f"node {node.node_id} has markers to write")
+            if coordinator is not None:
+                found += self._under_way(coordinator)
         return found
+
+    def _under_way(self, coordinator: TransactionCoordinator) -> Iterator[str]:
+        """Transactions that the coordinator has begun and not ended, whether they have written anything or not."""
+        for partition in coordinator.partitions():
+            for transactional_id, values in partition.shard.described():
+                if values.state in _UNDER_WAY:
+                    yield f"{transactional_id} is {values.state.name}"
 
     def check(self, reader: CommittedReader) -> None:
         """X1 to X3, X6, X8 and X10. All replicas are equal, and nothing is written any more."""

@@ -126,9 +126,16 @@ class TransactionRun(ChaosRun):
         if reader is self.late_reader:
             reader.start()
         liveness.must(lambda: self._has_read_all(reader), "L12", lambda: f"not all is read: {reader.positions}")
+        # A coordinator that was not there before may have had a transaction to abort.
+        self._await_ends(liveness)
         self.reader.stop()
         self.late_reader.stop()
         self.checks.check(reader)
+
+    def _await_ends(self, liveness: LivenessPhase) -> None:
+        liveness.must(
+            self.checks.is_settled, "X7", lambda: f"transactions stay open: {'; '.join(self.checks.unsettled()[:5])}"
+        )
 
     def _has_read_all(self, reader: CommittedReader) -> bool:
         return all(
@@ -157,9 +164,7 @@ class TransactionRun(ChaosRun):
         )
         for client in last:
             client.stop()
-        liveness.must(
-            self.checks.is_settled, "X7", lambda: f"transactions stay open: {'; '.join(self.checks.unsettled()[:5])}"
-        )
+        self._await_ends(liveness)
 
     def _stuck(self, goals: dict[TransactionalClient, int]) -> list[str]:
         return [
