@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import random
 import signal
 import sys
@@ -108,7 +109,7 @@ class Worker:
     def _transact(self, producer: Producer) -> None:
         self._number += 1
         batch = self._batch
-        tag = f"{self._name}/{self._incarnation}/{self._number}"
+        tag = f"{self._name}/{os.getpid()}/{self._incarnation}/{self._number}"
         self._persist(producer.begin_transaction)
         offsets: dict[tuple[str, int], int] = {}
         try:
