@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.lab.history.operation import NEMESIS
+from tanist.spark.jobs.audit.pairs import completed
 from tanist.spark.jobs.audit.txn_operations import OPS_SCHEMA, sends_and_polls
 
 _JSON_SCHEMA: Final = (
@@ -88,19 +89,44 @@ def history(operations: DataFrame) -> History:
         *(_field(name, kind, there) for name, kind in _FIELDS.items()),
         *(F.col(name) for name in ("records", "ops") if name in there),
     ).where(F.col("process") != F.lit(NEMESIS))
-    if lines.where("f in ('send', 'txn') and type = 'invoke' and time_ns is null").limit(1).count():
+    kinds = _kinds(lines)
+    if kinds.untimed:
         raise HistoryUnfit(_NO_TIME)
-    if lines.where("f = 'send' and type = 'invoke'").limit(1).count():
+    if kinds.pairs:
         events = _events(_paired(lines.where("f = 'send'"))).unionByName(_events(lines.where("f = 'poll'")))
     else:
         events = _events(lines)
     parts = [_several(lines, there.get("records"))]
-    if "ops" in there and lines.where("f = 'txn'").limit(1).count():
+    if "ops" in there and kinds.transactions:
         sends, polls = sends_and_polls(lines, _FIELDS)
         parts += [_events(sends), _events(polls), _several(polls, dict(polls.dtypes)["records"])]
     for part in parts:
         events = events if part is None else events.unionByName(part)
     return History(events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """The lines that a history has."""
+
+    pairs: bool
+    """Sends of two lines."""
+    untimed: bool
+    """Lines that have to be put together, and have no time."""
+    transactions: bool
+
+
+def _kinds(lines: DataFrame) -> _Kinds:
+    """In one pass, and of Parquet over the row groups alone that may have such lines."""
+    few = lines.where("f = 'txn' or (f = 'send' and (type = 'invoke' or time_ns is null))")
+    found = few.agg(
+        F.bool_or(F.expr("f = 'send' and type = 'invoke'")).alias("pairs"),
+        F.bool_or(F.expr("type = 'invoke' and time_ns is null")).alias("invoked"),
+        F.bool_or(F.expr("f = 'send' and time_ns is null")).alias("sent"),
+        F.bool_or(F.expr("f = 'txn'")).alias("transactions"),
+    ).first()
+    pairs = bool(found.pairs)
+    return _Kinds(pairs, bool(found.invoked) or (pairs and bool(found.sent)), bool(found.transactions))
 
 
 def _field(name: str, kind: str, there: dict[str, str]) -> F.Column:
@@ -139,26 +165,9 @@ def _events(lines: DataFrame) -> DataFrame:
 
 def _paired(sends: DataFrame) -> DataFrame:
     """Invocations with their completions. An invocation that nothing follows is a send of unknown outcome."""
-    if sends.where("time_ns is null").limit(1).count():
-        raise HistoryUnfit(_NO_TIME)
-    # A completion at the moment of its invocation stands behind it.
-    order = Window.partitionBy("process", "id").orderBy("time_ns", F.expr("type <> 'invoke'"))
     carried = ("partition", "value", "acks", "idempotent")
-    invoked = F.col("_before.type") == "invoke"
-    paired = sends.withColumn("_before", F.lag(F.struct("type", "time_ns", *carried)).over(order)).withColumn(
-        "_next", F.lead("type").over(order)
-    )
-    paired = paired.where("type <> 'invoke' or _next is null or _next = 'invoke'")
-    for name in carried:
-        paired = paired.withColumn(name, F.when(invoked, F.coalesce(name, f"_before.{name}")).otherwise(F.col(name)))
-    open_still = F.col("type") == "invoke"
-    began = F.when(open_still, F.col("time_ns")).when(invoked, F.col("_before.time_ns")).otherwise(F.col("invoked_ns"))
-    return (
-        paired.withColumn("invoked_ns", began)
-        .withColumn("time_ns", F.when(~open_still, F.col("time_ns")))
-        .withColumn("type", F.when(open_still, "info").otherwise(F.col("type")))
-        .drop("_before", "_next")
-    )
+    done = completed(sends, ("process", "id"), carried)
+    return done.withColumns({name: F.coalesce(name, f"planned.{name}") for name in carried}).drop("planned")
 
 
 def _several(lines: DataFrame, kind: str | None) -> DataFrame | None:

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+from tanist.spark.jobs.audit.pairs import completed
 
 OPS_SCHEMA: Final = (
     "array<struct<f string, partition string, value string, offset bigint,"
     " records map<string, array<array<string>>>, invoked_ns bigint, time_ns bigint>>"
 )
-_INVOKE: Final = "type = 'invoke'"
 
 
 def sends_and_polls(lines: DataFrame, fields: Mapping[str, str]) -> tuple[DataFrame, DataFrame]:
     """Of lines with the columns `fields` and `ops`. Both have the columns `fields`; those of polls, `records` too."""
-    done = _completed(lines.where("f = 'txn'"))
+    done = completed(lines.where("f = 'txn'"), ("process",), ("ops",))
+    done = done.withColumn("planned", F.col("planned.ops"))
     there = {field.name for field in done.schema["ops"].dataType.elementType.fields}
     # The completion of a transaction that is not committed may leave out the last of its sends.
     sent = F.when(F.col("type") == "ok", F.coalesce("ops", "planned")).otherwise(F.coalesce("planned", "ops"))
@@ -47,23 +49,3 @@ def sends_and_polls(lines: DataFrame, fields: Mapping[str, str]) -> tuple[DataFr
         records=F.col("_op.records") if "records" in there else nothing,
     )
     return sends, polls
-
-
-def _completed(lines: DataFrame) -> DataFrame:
-    """One line a transaction: `planned` has the `ops` of its invocation. One that nothing follows is unknown."""
-    order = Window.partitionBy("process").orderBy("time_ns", F.expr("type <> 'invoke'"))
-    before = F.lag(F.struct("type", "time_ns", "ops")).over(order)
-    paired = lines.withColumn("_before", before).withColumn("_next", F.lead("type").over(order))
-    paired = paired.where(f"not ({_INVOKE}) or _next is null or _next = 'invoke'")
-    open_still = F.expr(_INVOKE)
-    invoked = F.col("_before.type") == "invoke"
-    began = F.when(open_still, F.col("time_ns")).when(invoked, F.col("_before.time_ns")).otherwise(F.col("invoked_ns"))
-    planned = F.when(open_still, F.col("ops")).when(invoked, F.col("_before.ops"))
-    return (
-        paired.withColumn("planned", planned)
-        .withColumn("invoked_ns", began)
-        .withColumn("ops", F.when(~open_still, F.col("ops")))
-        .withColumn("time_ns", F.when(~open_still, F.col("time_ns")))
-        .withColumn("type", F.when(open_still, "info").otherwise(F.col("type")))
-        .drop("_before", "_next")
-    )
