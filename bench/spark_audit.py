@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from crc32c import crc32c
 
-from bench.spark_segments import cpu_of_descendants
+from bench.spark_segments import cpu_of_descendants, memory_of_workers_mb
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
 from tanist.log.config import LogConfig
 from tanist.log.names import INDEX_SUFFIX
@@ -242,22 +242,22 @@ def expected() -> dict[str, int]:
     }  # fmt: skip
 
 
-def measured(folder: Path, memory: str, plan: str) -> dict[str, Any]:
+def measured(folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     from tanist.spark import session
     from tanist.spark.jobs.audit.audit import audit_folder
 
     began_s = time.monotonic()
     spark = session(
-        master="local[2]",
-        spark__driver__memory=memory,
-        spark__sql__shuffle__partitions=16,
+        master=chosen.master,
+        spark__driver__memory=chosen.memory,
         spark__local__dir=str(folder / "spark"),
+        **dict(chosen.conf),
     )
     spark.range(1).count()
     started_s = time.monotonic()
     marks = [("", sum(cpu_of_descendants()))]
     result = audit_folder(
-        spark, folder / "data", [folder / "history"], plan=plan,
+        spark, folder / "data", [folder / "history"], plan=chosen.plan,
         progress=lambda step: marks.append((step, sum(cpu_of_descendants()))),
     )  # fmt: skip
     ended_s = time.monotonic()
@@ -267,6 +267,7 @@ def measured(folder: Path, memory: str, plan: str) -> dict[str, Any]:
         found[kind.value] = found.get(kind.value, 0) + count
     jvm = _jvm(spark)
     compiling_s = _compiling_s(jvm)
+    worker_mb, workers_mb = memory_of_workers_mb()
     peak = [line for line in Path(f"/proc/{jvm}/status").read_text().splitlines() if line.startswith("VmHWM")]
     spark.stop()
     if found != expected():
@@ -277,6 +278,7 @@ def measured(folder: Path, memory: str, plan: str) -> dict[str, Any]:
         "steps_s": result.seconds,
         "steps_cpu_s": {step: round(after - spent, 1) for (step, spent), (_, after) in pairwise(marks) if step},
         "compiling_cpu_s": round(compiling_s, 1), "jvm_peak_mb": int(peak[0].split()[1]) >> 10,
+        "worker_peak_mb": worker_mb, "workers_peak_mb": workers_mb,
         "python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
     }  # fmt: skip
 
@@ -301,6 +303,12 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where the files are, or are to be kept")
     parser.add_argument("--memory", default="4g", help="of the JVM")
     parser.add_argument("--plan", default="auto", choices=("auto", "two-level", "flat"))
+    parser.add_argument(
+        "--master", default="local[2]", help="of a standalone master the JVM's numbers are the driver's"
+    )
+    parser.add_argument(
+        "--conf", type=lambda text: tuple(text.split("=", 1)), action="append", default=[], metavar="KEY=VALUE"
+    )
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tanist-audit-") as scratch:
         folder = chosen.folder or Path(scratch)
@@ -308,7 +316,7 @@ def main() -> int:
         known = folder / "made.json"
         made: dict[str, Any] = json.loads(known.read_text()) if known.exists() else generate(folder, chosen.rows)
         made["made_s"] = round(time.monotonic() - began_s, 1)
-        print(json.dumps(made | measured(folder, chosen.memory, chosen.plan)))
+        print(json.dumps(made | measured(folder, chosen)))
     return 0
 
 

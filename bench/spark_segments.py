@@ -129,6 +129,27 @@ def job(spark: Any, kind: str, folder: Path, columns: list[str]) -> tuple[float,
 
 def cpu_of_descendants() -> tuple[float, float]:
     """Seconds of CPU of the JVM, and of the workers below it: Linux's /proc, zeros elsewhere."""
+    below, machines, ticks = _descendants()
+    a_second = os.sysconf("SC_CLK_TCK")
+    jvm = sum(ticks[pid] for pid in below & machines)
+    return jvm / a_second, sum(ticks[pid] for pid in below - machines) / a_second
+
+
+def memory_of_workers_mb() -> tuple[int, int]:
+    """The most that one of the workers below the JVM has had, and all of those that live together."""
+    below, machines, _ = _descendants()
+    peaks = [0]
+    for pid in below - machines:
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue  # it has ended
+        peaks += [int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM")]
+    return max(peaks), sum(peaks)
+
+
+def _descendants() -> tuple[set[int], set[int], dict[int, int]]:
+    """The processes below this one, the JVMs among all processes, and the CPU of each in ticks."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     machines: set[int] = set()
@@ -150,9 +171,7 @@ def cpu_of_descendants() -> tuple[float, float]:
             break
         below |= more
     below.discard(os.getpid())
-    a_second = os.sysconf("SC_CLK_TCK")
-    jvm = sum(ticks[pid] for pid in below & machines)
-    return jvm / a_second, sum(ticks[pid] for pid in below - machines) / a_second
+    return below, machines, ticks
 
 
 def main() -> None:

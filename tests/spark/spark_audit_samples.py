@@ -80,6 +80,29 @@ class Scene:
         return folder
 
 
+def write_parquet(scene: Scene, folder: Path, row_group: int = 1000) -> Path:
+    """The history once more, a line for each record, as tasks read it themselves."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lines: list[dict[str, Any]] = []
+    for line in scene.lines:
+        if line["f"] != "poll":
+            lines.append({**line, "acks": str(line["acks"]) if "acks" in line else None})
+            continue
+        rest = {name: value for name, value in line.items() if name != "records"}
+        for place, pairs in line["records"].items():
+            lines += [{**rest, "partition": place, "offset": offset, "value": value} for offset, value in pairs]
+    kinds = {name: pa.string() for name in ("process", "type", "f", "partition", "value", "acks")}
+    kinds |= {name: pa.int64() for name in ("offset", "invoked_ns", "time_ns")}
+    folder.mkdir()
+    for number in range(2):
+        part = lines[number * len(lines) // 2 : (number + 1) * len(lines) // 2]
+        table = pa.table({name: pa.array([line.get(name) for line in part], kind) for name, kind in kinds.items()})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=row_group)
+    return folder
+
+
 def sound_scene(partitions: int, records: int, seed: int, *, batch_records: int = 40) -> Scene:
     """Nothing is wrong: producers by turns, some sends of unknown outcome that are in the log and some that are not."""
     rng, scene = random.Random(seed), Scene()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.spark.spark_audit_samples import REPLICAS, TOPIC, Scene, brute, missing_tail, plant, sound_scene
+from tests.spark.spark_audit_samples import (
+    REPLICAS,
+    TOPIC,
+    Scene,
+    brute,
+    missing_tail,
+    plant,
+    sound_scene,
+    write_parquet,
+)
 
 PLANTED = {
     "lost", "missing", "divergent", "damaged", "duplicated", "reordered", "read-lost", "phantom-read",
@@ -49,6 +59,25 @@ def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tm
     assert set(expected) == PLANTED
     assert max(expected["missing"].values()) > 4_096
     assert counts(audited(spark, scene, tmp_path, plan=plan)) == expected
+
+
+@pytest.mark.parametrize("seed", [None, 4711])
+def test_what_tasks_read_themselves_has_the_findings_of_the_plain_checker(
+    spark: Any, tmp_path: Path, seed: int | None
+) -> None:
+    """Fresh clusters with all kinds of faults, in an order of lines and in row groups that are drawn as well."""
+    from tanist.spark.jobs.audit.audit import audit_folder
+
+    seed = random.SystemRandom().randrange(10**6) if seed is None else seed
+    rng = random.Random(seed)
+    scene = plant(sound_scene(rng.randint(1, 3), rng.randint(2_000, 9_000), seed), seed + 1, faults=rng.randint(9, 30))
+    if rng.random() < 0.5:
+        rng.shuffle(scene.lines)
+    scene.write(tmp_path)
+    history = write_parquet(scene, tmp_path / "history", row_group=rng.choice((100, 1_000, 100_000)))
+    result = audit_folder(spark, tmp_path / "data", [history], plan="two-level")
+    assert counts(result) == brute(scene), f"seed {seed}"
+    assert result.plan["values"].startswith("two-level")
 
 
 def test_what_is_cut_from_the_end_is_lost_and_the_result_says_all_of_it(spark: Any, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_replicas_that_differ_and_lack_records_have_findings(spark: Any, plan: s
 
 def test_clients_are_counted_and_their_progress_is_followed(spark: Any) -> None:
     made = clients_of(spark, ("p", "send", "a", 0, 10), ("p", "send", "b", 1, 20), ("c", "poll", "a", 0, 30))
-    sums = audit_values.summed(made, {PLACE: 1})
+    sums = audit_values.folded(made, {PLACE: 1}, None, keep=keep).sums
     counts = clients.counted(sums)
     assert counts == clients.ClientCounts(sends=2, expired=1, polled=1, partitions=frozenset({"orders-0"}))
     clients.require_judgeable(counts, made, FACTS)
@@ -169,7 +169,7 @@ def test_clients_are_counted_and_their_progress_is_followed(spark: Any) -> None:
 
 def test_clients_of_other_topics_cannot_be_judged(spark: Any) -> None:
     made = clients_of(spark, ("p", "send", "a", 0, 10))
-    counts = clients.counted(audit_values.summed(made, {}))
+    counts = clients.counted(audit_values.folded(made, {}, None, keep=keep).sums)
     with pytest.raises(NothingToJudge, match="the history speaks of orders-0, and the replicas are of payments"):
         clients.require_judgeable(counts, made, {("payments", 0): FACTS[PLACE]})
 
@@ -184,10 +184,9 @@ def test_values_are_held_against_the_log(spark: Any, plan: str) -> None:
         spark, ("p", "send", "a", 0, 10), ("p", "send", "b", 1, 20), ("p", "send", "gone", 2, 30),
         ("c", "poll", "ghost", 1, 40),
     )  # fmt: skip
-    compared = audit_values.compare(
-        made, clients, audit_replicas.buckets(made, values=True), audit_values.summed(clients, {}), FACTS,
-        plan=plan, keep=keep,
-    )  # fmt: skip
+    sums = audit_values.log_sums(audit_replicas.buckets(made, values=True), FACTS)
+    folded = audit_values.folded(clients, {}, sums, plan=plan, keep=keep)
+    compared = audit_values.compare(made, clients, sums, folded, FACTS, plan=plan, keep=keep)
     assert compared.findings is not None
     found = audit_findings.first_of_each_kind(compared.findings)
     assert [(each.kind, each.value, each.first_offset) for each in found] == [
@@ -197,15 +196,19 @@ def test_values_are_held_against_the_log(spark: Any, plan: str) -> None:
     ]
 
 
+def blocks_of(made: History) -> Any:
+    return audit_values.folded(made, {}, None, keep=keep).blocks
+
+
 def test_a_record_before_one_that_was_acknowledged_earlier_is_out_of_order(spark: Any) -> None:
     made = logs(spark, {1: {0: "second", 1: "first"}})
     in_turn = clients_of(spark, ("p", "send", "first", 1, 10), ("p", "send", "second", 0, 20))
-    found = audit_order.check(made, in_turn, None, FACTS, keep=keep)
+    found = audit_order.check(made, in_turn, blocks_of(in_turn), None, FACTS, keep=keep)
     assert found is not None
     (reordered,) = audit_findings.first_of_each_kind(found)
     assert (reordered.kind, reordered.value, reordered.first_offset) == (Kind.REORDERED, "second", 0)
     at_once = clients_of(spark, ("p", "send", "first", 1, 10), ("p", "send", "second", 0, 12))
-    assert audit_order.check(made, at_once, None, FACTS, keep=keep) is None
+    assert audit_order.check(made, at_once, blocks_of(at_once), None, FACTS, keep=keep) is None
 
 
 # -- lost

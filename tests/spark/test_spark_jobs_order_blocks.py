@@ -84,12 +84,13 @@ SOUND: list[Row] = [(producer, offset, offset, offset + 2) for offset in range(4
     ],
 )
 def test_blocks_are_held_against_each_other(spark: Any, sends: list[Row], expected: set[int]) -> None:
-    schema = "producer bigint, offset bigint, began_ns bigint, ended_ns bigint"
-    frame = spark.createDataFrame(sends, schema).coalesce(1)
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
-    try:
-        found = {row.producer for row in order_blocks.suspected(frame, rows=16).collect()}
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert by_the_rule(sends) <= found
-    assert found == expected
+    found = []
+    for first in range(0, len(sends), 16):
+        block = summed(sends[first : first + 16])
+        for producer, *numbers, began, disordered in zip(*(column.tolist() for column in block.values())):
+            found.append((str(producer), "t-0", *numbers, None if began == NEVER else began, disordered))
+    schema = "process string, place string, first_offset bigint, last_offset bigint, first_ended_ns bigint,"
+    blocks = spark.createDataFrame(found, f"{schema} last_began_ns bigint, disordered boolean")
+    marked = {int(row.process) for row in order_blocks.suspected(blocks).collect()}
+    assert by_the_rule(sends) <= marked
+    assert marked == expected

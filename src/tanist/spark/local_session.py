@@ -31,6 +31,9 @@ _SETTINGS: Final = {
     # 200 tasks for each shuffle are for clusters.
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Of each plan there is a text, for a page that is off. Those of cached tables are in it wherever they are used: an
+    # audit's would be hundreds of MB.
+    "spark.sql.maxPlanStringLength": "100000",
     # A stream writes two small files into its checkpoint at every trigger. Hadoop's checksums make them four, and
     # without its native library it starts a process for each, to set the file's mode: half of a small trigger's time.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,24 +48,47 @@ def stretches(
     segment: SegmentFile, bounds: Bounds, *, target_bytes: int = STRETCH_BYTES, indexes: bool = True
 ) -> Iterator[tuple[int, int]]:
     """Byte ranges of the file that hold everything within the bounds, each of about `target_bytes`."""
-    if bounds.most_offset is not None and segment.base_offset > bounds.most_offset:
-        return
-    following = segment.following_offset
-    if bounds.least_offset is not None and following is not None and following <= bounds.least_offset:
+    for _, start, end in several_stretches(segment, [bounds], target_bytes=target_bytes, indexes=indexes):
+        yield start, end
+
+
+def several_stretches(
+    segment: SegmentFile, wanted: Iterable[Bounds], *, target_bytes: int = STRETCH_BYTES, indexes: bool = True
+) -> Iterator[tuple[Bounds, int, int]]:
+    """The same for each of these bounds. The index is read once."""
+    within = [bounds for bounds in wanted if _may_hold(segment, bounds)]
+    if not within:
         return
     try:
         file = SavedFile(Path(segment.path))
     except FileNotFoundError:
         return  # by retention, since it was listed
     with closing(file):
-        entries = _offset_index(segment) if indexes and segment.salvage_id is None else []
-        start, end = 0, file.size
-        if bounds.any and entries:
-            start, end = _narrowed(file, segment, entries, bounds)
-        yield from _cut(file, segment, entries, start, end, target_bytes)
+        index = _Index(_offset_index(segment) if indexes and segment.salvage_id is None else [])
+        for bounds in within:
+            start, end = 0, file.size
+            if bounds.any and index.entries:
+                start, end = _narrowed(file, segment, index, bounds)
+            for first, last in _cut(file, index, start, end, target_bytes):
+                yield bounds, first, last
 
 
-def _narrowed(file: SavedFile, segment: SegmentFile, entries: list[tuple[int, int]], bounds: Bounds) -> tuple[int, int]:
+def _may_hold(segment: SegmentFile, bounds: Bounds) -> bool:
+    if bounds.most_offset is not None and segment.base_offset > bounds.most_offset:
+        return False
+    following = segment.following_offset
+    return bounds.least_offset is None or following is None or following > bounds.least_offset
+
+
+class _Index:
+    def __init__(self, entries: list[tuple[int, int]]) -> None:
+        self.entries = entries
+        self.offsets = [offset for offset, _ in entries]
+        self.positions = [position for _, position in entries]
+
+
+def _narrowed(file: SavedFile, segment: SegmentFile, index: _Index, bounds: Bounds) -> tuple[int, int]:
+    entries, offsets = index.entries, index.offsets
     least = bounds.least_offset
     if bounds.least_timestamp_ms is not None:
         # No record up to that offset is later than the entry's time.
@@ -73,7 +96,6 @@ def _narrowed(file: SavedFile, segment: SegmentFile, entries: list[tuple[int, in
         if early:
             least = max(early[-1] + 1, -1 if least is None else least)
     start, end = 0, file.size
-    offsets = [offset for offset, _ in entries]
     if least is not None:
         # An entry's offset is the last of its batch: what begins there is the last batch that may be too early.
         number = bisect_left(offsets, least) - 1
@@ -84,22 +106,19 @@ def _narrowed(file: SavedFile, segment: SegmentFile, entries: list[tuple[int, in
             number -= 1
     if bounds.most_offset is not None:
         # The batch behind the first whose last offset is beyond the bound.
-        for offset, position in entries[bisect_left(offsets, bounds.most_offset + 1) + 1 :]:
-            if _stands_at(file, offset, position):
-                end = position
+        for number in range(bisect_left(offsets, bounds.most_offset + 1) + 1, len(entries)):
+            if _stands_at(file, *entries[number]):
+                end = entries[number][1]
                 break
     return start, max(start, end)
 
 
-def _cut(
-    file: SavedFile, segment: SegmentFile, entries: list[tuple[int, int]], start: int, end: int, target_bytes: int
-) -> Iterator[tuple[int, int]]:
-    positions = [position for _, position in entries]
+def _cut(file: SavedFile, index: _Index, start: int, end: int, target_bytes: int) -> Iterator[tuple[int, int]]:
     while end - start > target_bytes:
-        number = bisect_left(positions, start + target_bytes)
+        number = bisect_left(index.positions, start + target_bytes)
         found = None
         # A few of them: a log whose index is wrong throughout is cut by its headers.
-        for offset, position in entries[number : number + 8]:
+        for offset, position in index.entries[number : number + 8]:
             if position < end and _stands_at(file, offset, position):
                 found = position
                 break

@@ -8,11 +8,11 @@ what it passed over. It knows nothing of Spark.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -62,8 +62,18 @@ class SegmentFileReader(SavedFile):
         return self._fd
 
 
+Unknown: TypeAlias = Callable[[Any, BatchTable], Any]
+"""Is called with sound batches and the bytes that they lie in, and says which of them are to be decoded."""
+
+
 def read_stretch(
-    path: str, start: int, end: int, origin: Origin, columns: Sequence[str], wanted: Wanted = Wanted()
+    path: str,
+    start: int,
+    end: int,
+    origin: Origin,
+    columns: Sequence[str],
+    wanted: Wanted = Wanted(),
+    unknown: Unknown | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of [start, end) of a file, which begins and ends between batches unless something is wrong."""
     try:
@@ -72,18 +82,25 @@ def read_stretch(
         yield damage_rows([Damage(start, "the segment was removed since it was listed")], origin, columns)
         return
     with closing(file):
-        yield from _Reading(file, end, origin, columns, wanted).read(start)
+        yield from _Reading(file, end, origin, columns, wanted, unknown).read(start)
 
 
 class _Reading:
     def __init__(
-        self, file: SegmentFileReader, end: int, origin: Origin, columns: Sequence[str], wanted: Wanted
+        self,
+        file: SegmentFileReader,
+        end: int,
+        origin: Origin,
+        columns: Sequence[str],
+        wanted: Wanted,
+        unknown: Unknown | None,
     ) -> None:
         self._file = file
         self._end = end
         self._origin = origin
         self._columns = columns
         self._wanted = wanted
+        self._unknown = unknown
         self._damages: list[Damage] = []
         self._memory: Any = np.empty(0, np.uint8)
 
@@ -198,6 +215,8 @@ class _Reading:
 
     def _decoded(self, arena: Any, table: BatchTable, base: int) -> Iterator[pa.RecordBatch]:
         mask = self._wanted.of(table)
+        if self._unknown is not None and len(table):
+            mask &= self._unknown(arena, table)
         codec = table.headers["attributes"] & COMPRESSION_MASK
         plain = table.pick(mask & (codec == 0))
         if len(plain):

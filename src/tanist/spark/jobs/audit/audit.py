@@ -6,7 +6,8 @@ order of the stages and nothing else: each stage is a function that returns a va
 1. `replicas.buckets`: sums of every replica's records, one row a bucket of offsets; `facts`: the reference of each
    partition, where logs begin, high watermarks;
 2. `replicas.compare`: replicas against the reference; `transactions`: what was aborted in it, or is open;
-3. `clients`: how much the clients did, and whether that can be judged;
+3. `values.folded`: the first pass over the history; `clients`: how much the clients did, and whether that can be
+   judged;
 4. `values.compare`: the clients' acknowledged and polled values against the log;
 5. `order.check`: each producer's order;
 6. `clients.high_watermark_points`: how far partitions had come;
@@ -170,18 +171,22 @@ def _judge_clients(
 ) -> list[DataFrame]:
     """Clients against the log: the findings."""
     steps.begin("comparing the clients' history with the log")
-    sums = frames.keep(audit_values.summed(history, result.begun))
-    counts = clients.counted(sums)
+    log_sums = audit_values.log_sums(level_one, result.facts)
+    folded = audit_values.folded(
+        history, result.begun, None if plan == "flat" else log_sums, plan=plan, keep=frames.keep
+    )
+    counts = clients.counted(folded.sums)
     result.sends, result.expired, result.polled = counts.sends, counts.expired, counts.polled
     clients.require_judgeable(counts, history, result.facts)
+    steps.begin("looking into where the history differs from the log")
     compared = audit_values.compare(
-        logs, history, level_one, sums, result.facts, aborted, plan=plan, keep=frames.keep, progress=steps.begin
+        logs, history, log_sums, folded, result.facts, aborted, plan=plan, keep=frames.keep, progress=steps.begin
     )
     result.plan["values"] = compared.plan
     steps.begin("checking each producer's order")
-    reordered = audit_order.check(logs, history, compared.evidence, result.facts, keep=frames.keep)
+    reordered = audit_order.check(logs, history, folded.blocks, compared.evidence, result.facts, keep=frames.keep)
     steps.begin("following the high watermark")
-    result.high_watermarks = clients.high_watermark_points(history, sums, counts, result.facts)
+    result.high_watermarks = clients.high_watermark_points(history, folded.sums, counts, result.facts)
     return [each for each in (compared.findings, reordered) if each is not None]
 
 

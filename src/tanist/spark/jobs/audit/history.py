@@ -9,16 +9,20 @@ Values go on as 64-bit hashes; of 10^8 values two are mistaken for each other on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.lab.history.operation import NEMESIS
+from tanist.spark.jobs.audit import events as audit_events
+from tanist.spark.jobs.audit.events import POLL, SEND
 from tanist.spark.jobs.audit.pairs import completed
+from tanist.spark.jobs.audit.parquet_lines import ParquetLines, hash_filter, parquet_lines
 from tanist.spark.jobs.audit.txn_operations import OPS_SCHEMA, sends_and_polls
 
 _JSON_SCHEMA: Final = (
@@ -39,10 +43,6 @@ class HistoryUnfit(ValueError):
     """A history that cannot be audited: what is wrong, and what to do."""
 
 
-SEND: Final = 0
-POLL: Final = 1
-
-
 @dataclass(frozen=True, slots=True)
 class History:
     """The operations of the clients as one table, so that one pass covers sends and polls."""
@@ -51,10 +51,13 @@ class History:
     """One row for each send, and for each polled record: side (`SEND` or `POLL`), process, place ("orders-3"), value,
     hash, offset, began_ns (null if nobody knows), ended_ns. Of sends: outcome (ok, fail, info), promised (acks=all),
     ordered (idempotent), aborted. Of polls: committed (read_committed)."""
+    lines: ParquetLines | None = None
+    """The same, if tasks can read it themselves."""
 
     def of_topics(self, topics: Sequence[str]) -> History:
         """Only what was sent to these topics, or polled from them."""
-        return History(self.events.where(F.regexp_replace("place", "-[0-9]+$", "").isin(list(topics))))
+        events = self.events.where(F.regexp_replace("place", "-[0-9]+$", "").isin(list(topics)))
+        return History(events, None if self.lines is None else self.lines.of_topics(topics))
 
     @property
     def sends(self) -> DataFrame:
@@ -63,6 +66,23 @@ class History:
     @property
     def polls(self) -> DataFrame:
         return self.events.where(f"side = {POLL}")
+
+    def mapped(self, function: Callable[[Iterator[Any]], Iterator[Any]], schema: str) -> DataFrame:
+        """What `function` makes of the events (`events.Events`) of each task's share: a pass over the history."""
+        if self.lines is not None:
+            return self.lines.events(self.events.sparkSession, function, schema)
+        return self.events.selectExpr(*audit_events.FRAME).mapInArrow(partial(_of_frame, function), schema)
+
+    def with_values(self, values: DataFrame) -> DataFrame:
+        """Of the events those with these values, and perhaps others: `values` has place and hash."""
+        wanted = hash_filter(values) if self.lines is not None else None
+        if self.lines is None or wanted is None:
+            return self.events
+        return self.lines.picked(self.events.sparkSession, wanted)
+
+
+def _of_frame(function: Callable[[Iterator[Any]], Iterator[Any]], batches: Iterator[Any]) -> Iterator[Any]:
+    yield from function(audit_events.of_frame(batches))
 
 
 def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
@@ -74,35 +94,46 @@ def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
         raise HistoryUnfit("the histories are partly JSON Lines, partly Parquet: audit them as one or the other")
     named = [str(path) for path in paths]
     if parquet[0]:
-        return history(spark.read.parquet(*named))
+        operations = spark.read.parquet(*named)
+        lines = _lines(operations)
+        kinds = _kinds(lines)
+        alone = "records" not in operations.columns and not (kinds.pairs or kinds.transactions)
+        return History(_all_events(lines, kinds), parquet_lines([Path(path) for path in paths]) if alone else None)
     # Text is read and parsed once: an audit looks at a history several times.
     return History(history(spark.read.schema(_JSON_SCHEMA).json(named)).events.persist())
 
 
 def history(operations: DataFrame) -> History:
     """Of lines as a DataFrame, with the columns of docs/history.md; those that are absent are null."""
+    lines = _lines(operations)
+    return History(_all_events(lines, _kinds(lines)))
+
+
+def _lines(operations: DataFrame) -> DataFrame:
     there = dict(operations.dtypes)
     for name in ("process", "type", "f"):
         if name not in there:
             raise HistoryUnfit(f"the history has no column {name}: docs/history.md says what a history is")
-    lines = operations.select(
+    return operations.select(
         *(_field(name, kind, there) for name, kind in _FIELDS.items()),
         *(F.col(name) for name in ("records", "ops") if name in there),
     ).where(F.col("process") != F.lit(NEMESIS))
-    kinds = _kinds(lines)
+
+
+def _all_events(lines: DataFrame, kinds: _Kinds) -> DataFrame:
     if kinds.untimed:
         raise HistoryUnfit(_NO_TIME)
     if kinds.pairs:
         events = _events(_paired(lines.where("f = 'send'"))).unionByName(_events(lines.where("f = 'poll'")))
     else:
         events = _events(lines)
-    parts = [_several(lines, there.get("records"))]
-    if "ops" in there and kinds.transactions:
+    parts = [_several(lines, dict(lines.dtypes).get("records"))]
+    if "ops" in lines.columns and kinds.transactions:
         sends, polls = sends_and_polls(lines, _FIELDS)
         parts += [_events(sends), _events(polls), _several(polls, dict(polls.dtypes)["records"])]
     for part in parts:
         events = events if part is None else events.unionByName(part)
-    return History(events)
+    return events
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -29,13 +30,15 @@ from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.pieces import Piece, read_pieces, read_sums
 from tanist.spark.jobs.preconditions import INTERNAL
-from tanist.spark.segments.ranges import Bounds, stretches
+from tanist.spark.segments.ranges import Bounds, several_stretches
 from tanist.spark.segments.replica_files import SegmentFile, segment_files
 
 _STRETCHES_MAX: Final = 4096
 """Each stretch that is read apart is looked up in the index of each replica's segments."""
 _CONDITIONS_MAX: Final = 32
 _TASK_BYTES: Final = 128 << 20
+
+Dealt = TypeVar("Dealt")
 
 Holder = tuple[str, int, int]
 """Topic, partition and replica."""
@@ -143,7 +146,7 @@ class SegmentLogs:
 
     def sums(self, *, values: bool) -> DataFrame:
         files = [file for file in self._files if file.salvage_id is None]
-        return read_sums(self._spark, self._shares(files, None), values=values)
+        return read_sums(self._spark, self._dealt(_common(files), _bytes_of), values=values)
 
     def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame:
         return self._read([file for file in self._files if file.salvage_id is not None], columns, near)
@@ -153,29 +156,46 @@ class SegmentLogs:
         return read_pieces(self._spark, self._shares(files, near), schema)
 
     def _shares(self, files: Sequence[SegmentFile], near: Near) -> list[list[Piece]]:
-        # The largest first, dealt out in turn.
-        pieces = sorted(_pieces(files, near), key=lambda piece: piece.start - piece.end)
-        total_bytes = sum(piece.end - piece.start for piece in pieces)
+        return self._dealt(_pieces(files, near, _TASK_BYTES), lambda piece: piece.end - piece.start)
+
+    def _dealt(self, pieces: Iterable[Dealt], bytes_of: Callable[[Dealt], int]) -> list[list[Dealt]]:
+        """The largest first, in turn."""
+        ordered = sorted(pieces, key=bytes_of, reverse=True)
+        total_bytes = sum(map(bytes_of, ordered))
         usual = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        tasks = max(1, min(len(pieces), max(usual, total_bytes // _TASK_BYTES)))
-        return [pieces[number::tasks] for number in range(tasks)]
+        tasks = max(1, min(len(ordered), max(usual, total_bytes // _TASK_BYTES)))
+        return [ordered[number::tasks] for number in range(tasks)]
 
     def _wants(self, topic: str) -> bool:
         return topic in self._topics if self._topics else topic not in INTERNAL
 
 
-def _pieces(files: Sequence[SegmentFile], near: Near) -> Iterator[Piece]:
+def _bytes_of(group: Sequence[Piece]) -> int:
+    return sum(piece.end - piece.start for piece in group)
+
+
+def _common(files: Sequence[SegmentFile]) -> list[list[Piece]]:
+    """Pieces of all files, those together that are about the same stretch of a partition in several replicas."""
+    replicas = max(Counter((file.topic, file.partition, file.base_offset) for file in files).values(), default=1)
+    groups: dict[tuple[str, int, int, int], list[Piece]] = {}
+    of_file: Counter[str] = Counter()
+    for piece in _pieces(files, None, _TASK_BYTES // replicas):
+        groups.setdefault((piece.topic, piece.partition, piece.segment, of_file[piece.path]), []).append(piece)
+        of_file[piece.path] += 1
+    return list(groups.values())
+
+
+def _pieces(files: Sequence[SegmentFile], near: Near, target_bytes: int) -> Iterator[Piece]:
     by_place: dict[TopicPartition, list[Bounds]] = {}
     for each in fewer(near or (), _STRETCHES_MAX):
         by_place.setdefault((each.topic, each.partition), []).append(Bounds(each.first, each.last))
     for file in files:
         all_bounds = [Bounds()] if near is None else by_place.get((file.topic, file.partition), [])
-        for bounds in all_bounds:
-            for start, end in stretches(file, bounds, target_bytes=_TASK_BYTES):
-                yield Piece(
-                    file.path, start, end, file.topic, file.partition, file.replica, file.base_offset, file.salvage_id,
-                    bounds.least_offset, bounds.most_offset,
-                )  # fmt: skip
+        for bounds, start, end in several_stretches(file, all_bounds, target_bytes=target_bytes):
+            yield Piece(
+                file.path, start, end, file.topic, file.partition, file.replica, file.base_offset, file.salvage_id,
+                bounds.least_offset, bounds.most_offset,
+            )  # fmt: skip
 
 
 class FrameLogs:

@@ -32,8 +32,8 @@ _NAMES: Final = ("process", "place", "offset", "began_ns", "ended_ns")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Acknowledged sends with their places: producer, process, place, offset, began_ns, ended_ns. No values: `trusted`
-    is nearly every acknowledged send there is."""
+    """Acknowledged sends with their places: process, place, offset, began_ns, ended_ns. No values: `trusted` is nearly
+    every acknowledged send there is."""
 
     trusted: DataFrame
     """Where they were acknowledged."""
@@ -44,14 +44,16 @@ class Placed:
 def check(
     logs: Logs,
     history: History,
+    blocks: DataFrame,
     evidence: DataFrame | None,
     facts: Mapping[TopicPartition, PartitionFacts],
     *,
     keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame | None:
-    """The findings, or None without any. `evidence` is that of `values.compare`, if there are suspect values."""
+    """The findings, or None without any. `blocks` are those of all sends (`values.folded`), `evidence` is that of
+    `values.compare`, if there are suspect values."""
     sends = placed(history, evidence)
-    producers = keep(suspected(sends))
+    producers = keep(suspected(blocks, sends))
     if not producers.count():
         return None
     found = keep(reordered(sends, producers))
@@ -63,7 +65,7 @@ def check(
 def placed(history: History, known: DataFrame | None) -> Placed:
     """`known` is the evidence of suspect values, if there are such."""
     sends = history.sends.where("outcome = 'ok' and ordered and offset is not null and ended_ns is not null")
-    sends = sends.select(F.xxhash64("process", "place").alias("producer"), *_NAMES)
+    sends = sends.select(*_NAMES)
     if known is None:
         return Placed(sends, None)
     suspect = known.select("place", F.expr("get(places, 0)").alias("first"), F.explode("sends").alias("send"))
@@ -71,18 +73,17 @@ def placed(history: History, known: DataFrame | None) -> Placed:
     suspect = suspect.select("place", "first", "send.*").where("not (first <=> offset)")
     suspect_sends = suspect.select("process", "place", "offset", "ended_ns")
     moved = suspect.where("first is not null and ended_ns is not null").select(
-        F.xxhash64("process", "place").alias("producer"), "process", "place", F.col("first").alias("offset"),
-        "began_ns", "ended_ns",
-    )  # fmt: skip
+        "process", "place", F.col("first").alias("offset"), "began_ns", "ended_ns"
+    )
     return Placed(
         sends.join(F.broadcast(suspect_sends), ["process", "place", "offset", "ended_ns"], "left_anti"), moved
     )
 
 
-def suspected(sends: Placed) -> DataFrame:
-    """The producers that have to be held against the rule: mostly none."""
-    found = order_blocks.suspected(sends.trusted)
-    return found if sends.moved is None else found.unionByName(sends.moved.select("producer")).distinct()
+def suspected(blocks: DataFrame, sends: Placed) -> DataFrame:
+    """The producers (process, place) that have to be held against the rule: mostly none."""
+    found = order_blocks.suspected(blocks)
+    return found if sends.moved is None else found.unionByName(sends.moved.select("process", "place")).distinct()
 
 
 def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
@@ -90,7 +91,7 @@ def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
 
     process, place, offset, began_ns; `behind` is the greatest offset of those before it.
     """
-    suspects = sends.trusted.join(F.broadcast(producers), "producer", "left_semi").select(*_NAMES)
+    suspects = sends.trusted.join(F.broadcast(producers), ["process", "place"], "left_semi")
     if sends.moved is not None:
         suspects = suspects.unionByName(sends.moved.select(*_NAMES))
     # The events of a producer, in time: acknowledgements, and beginnings of sends, which come after those of the

@@ -1,18 +1,14 @@
 """Which producers may have records out of order: an upper bound, without a sort of every send that was acknowledged.
 
-Owns the first look of `audit.order`. Each task takes its sends by the half million, sorts those alone, and sums each
-producer's up as a block: which offsets, the first acknowledgement, the last beginning, and whether two sends within the
-block are out of order. Blocks of one producer that lie behind each other can be compared by their sums, exactly; where
-two overlap nothing is known, and the producer is one to be looked at. A history as clients write it has blocks
-that lie behind each other, so that no send is shuffled.
-
-A producer, in one partition, goes by a 64-bit hash: two with one hash are looked at when one of them is to be.
+Owns the first look of `audit.order`. Each task of the first pass takes its sends by the half million, sorts those
+alone, and sums each producer's up as a block: which offsets, the first acknowledgement, the last beginning, and whether
+two sends within the block are out of order. Blocks of one producer that lie behind each other can be compared by their
+sums, exactly; where two overlap nothing is known, and the producer is one to be looked at. A history as clients write
+it has blocks that lie behind each other, so that no send is shuffled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Window
@@ -20,58 +16,28 @@ from pyspark.sql import functions as F
 
 ROWS: Final = 1 << 19
 """Of a block at most; 16 MB as they come, and a few times that while they are sorted."""
-_SCHEMA: Final = (
-    "producer bigint, first_offset bigint, last_offset bigint, first_ended_ns bigint, last_began_ns bigint,"
-    " disordered boolean"
-)
-_NEVER: Final = -(2**63)
 _SPAN_MAX: Final = 2**62
 
 
-def suspected(sends: DataFrame, *, rows: int = ROWS) -> DataFrame:
-    """The producers (column `producer`) of sends (producer, offset, began_ns, ended_ns) that may be out of order."""
-    blocks = sends.select("producer", "offset", "began_ns", "ended_ns").mapInArrow(partial(_blocks, rows), _SCHEMA)
-    before = Window.partitionBy("producer").orderBy("first_offset", "last_offset")
+def suspected(blocks: DataFrame) -> DataFrame:
+    """The producers (process, place) of blocks (process, place, and the columns of `summed`) that may be out of order.
+
+    `last_began_ns` is null where nobody knows it.
+    """
+    before = Window.partitionBy("process", "place").orderBy("first_offset", "last_offset")
     before = before.rowsBetween(Window.unboundedPreceding, -1)
     compared = blocks.select(
-        "producer",
+        "process",
+        "place",
         "disordered",
         (F.max("last_offset").over(before) >= F.col("first_offset")).alias("overlaps"),
         (F.max("last_began_ns").over(before) >= F.col("first_ended_ns")).alias("behind"),
     )
-    return compared.where("disordered or overlaps or behind").select("producer").distinct()
-
-
-def _blocks(enough: int, batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= enough:
-            yield _summed(pa.Table.from_batches(waiting))
-            waiting, rows = [], 0
-    if rows:
-        yield _summed(pa.Table.from_batches(waiting))
-
-
-def _summed(sends: Any) -> Any:
-    import pyarrow as pa
-
-    began = sends["began_ns"].fill_null(_NEVER)
-    columns = (sends["producer"], sends["offset"], began, sends["ended_ns"])
-    found = summed(*(column.to_numpy() for column in columns))
-    nobody_knows = found["last_began_ns"] == _NEVER
-    arrays = {
-        name: pa.array(values, mask=nobody_knows if name == "last_began_ns" else None) for name, values in found.items()
-    }
-    return pa.RecordBatch.from_pydict(arrays)
+    return compared.where("disordered or overlaps or behind").select("process", "place").distinct()
 
 
 def summed(producer: Any, offset: Any, began: Any, ended: Any) -> dict[str, Any]:
-    """A block for each producer: the columns of `_SCHEMA`. `began` is the least integer where nobody knows it."""
+    """A block for each producer, of columns of integers. `began` is the least integer where nobody knows it."""
     import numpy as np
 
     order = np.lexsort((offset, producer))

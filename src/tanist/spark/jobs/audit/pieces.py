@@ -45,14 +45,25 @@ class Share(InputPartition):
     pieces: list[Piece]
 
 
+@dataclass
+class Groups(InputPartition):
+    """The groups of pieces that one task sums up."""
+
+    groups: list[list[Piece]]
+
+
 def read_pieces(spark: SparkSession, shares: Sequence[Sequence[Piece]], schema: str) -> DataFrame:
     """The rows of `tanist-segments` with these columns, of these pieces; also with the column `value_hash`."""
     spark.dataSource.register(PiecesDataSource)
     return spark.read.format(_NAME).schema(schema).option("shares", json.dumps(shares)).load()
 
 
-def read_sums(spark: SparkSession, shares: Sequence[Sequence[Piece]], *, values: bool) -> DataFrame:
-    """The sums of these pieces: rows of `audit_sums.SCHEMA`, several for a bucket that several pieces share."""
+def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], *, values: bool) -> DataFrame:
+    """The sums of these pieces: rows of `audit_sums.SCHEMA`, several for a bucket that several pieces share.
+
+    A share has groups of pieces: those of a group are the same stretch of several replicas, and have most batches in
+    common.
+    """
     spark.dataSource.register(PiecesDataSource)
     source = spark.read.format(_NAME).schema(audit_sums.SCHEMA).option("shares", json.dumps(shares))
     return source.option("sums", "values" if values else "records").load()
@@ -64,18 +75,18 @@ class PiecesDataSource(DataSource):
         return _NAME
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        shares = [[Piece(*piece) for piece in share] for share in json.loads(self.options["shares"])]
+        shares = json.loads(self.options["shares"])
         sums = self.options.get("sums")
         if sums is not None:
-            return PiecesReader(shares, audit_sums.columns(values=sums == "values"), sums=True)
-        return PiecesReader(shares, list(schema.names))
+            groups = [[[Piece(*piece) for piece in group] for group in share] for share in shares]
+            return SumsReader(groups, audit_sums.columns(values=sums == "values"))
+        return PiecesReader([[Piece(*piece) for piece in share] for share in shares], list(schema.names))
 
 
 class PiecesReader(DataSourceReader):
-    def __init__(self, shares: list[list[Piece]], columns: list[str], *, sums: bool = False) -> None:
+    def __init__(self, shares: list[list[Piece]], columns: list[str]) -> None:
         self._shares = shares
         self._columns = columns
-        self._sums = sums
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Share(share) for share in self._shares if share] or [Share([])]
@@ -83,21 +94,62 @@ class PiecesReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, Share):
             raise TypeError(f"{type(partition).__name__} is no share of a plan")
-        # The decoder is imported where it runs: planning needs neither numpy nor Arrow.
-        from tanist.spark.segments.arrow_rows import Origin
-        from tanist.spark.segments.reading import Wanted, read_stretch
-
-        # A hash stands for the value, where it stood.
-        read = ["value" if name == _VALUE_HASH else name for name in self._columns]
         for piece in partition.pieces:
-            origin = Origin(piece.topic, piece.partition, piece.replica, piece.segment, piece.salvage_id)
-            wanted = Wanted(piece.least, piece.most)
-            for found in read_stretch(piece.path, piece.start, piece.end, origin, read, wanted):
+            for found in _rows(piece, self._columns):
                 if piece.least is not None and piece.most is not None:
-                    found = _within(found, piece.least, piece.most)
-                if _VALUE_HASH in self._columns:
-                    found = _hashed(found)
-                yield audit_sums.summed(found, piece.topic, piece.partition, piece.replica) if self._sums else found
+                    yield _within(found, piece.least, piece.most)
+                else:
+                    yield found
+
+
+class SumsReader(DataSourceReader):
+    def __init__(self, shares: list[list[list[Piece]]], columns: list[str]) -> None:
+        self._shares = shares
+        self._columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Groups(share) for share in self._shares if share] or [Groups([])]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Groups):
+            raise TypeError(f"{type(partition).__name__} is no share of a plan")
+        for group in partition.groups:
+            yield from self._of_group(group) if len(group) > 1 else self._of_piece(group[0])
+
+    def _of_piece(self, piece: Piece) -> Iterator[Any]:
+        for found in _rows(piece, self._columns):
+            yield audit_sums.summed(found, piece.topic, piece.partition, piece.replica)
+
+    def _of_group(self, group: list[Piece]) -> Iterator[Any]:
+        """What is the same in several replicas is decoded once."""
+        from tanist.spark.jobs.audit.known_batches import KnownBatches
+
+        known = KnownBatches()
+        columns = [*self._columns, "batch_offset"]
+        for piece in group:
+            origin = (piece.topic, piece.partition, piece.replica)
+            for found in _rows(piece, columns, known.unknown):
+                sums = audit_sums.apart(found)
+                known.add(sums)
+                yield audit_sums.rows_of(audit_sums.in_buckets(sums), audit_sums.damages_in(found), *origin)
+            met = known.met()
+            if met is not None:
+                yield audit_sums.rows_of(met, 0, *origin)
+            known.learn()
+
+
+def _rows(piece: Piece, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:
+    """The rows of a piece, and perhaps some before and behind those that are wanted."""
+    # The decoder is imported where it runs: planning needs neither numpy nor Arrow.
+    from tanist.spark.segments.arrow_rows import Origin
+    from tanist.spark.segments.reading import Wanted, read_stretch
+
+    # A hash stands for the value, where it stood.
+    read = ["value" if name == _VALUE_HASH else name for name in columns]
+    origin = Origin(piece.topic, piece.partition, piece.replica, piece.segment, piece.salvage_id)
+    wanted = Wanted(piece.least, piece.most)
+    for found in read_stretch(piece.path, piece.start, piece.end, origin, read, wanted, unknown):
+        yield _hashed(found) if _VALUE_HASH in columns else found
 
 
 def _within(batch: Any, least: int, most: int) -> Any:

@@ -78,6 +78,10 @@ def compare(
     if not count:
         return ComparedReplicas(None, described)
     progress(f"looking into {count} of {total} stretches of {BUCKET_OFFSETS} offsets")
+    if again is not None:
+        # A table of its own: a plan that has all that led to it would be written down again with each plan above it.
+        rows = [(each.topic, each.partition, each.first // BUCKET_OFFSETS) for each in again]
+        suspects = spark.createDataFrame(rows, "topic string, partition int, bucket bigint")
     there = held(logs, suspects, again)
     if again is not None:
         # Little, and looked at twice: for what differs and for what is missing.

@@ -22,15 +22,35 @@ _LANES: Final = tuple(
 )
 _STRIPE_BYTES: Final = 32
 _PADDING_BYTES: Final = 8
+_BLOCK: Final = 8192
 
 
 def of_longs(*columns: Any) -> Any:
     """`xxhash64(a, b, ...)` of columns of 64-bit integers that have no nulls, as unsigned integers."""
-    hashes: Any = np.uint64(SEED)
-    for column in columns:
-        mixed = hashes + (_P5 + np.uint64(8)) ^ _round(np.uint64(0), column.view(np.uint64))
-        hashes = _finished(_rotated(mixed, 27) * _P1 + _P4)
-    return hashes
+    found = np.empty(len(columns[0]), np.uint64)
+    for first in range(0, len(found), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        hashes: Any = np.uint64(SEED)
+        for column in columns:
+            mixed = hashes + (_P5 + np.uint64(8)) ^ _round(np.uint64(0), column[block].view(np.uint64))
+            hashes = _finished(_rotated(mixed, 27) * _P1 + _P4)
+        found[block] = hashes
+    return found
+
+
+def of_text(array: Any) -> Any:
+    """`xxhash64(value)` of an Arrow array of strings, or of a dictionary of such; it has no nulls."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        return of_text(array.dictionary)[array.indices.to_numpy()]
+    if not len(array):
+        return np.empty(0, np.uint64)
+    _, bounds, data = array.buffers()
+    ends = np.frombuffer(bounds, np.int32, len(array) + 1, 4 * array.offset)
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    first, last = int(ends[0]), int(ends[-1])
+    return of_bytes(content[first:last], ends[:-1] - first, np.diff(ends))
 
 
 def of_bytes(data: Any, starts: Any, lengths: Any) -> Any:
@@ -38,8 +58,16 @@ def of_bytes(data: Any, starts: Any, lengths: Any) -> Any:
     data = np.concatenate((data, np.zeros(_PADDING_BYTES, np.uint8)))
     # A word at every byte: where slices begin is up to the file.
     words = np.lib.stride_tricks.as_strided(data[:8].view("<u8"), (len(data) - 7,), (1,))
-    at = starts.astype(np.int64)
-    left = np.maximum(lengths, 0).astype(np.int64)
+    hashes = np.empty(len(starts), np.uint64)
+    # In blocks whose intermediate arrays stay in the cache.
+    for first in range(0, len(starts), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        hashes[block] = _of_block(data, words, starts[block].astype(np.int64), lengths[block].astype(np.int64))
+    return hashes
+
+
+def _of_block(data: Any, words: Any, at: Any, lengths: Any) -> Any:
+    left = np.maximum(lengths, 0)
     hashes = np.full(len(at), np.uint64(SEED) + _P5)
     wide = np.flatnonzero(left >= _STRIPE_BYTES)
     if len(wide):
@@ -48,16 +76,20 @@ def of_bytes(data: Any, starts: Any, lengths: Any) -> Any:
         at[wide] += whole
         left[wide] -= whole
     hashes += np.maximum(lengths, 0).astype(np.uint64)
+    while int(left.min()) >= 8:
+        hashes = _rotated(hashes ^ _round(np.uint64(0), words[at]), 27) * _P1 + _P4
+        at += 8
+        left -= 8
     while len(live := np.flatnonzero(left >= 8)):
         word = _round(np.uint64(0), words[at[live]])
         hashes[live] = _rotated(hashes[live] ^ word, 27) * _P1 + _P4
         at[live] += 8
         left[live] -= 8
-    live = np.flatnonzero(left >= 4)
-    half = (words[at[live]] & np.uint64(0xFFFFFFFF)) * _P1
-    hashes[live] = _rotated(hashes[live] ^ half, 23) * _P2 + _P3
-    at[live] += 4
-    left[live] -= 4
+    if len(live := np.flatnonzero(left >= 4)):
+        half = (words[at[live]] & np.uint64(0xFFFFFFFF)) * _P1
+        hashes[live] = _rotated(hashes[live] ^ half, 23) * _P2 + _P3
+        at[live] += 4
+        left[live] -= 4
     while len(live := np.flatnonzero(left > 0)):
         byte = data[at[live]].astype(np.uint64) * _P5
         hashes[live] = _rotated(hashes[live] ^ byte, 11) * _P1

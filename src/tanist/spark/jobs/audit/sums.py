@@ -12,10 +12,13 @@ offset and value, of records and not of control records, and is the one that cli
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+from tanist.spark.jobs.audit.spark_hashes import of_longs
 
 BUCKET_OFFSETS: Final = 512
 """Small, so that a bucket which has to be read again is little, however many records are wrong."""
@@ -66,39 +69,51 @@ def of_rows(rows: DataFrame, *, values: bool) -> DataFrame:
     )  # fmt: skip
 
 
+Sums: TypeAlias = dict[str, Any]
+"""An array for each of the columns `leader_epoch`, `bucket` and those of `_TOGETHER`."""
+_TOGETHER: Final = {
+    "records": np.add, "hash": np.bitwise_xor, "first_offset": np.minimum, "last_offset": np.maximum,
+    "value_records": np.add, "value_hash": np.bitwise_xor, "transactional": np.add,
+}  # fmt: skip
+
+
 def summed(batch: Any, topic: str, partition: int, replica: int | None) -> Any:
     """A row for each bucket that the records of a batch of `columns` run through; damage is counted in one."""
-    import pyarrow.compute as pc
+    return rows_of(in_buckets(apart(batch)), damages_in(batch), topic, partition, replica)
 
-    sound = batch.filter(pc.is_null(batch["damage"]))
-    found = _sums(sound) if sound.num_rows else {name: [] for name in _NAMES}
-    damages = batch.num_rows - sound.num_rows
+
+def damages_in(batch: Any) -> int:
+    return int(batch.num_rows - batch.column("damage").null_count)
+
+
+def rows_of(found: Sums, damages: int, topic: str, partition: int, replica: int | None) -> Any:
+    """Sums of a replica, and its damage, as rows of `SCHEMA`."""
     rows = len(found["records"])
-    found["damages"] = [0] * rows
+    columns: dict[str, Any] = {**found, "damages": [0] * rows}
     if damages:
         nothing = {"leader_epoch": None, "bucket": None, "first_offset": None, "last_offset": None, "damages": damages}
-        found = {name: [*values, nothing.get(name, 0)] for name, values in found.items()}
-    return _table(found, {"topic": topic, "partition": partition, "replica": replica})
+        columns = {name: [*values, nothing.get(name, 0)] for name, values in columns.items()}
+    return _table(columns, {"topic": topic, "partition": partition, "replica": replica})
 
 
-_NAMES: Final = (
-    "leader_epoch", "bucket", "records", "hash", "first_offset", "last_offset", "value_records", "value_hash",
-    "transactional",
-)  # fmt: skip
+def apart(batch: Any) -> Sums:
+    """The sums of each run of records of a batch of `columns` that are of one bucket and epoch.
 
-
-def _sums(batch: Any) -> dict[str, Any]:
-    import numpy as np
-
-    from tanist.spark.jobs.audit.spark_hashes import of_longs
-
+    With the column `batch_offset` also of one batch of the log; the sums have that column then, too. Damage does not
+    count.
+    """
+    if damages_in(batch):
+        batch = batch.filter(batch.column("damage").is_null())
+    names = set(batch.schema.names)
+    keys = [name for name in ("leader_epoch", "batch_offset") if name in names]
+    if not batch.num_rows:
+        return {name: np.empty(0, np.int64) for name in (*keys, "bucket", *_TOGETHER)}
     epochs, offsets, prints = (_numbers(batch[name]) for name in ("leader_epoch", "offset", "fingerprint"))
-    buckets = offsets // BUCKET_OFFSETS
-    starts = np.flatnonzero(np.r_[True, (buckets[1:] != buckets[:-1]) | (epochs[1:] != epochs[:-1])])
+    columns = {"bucket": offsets // BUCKET_OFFSETS, **{name: _numbers(batch[name]) for name in keys}}
+    starts = _runs(*columns.values())
     none = np.zeros(len(starts), np.int64)
     found = {
-        "leader_epoch": epochs[starts],
-        "bucket": buckets[starts],
+        **{name: column[starts] for name, column in columns.items()},
         "records": np.diff(np.r_[starts, len(offsets)]),
         "hash": np.bitwise_xor.reduceat(of_longs(offsets, epochs, prints), starts).view(np.int64),
         "first_offset": np.minimum.reduceat(offsets, starts),
@@ -107,7 +122,7 @@ def _sums(batch: Any) -> dict[str, Any]:
         "value_hash": none,
         "transactional": np.add.reduceat(_flags(batch["is_transactional"]).astype(np.int64), starts),
     }
-    if "value_hash" in batch.schema.names:
+    if "value_hash" in names:
         valued = ~_flags(batch["is_control"])
         hashes = np.where(valued, of_longs(offsets, _numbers(batch["value_hash"])), np.uint64(0))
         found["value_records"] = np.add.reduceat(valued.astype(np.int64), starts)
@@ -115,9 +130,22 @@ def _sums(batch: Any) -> dict[str, Any]:
     return found
 
 
-def _numbers(column: Any) -> Any:
-    import numpy as np
+def in_buckets(sums: Sums) -> Sums:
+    """Sums that lie behind each other and are of one bucket and epoch, together."""
+    if not len(sums["records"]):
+        return sums
+    starts = _runs(sums["leader_epoch"], sums["bucket"])
+    found = {name: how.reduceat(sums[name], starts) for name, how in _TOGETHER.items()}
+    return {**found, "leader_epoch": sums["leader_epoch"][starts], "bucket": sums["bucket"][starts]}
 
+
+def _runs(*columns: Any) -> Any:
+    """Where one of the columns changes, and at the beginning."""
+    changes = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(np.r_[True, changes])
+
+
+def _numbers(column: Any) -> Any:
     return np.ascontiguousarray(column.to_numpy(), np.int64)
 
 
