@@ -64,6 +64,7 @@ class ReplicaMirror:
         "life",
         "log",
         "log_start",
+        "lossy_life",
         "lossy_since_epoch",
         "member_since",
         "mid_turn",
@@ -88,6 +89,8 @@ class ReplicaMirror:
         """Truncated since it was last looked at."""
         self.lossy_since_epoch: int | None = None
         """The machine lost its power when the broker was registered with this epoch, and may have lost records."""
+        self.lossy_life = -1
+        """The last life of the host that began before that loss."""
         self.doubtful = False
         """Its process has ended uncleanly since it was last known to be in sync: the controller must doubt it, whether
         anything is lost or not."""

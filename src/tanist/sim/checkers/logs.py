@@ -43,7 +43,7 @@ class LogChecks:
         if known is not None and known.released_epoch is None:
             self._check_restart(name, known, mirror, rotten=(oracle.key, host.node_id) in self._rotten)
             mirror.cut = known.cut
-            mirror.lossy_since_epoch = known.lossy_since_epoch
+            mirror.lossy_since_epoch, mirror.lossy_life = known.lossy_since_epoch, known.lossy_life
             mirror.doubtful = known.doubtful
             mirror.member_since = known.member_since
         elif known is not None:
@@ -81,7 +81,7 @@ class LogChecks:
             mirror.durable_end = durable_end if mirror.durable_end is None else min(durable_end, mirror.durable_end)
         # (Recovery truncates a rotten log before the damaged batch.)
         if (lost_power or (oracle.key, host.node_id) in self._rotten) and not clean:
-            mirror.lossy_since_epoch = broker_epoch
+            mirror.lossy_since_epoch, mirror.lossy_life = broker_epoch, host.lives
 
     # -- a log becomes longer or shorter
 

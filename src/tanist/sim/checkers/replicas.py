@@ -188,6 +188,7 @@ class ReplicaChecks:
         broker = self.metadata.image.brokers.get(mirror.node_id)
         mirror.doubtful = True
         mirror.lossy_since_epoch = -1 if broker is None else broker.epoch
+        mirror.lossy_life = self._world.hosts[mirror.node_id].lives
 
     def _partition_changed(
         self, key: TopicIdPartition, before: PartitionState | None, after: PartitionState | None, unclean: bool
@@ -224,7 +225,18 @@ class ReplicaChecks:
         return host.up and broker is not None and self.elections.life_of(broker.incarnation_id) == host.lives
 
     def _broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
-        """A new registration ends the excuse of a loss: an incomplete replica cannot be elected any more (S8)."""
+        """A registration after a loss ends its excuse: an incomplete replica cannot be elected any more (S8).
+
+        One that a quorum has committed late, of a process that the loss has ended, says nothing of the loss: the next
+        one will. Until then the broker stays fenced.
+        """
+        now = self.metadata.image.brokers.get(broker_id)
+        life = None if now is None else self.elections.life_of(now.incarnation_id)
+        if now is not None and life is not None and before is not None and now.epoch != before.epoch:
+            for oracle in self.oracles.values():
+                mirror = oracle.mirrors.get(broker_id)
+                if mirror is not None and mirror.lossy_since_epoch == before.epoch and life <= mirror.lossy_life:
+                    mirror.lossy_since_epoch = now.epoch
         self.elections.broker_changed(broker_id, before)
         image = self.metadata.image
         for key in (*image.partitions_in_isr(broker_id), *image.partitions_in_elr(broker_id)):
