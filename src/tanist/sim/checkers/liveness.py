@@ -105,9 +105,11 @@ class LivenessPhase:
         self._checkers.check_clients()
         self._checkers.check_calm()
 
-    def must(self, condition: Callable[[], bool], property_id: str, message: Callable[[], str]) -> None:
-        """The condition must hold within the time limit."""
-        if not self._world.run_until(condition, within_ms=self._settle_time_ms):
+    def must(
+        self, condition: Callable[[], bool], property_id: str, message: Callable[[], str], *, more_ms: int = 0
+    ) -> None:
+        """The condition must hold within the time limit, `more_ms` later at most."""
+        if not self._world.run_until(condition, within_ms=self._settle_time_ms + more_ms):
             self._fail(property_id, message())
 
     # -- voters
@@ -206,7 +208,19 @@ class LivenessPhase:
             ),
             "L4",
             lambda: f"no leader: {self._leaderless()}",
+            more_ms=self._unclean_sweep_ms(),
         )
+
+    def _unclean_sweep_ms(self) -> int:
+        """The pause of the sweep that elects where an unclean election was allowed after the leader had gone.
+
+        The configuration elects nothing by itself (rule 100).
+        """
+        promise = self._checkers.replicas.elections.promise
+        oracles = (self._checkers.replicas.oracle_of(key) for key, state in self._states().items() if state.leader < 0)
+        if any(promise.strategy(oracle) == FIRST_PHASE and promise.anybody_will_do(oracle) for oracle in oracles):
+            return max(node.context.config.unclean_leader_election_interval_ms for node in self._world.nodes())
+        return 0
 
     def _who_is_not_up(self, left_out: frozenset[int]) -> str:
         missing: list[str] = []
