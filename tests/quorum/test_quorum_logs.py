@@ -299,6 +299,35 @@ class TestDisk:
         assert f"{ROOT}/{FOLDER}/00000000000000000000.log" in host.disk.files
         assert not host.names(".part")
 
+    def test_a_large_snapshot_is_written_in_slices(self) -> None:
+        host = Host()
+        log = filled(host.open(), (1, 3))
+        values = [b"%05d" % n + bytes(200) for n in range(1_000)]
+        writing = log.begin_snapshot(SnapshotId(3, 1), values, wall_ms=WALL_MS)
+        slices = 1
+        while writing.write_slice():
+            slices += 1
+            assert log.latest_snapshot_id is None
+        assert 6 <= slices <= 8
+        host.disk.sync_now(writing.file)
+        assert log.finish_snapshot(writing)
+        assert [v for b in log.read_snapshot(SnapshotId(3, 1)) for v in b.values] == values
+        assert not host.names(".part")
+        assert log.begin_snapshot(SnapshotId(3, 1), values, wall_ms=WALL_MS) is None
+
+    def test_a_snapshot_that_was_overtaken_while_it_was_written_is_gone(self) -> None:
+        host = Host()
+        log = filled(host.open(), (1, 3))
+        writing = log.begin_snapshot(SnapshotId(3, 1), [b"old"], wall_ms=WALL_MS)
+        writing.write_slice()
+        data = b"".join(encode_snapshot(SnapshotId(9, 4), [b"s"], wall_ms=0, last_contained_log_timestamp=0))
+        log.begin_download(SnapshotId(9, 4))
+        log.write_download(SnapshotId(9, 4), 0, memoryview(data))
+        log.finish_download(SnapshotId(9, 4))
+        assert not log.finish_snapshot(writing)
+        assert log.earliest_snapshot_id == log.latest_snapshot_id == (9, 4)
+        assert not host.names(".part")
+
     def test_a_reopened_log_is_as_it_was(self) -> None:
         host = Host()
         log = filled(host.open(), (1, 3), (4, 2))

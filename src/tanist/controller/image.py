@@ -136,12 +136,15 @@ class MetadataImage:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def copy(self) -> MetadataImage:
-        """An independent copy. States and registrations are immutable and shared."""
+    def copy(self, *, indexed: bool = True) -> MetadataImage:
+        """An independent copy. States and registrations are immutable and shared.
+
+        `indexed=False`: only to be listed, as a snapshot does. It finds no partitions by broker, and takes no records.
+        """
         clone = MetadataImage(self.static_configs)
         clone.brokers = dict(self.brokers)
         clone.controllers = dict(self.controllers)
-        clone._table = self._table.copy()
+        clone._table = self._table.copy(indexed=indexed)
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id

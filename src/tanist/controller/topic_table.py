@@ -86,14 +86,16 @@ class TopicTable:
                     after = replace(before, elr=(), last_known_elr=(), partition_epoch=before.partition_epoch + 1)
                     self.put(topic, number, after, delta)
 
-    def copy(self) -> TopicTable:
-        """States are immutable and shared."""
+    def copy(self, *, indexed: bool = True) -> TopicTable:
+        """States are immutable and shared. Without indexes, which are most of the work, it serves as a list only."""
         clone = TopicTable()
         clone.topics = {
             topic_id: TopicImage(topic.name, topic_id, dict(topic.partitions))
             for topic_id, topic in self.topics.items()
         }
         clone.topic_ids = dict(self.topic_ids)
+        if not indexed:
+            return clone
         clone.by_isr = self.by_isr.copy()
         clone.by_elr = self.by_elr.copy()
         clone.by_leader = self.by_leader.copy()

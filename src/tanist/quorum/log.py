@@ -22,6 +22,7 @@ from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, RaftLog, VoterMe
 from tanist.quorum.snapshots import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
+    SLICE_BYTES,
     batch_size,
     check_snapshot,
     decode_snapshot,
@@ -65,6 +66,28 @@ class MetadataLogConfig:
             retention_ms=-1,
             max_message_bytes=self.batch_bytes_max,
         )
+
+
+class SnapshotWriting:
+    """A snapshot on its way to its file."""
+
+    __slots__ = ("_batches", "file", "size_bytes", "snapshot_id")
+
+    def __init__(self, snapshot_id: SnapshotId, file: File, batches: Iterator[bytearray]) -> None:
+        self.snapshot_id = snapshot_id
+        self.file = file
+        self.size_bytes = 0
+        self._batches = batches
+
+    def write_slice(self) -> bool:
+        """Write about 32 KB of it; False once all is written, which then has to be made durable."""
+        end = self.size_bytes + SLICE_BYTES
+        for batch in self._batches:
+            self.file.write(self.size_bytes, [batch])
+            self.size_bytes += len(batch)
+            if self.size_bytes >= end:
+                return True
+        return False
 
 
 class MetadataLog:
@@ -279,16 +302,38 @@ class MetadataLog:
         last_contained_log_timestamp: int = 0,
         voters: Sequence[VoterMessage] = (),
     ) -> bool:
-        """Write a snapshot of these framed values, durably; False if there is one. Blocks: may be run off the loop.
+        """Write a snapshot of these framed values, durably; False if there is one. Blocks.
 
         Then `RaftNode.snapshot_created`, which checks and cleans.
         """
-        if snapshot_id in self._sizes:
+        writing = self.begin_snapshot(
+            snapshot_id,
+            values,
+            wall_ms=wall_ms,
+            last_contained_log_timestamp=last_contained_log_timestamp,
+            voters=voters,
+        )
+        if writing is None:
             return False
+        while writing.write_slice():
+            pass
+        self._disk.sync_now(writing.file)
+        return self.finish_snapshot(writing)
+
+    def begin_snapshot(
+        self,
+        snapshot_id: SnapshotId,
+        values: Iterable[bytes],
+        *,
+        wall_ms: int,
+        last_contained_log_timestamp: int = 0,
+        voters: Sequence[VoterMessage] = (),
+    ) -> SnapshotWriting | None:
+        """A snapshot that is to be written in slices; None if there is one. `values` are taken as they are needed."""
+        if snapshot_id in self._sizes:
+            return None
         partial = self._path(snapshot_id, PARTIAL_SUFFIX)
         self._disk.remove(partial)
-        file = self._disk.open(partial)
-        size = 0
         batches = encode_snapshot(
             snapshot_id,
             values,
@@ -296,10 +341,15 @@ class MetadataLog:
             last_contained_log_timestamp=last_contained_log_timestamp,
             voters=voters,
         )
-        for batch in batches:
-            file.write(size, [batch])
-            size += len(batch)
-        self._freeze(snapshot_id, file, size)
+        return SnapshotWriting(snapshot_id, self._disk.open(partial), batches)
+
+    def finish_snapshot(self, writing: SnapshotWriting) -> bool:
+        """Its file is whole and durable: it counts now. False, and it is gone, if the log begins later by now."""
+        writing.file.close()
+        if writing.snapshot_id.end_offset < self.start_offset:
+            self._disk.remove(writing.file.path)
+            return False
+        self._name_whole(writing.snapshot_id, writing.size_bytes)
         return True
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
@@ -347,6 +397,9 @@ class MetadataLog:
     def _freeze(self, snapshot_id: SnapshotId, file: File, size: int) -> None:
         self._disk.sync_now(file)
         file.close()
+        self._name_whole(snapshot_id, size)
+
+    def _name_whole(self, snapshot_id: SnapshotId, size: int) -> None:
         self._disk.rename(self._path(snapshot_id, PARTIAL_SUFFIX), self._path(snapshot_id))
         self._sizes[snapshot_id] = size
 

@@ -30,8 +30,10 @@ SUFFIX: Final = ".checkpoint"
 PARTIAL_SUFFIX: Final = ".checkpoint.part"
 DELETED_SUFFIX: Final = ".checkpoint.deleted"
 
-BATCH_BYTES: Final = 1024 * 1024
-"""A data batch is closed when its values reach this."""
+BATCH_BYTES: Final = 32 * 1024
+"""A data batch is closed when its values reach this: a few milliseconds' work."""
+SLICE_BYTES: Final = BATCH_BYTES
+"""How much is written in one go."""
 BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 """No batch of a snapshot that is read may be larger; Kafka closes its batches at 8 MB."""
 

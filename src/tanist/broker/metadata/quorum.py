@@ -12,12 +12,13 @@ from typing import Any
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_service import ControllerService
+from tanist.broker.metadata.snapshot_writer import SnapshotWriter
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.image import ImageError, MetadataImage
-from tanist.controller.snapshot import from_records, to_records
+from tanist.controller.snapshot import from_records
 from tanist.ports import FileRange, Timer, is_descriptor_shortage
 from tanist.quorum.effects import (
     Effect,
@@ -40,7 +41,7 @@ from tanist.wire.apis import ApiKey
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from tanist.wire.metadata import MetadataRecord, decode_record, encode_record, record_version
+from tanist.wire.metadata import MetadataRecord, decode_record
 from tanist.wire.schema import Response
 
 _VERSIONS = {
@@ -94,6 +95,7 @@ class MetadataQuorum:
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
         self._snapshot_at_ms = context.clock.now_ms()
+        self._snapshots = SnapshotWriter(context, log, self._snapshot_written, self._disk_failed)
         self._history_end = log.end_offset
         """Records that the log held when the process started are no news: they are not counted again."""
         self.controller_service: ControllerService | None = None
@@ -133,6 +135,7 @@ class MetadataQuorum:
             channel.close()
         if self._probe is not None:
             self._probe.end()
+        self._snapshots.close()
         try:
             self._log.close()
         except OSError as failure:
@@ -244,6 +247,7 @@ class MetadataQuorum:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._snapshots.close()
         short = is_descriptor_shortage(failure)
         what = "the metadata log cannot be used" if short else "the metadata log's disk has failed"
         self._context.fatal(f"{what}: {failure.strerror or failure}")
@@ -418,6 +422,8 @@ class MetadataQuorum:
 
     def _snapshot_is_due(self) -> bool:
         """By bytes, batches with their heads, or by time: looked at when records are committed, as Kafka does."""
+        if self._snapshots.busy:
+            return False
         config = self._context.config
         if self._bytes_since_snapshot >= config.metadata_log_max_record_bytes_between_snapshots:
             return True
@@ -447,21 +453,15 @@ class MetadataQuorum:
         """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
         self._snapshot_counted()
         image: MetadataImage = self._metadata.image
-        if image.in_transaction:
-            return
-        version = image.metadata_version
-        values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]
-        snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
-        now_ms, wall_ms = self._context.clock.now_ms(), self._context.clock.wall_ms()
-        if self._log.create_snapshot(
-            snapshot_id,
-            values,
-            wall_ms=wall_ms,
-            last_contained_log_timestamp=self._last_timestamp_ms,
-            voters=self.raft.snapshot_voters(snapshot_id.end_offset),
-        ):
-            self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
-        self._context.report("INFO", f"metadata snapshot at offset {self._next_offset}")
+        if not image.in_transaction:
+            snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
+            voters = self.raft.snapshot_voters(snapshot_id.end_offset)
+            self._snapshots.begin(image, snapshot_id, self._last_timestamp_ms, voters)
+
+    def _snapshot_written(self, snapshot_id: SnapshotId) -> None:
+        clock = self._context.clock
+        self._context.report("INFO", f"metadata snapshot at offset {snapshot_id.end_offset}")
+        self._step(lambda: self.raft.snapshot_created(snapshot_id, clock.now_ms(), clock.wall_ms()))
 
 
 def _refused(fetched: FetchResponse) -> bool:
