@@ -374,3 +374,42 @@ def test_checkpoints_that_have_not_changed_are_not_written() -> None:
     directory.delete_log("t", 0)
     directory.checkpoint_high_watermarks({})
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n0\n"
+
+
+LOG_STARTS = "/d/log-start-offset-checkpoint"
+
+
+def test_a_new_log_does_not_inherit_a_log_start() -> None:
+    """Else a crash before the next checkpoint would take its records, as if they had been deleted on request."""
+    disk, directory = filled()
+    directory.logs["t", 1].advance_log_start_offset(4)
+    directory.checkpoint_log_starts()
+    directory.delete_log("t", 1)
+    log = directory.create_log("t", 1, ID, CONFIG, 0)
+    add(log, 2)
+    log.write_pending()
+    assert disk.content(LOG_STARTS) == b"0\n0\n"
+    again = loaded(disk.copy()).logs["t", 1]
+    assert (again.log_start_offset, again.log_end_offset) == (0, 2)
+
+
+def test_a_log_start_goes_down_before_its_log_is_cut_below_it() -> None:
+    """After an unclean election the records that follow are not those that were deleted."""
+    disk, directory = filled()
+    log = directory.logs["t", 1]
+    add(log, 3)
+    log.advance_log_start_offset(6)
+    directory.checkpoint_log_starts()
+    assert disk.content(LOG_STARTS) == b"0\n1\nt 1 6\n"
+    disk.journal.clear()
+    log.truncate_to(5)
+    assert f"sync {LOG_STARTS}" in disk.journal
+    assert disk.content(LOG_STARTS) == b"0\n1\nt 1 5\n"
+    add(log, 4)
+    log.write_pending()
+    again = loaded(disk.copy()).logs["t", 1]
+    assert (again.log_start_offset, again.log_end_offset) == (5, 9)
+    disk.journal.clear()
+    log.truncate_to(9)  # above its start
+    log.truncate_to(5)  # at its start
+    assert not any(LOG_STARTS in line for line in disk.journal)

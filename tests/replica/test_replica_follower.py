@@ -297,3 +297,43 @@ def test_no_replica_any_more() -> None:
     alone.learn(replicas=(1, 2, 3), leader=3, leader_epoch=6)
     assert isinstance(alone.partition.role, FollowerState)
     assert alone.high_watermark == 7
+
+
+def begins_where_the_log_ends(high_watermark: int, epoch: int = 4) -> tuple[Alone, list[object]]:
+    """The leader has deleted all below 10, and with it the epochs that could show where this log diverges."""
+    alone = follower(10, epochs=((epoch, 0),), high_watermark=high_watermark)
+    records = (Entry(10, 5, "a"),)
+    return alone, reported(alone, records=records, high_watermark=11, log_start_offset=10)
+
+
+def test_rule_163_a_log_that_ends_where_its_leaders_begins_may_diverge_and_begins_anew() -> None:
+    """Else its uncommitted records would stay below its log start, and come back when a crash forgets that."""
+    alone, effects = begins_where_the_log_ends(high_watermark=8)
+    assert effects == [LogTruncated(10, 10, 8, fully=True), HighWatermarkSet(10), FetchAgain(0)]
+    assert alone.follower.fetch_position() == FetchPosition(10, -1, 5, 10)
+    assert reported(alone, records=(Entry(10, 5, "a"),), high_watermark=11, log_start_offset=10) == [
+        HighWatermarkSet(11)
+    ]
+
+
+@pytest.mark.parametrize(("high_watermark", "epoch"), [(10, 4), (8, 5)], ids=["all committed", "of this leader"])
+def test_rule_163_not_if_its_records_are_surely_the_leaders(high_watermark: int, epoch: int) -> None:
+    alone, effects = begins_where_the_log_ends(high_watermark, epoch)
+    assert effects == [HighWatermarkSet(11)]
+    assert (alone.log.log_start_offset, alone.log.log_end_offset) == (10, 11)
+
+
+def test_rule_163_after_a_cut_of_committed_records_it_begins_anew_too() -> None:
+    """An unclean election has lost them: the leader has other records, below its start as well."""
+    alone = follower(20, epochs=((4, 0),), high_watermark=18)
+    assert reported(alone, diverging_epoch=(4, 10), high_watermark=10, log_start_offset=10) == [
+        LogTruncated(10, 20, 18),
+        HighWatermarkSet(10),
+        FetchAgain(0),
+    ]
+    assert reported(alone, records=(Entry(10, 5, "a"),), high_watermark=11, log_start_offset=10) == [
+        LogTruncated(10, 10, 10, fully=True),
+        HighWatermarkSet(10),
+        FetchAgain(0),
+    ]
+    assert alone.follower.fetch_position() == FetchPosition(10, -1, 5, 10)

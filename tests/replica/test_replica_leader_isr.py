@@ -53,6 +53,22 @@ def test_rule_11_not_before_the_start_of_the_leader_epoch() -> None:
     assert len(proposals(alone.fetch(3, 10).effects)) == 1
 
 
+def test_rule_163_not_before_it_begins_at_the_log_start_at_which_it_ends() -> None:
+    """Its records may be others than those that are deleted here; no epoch shows it."""
+    alone = Alone(isr=(1, 2), leo=10, leader_epoch=5)
+    alone.fetch(2, 10)
+    alone.log.advance_log_start_offset(10)
+    assert proposals(alone.fetch(3, 10, log_start=4).effects) == []
+    assert len(proposals(alone.fetch(3, 10, log_start=10).effects)) == 1
+
+
+def test_rule_163_one_that_ends_above_the_log_start_may_begin_below_it() -> None:
+    alone = Alone(isr=(1, 2), leo=10, leader_epoch=5)
+    alone.fetch(2, 10)
+    alone.log.advance_log_start_offset(9)
+    assert len(proposals(alone.fetch(3, 10, log_start=4).effects)) == 1
+
+
 def test_rule_12_a_member_is_late_after_the_lag_time_and_not_at_it() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     alone.append()

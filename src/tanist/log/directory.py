@@ -61,8 +61,9 @@ class LogDirectory:
         """As this run has written them; None before the first time."""
         self._high_watermarks_found: dict[tuple[str, int], int] = {}
         """The highest that a start may find after a loss of power: files since the last that was synced."""
+        self._log_starts_written: dict[tuple[str, int], int] = {}
         self._recovery_points: dict[tuple[str, int], int] = {}
-        """As they are on the disk."""
+        """As they are on the disk, both."""
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path}, {len(self.logs)} logs{', failed' if self.failed else ''})"
@@ -96,7 +97,7 @@ class LogDirectory:
         clean = self.was_clean = self.read_broker_epoch() is not None
         self._forget_clean_shutdown()
         recovery_points = self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
-        log_starts = self._read_offsets(LOG_START_CHECKPOINT)
+        log_starts = self._log_starts_written = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT)
         self._high_watermarks_found = dict(self._high_watermarks)
         for name in self._disk.list(self.path):
@@ -188,6 +189,7 @@ class LogDirectory:
             raise ValueError(f"{self.path} has a log of {key}")
         self._high_watermarks.pop(key, None)
         self._lower_high_watermarks({key: 0})
+        self._lower_log_starts({key: 0})
         path = self._file(folder_name(topic, partition))
         new = False
         try:
@@ -289,9 +291,21 @@ class LogDirectory:
             if log.log_start_offset > log.first_segment_offset
         }
         self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
+        self._log_starts_written = starts
+
+    def _lower_log_starts(self, ends: Offsets) -> None:
+        """Before a log that ends here is appended to: an older, higher log start would take the new records at the next
+        start, as if they had been deleted on request.
+        """
+        if any(self._log_starts_written.get(key, 0) > end for key, end in ends.items()):
+            starts = {key: min(start, ends.get(key, start)) for key, start in self._log_starts_written.items()}
+            starts = {key: start for key, start in starts.items() if start}
+            self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
+            self._log_starts_written = starts
 
     def _before_cut(self, log: Log, end_offset: int) -> None:
         self._lower_high_watermarks({log.topic_partition: end_offset})
+        self._lower_log_starts({log.topic_partition: end_offset})
         if self._recovery_points.get(log.topic_partition, 0) > log.recovery_point:
             self.checkpoint_recovery_points(sync=True)
 

@@ -85,6 +85,7 @@ class FollowerState:
     """A replica that follows, in one leader epoch."""
 
     __slots__ = (
+        "_cut_committed",
         "_delay_ms",
         "_saving",
         "broker_id",
@@ -114,6 +115,8 @@ class FollowerState:
         """After an error: no fetch before this time."""
         self._delay_ms = RETRY_MIN_MS
         self._saving: SalvageFirst | None = None
+        self._cut_committed = False
+        """It was cut below its high watermark: the leader has another history, and the rest may diverge as well."""
 
     # ---- what others read
 
@@ -161,6 +164,8 @@ class FollowerState:
             return self._on_error(answer.error, now_ms)
         if answer.diverging_epoch is not None:
             return self._on_divergence(*answer.diverging_epoch)
+        if self._may_diverge_below(answer.log_start_offset, position):
+            return self._then_fetch(self._cut(answer.log_start_offset, fully=True))
         if answer.records:
             appended = self.log.append_as_follower(answer.records)
             if appended.error:
@@ -223,6 +228,20 @@ class FollowerState:
             and position.offset == self.log.log_end_offset
             and position.current_leader_epoch == self.metadata.leader_epoch
             and position.last_fetched_epoch == self.log.latest_epoch
+        )
+
+    def _may_diverge_below(self, leader_log_start_offset: int, position: FetchPosition) -> bool:
+        """Whether all of this log is below the leader's, where its epochs cannot tell any more (rule 163).
+
+        Records that were never committed would stay below this log's start, and a crash before the next checkpoint
+        forgets the start. Committed records agree, unless an unclean election has lost some; those of the leader's own
+        epoch always do.
+        """
+        return (
+            leader_log_start_offset >= position.offset
+            and (position.offset > self.high_watermark or self._cut_committed)
+            and position.last_fetched_epoch < self.leader_epoch
+            and self.log.log_start_offset < position.offset
         )
 
     def _adopt_high_watermark(self, leader_high_watermark: int) -> list[Effect]:
@@ -327,6 +346,7 @@ class FollowerState:
         """The high watermark never points beyond the log."""
         effects: list[Effect] = [truncated] if truncated.offset < truncated.previous_end_offset else []
         if self.high_watermark > self.log.log_end_offset:
+            self._cut_committed = True
             self.high_watermark = self.log.log_end_offset
             effects.append(HighWatermarkSet(self.high_watermark))
         return effects

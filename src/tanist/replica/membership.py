@@ -164,6 +164,7 @@ class IsrMembership:
             self.pending is None
             and self._has_all_committed(remote)
             and self._has_epoch_start(remote)
+            and self._has_log_start(remote)
             and self._is_eligible(remote)
         )
 
@@ -173,6 +174,13 @@ class IsrMembership:
     def _has_epoch_start(self, remote: RemoteReplica) -> bool:
         """A new leader's high watermark may be stale; all records committed before lie below its epoch's start."""
         return remote.log_end_offset >= self.leader_epoch_start_offset
+
+    def _has_log_start(self, remote: RemoteReplica) -> bool:
+        """Whether it ends above this log's start, or begins there (rule 163). No epoch shows whether one that ends at
+        the start diverges; it learns of the start with the answer to this fetch, and its next one says so.
+        """
+        log_start_offset = self.log.log_start_offset
+        return not log_start_offset or log_start_offset <= max(remote.log_end_offset - 1, remote.log_start_offset)
 
     def _is_eligible(self, remote: RemoteReplica) -> bool:
         """Unfenced, not shutting down, and registered in the broker epoch with which it fetched (rule 15, KIP-903).

@@ -70,6 +70,26 @@ class MetadataDiskReplaced:
     node_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class DeletionRequested:
+    """An operator asks the leader of a partition to delete the records below an offset (-1: the high watermark)."""
+
+    number: int
+    """Of the request, in this run."""
+    partition: TopicIdPartition
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionAnswered:
+    """And gets an answer."""
+
+    number: int
+    broker_id: int
+    error: int
+    low_watermark: int
+
+
 Event = (
     BitRotted
     | LogRestored
@@ -79,4 +99,6 @@ Event = (
     | UnregistrationRequested
     | ElrDowngradeRequested
     | MetadataDiskReplaced
+    | DeletionRequested
+    | DeletionAnswered
 )

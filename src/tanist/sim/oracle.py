@@ -10,13 +10,13 @@ their victims and to stay within the promise (`promise.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
-from tanist.wire.batch import iterate_headers
+from tanist.wire.batch import BatchHeader, iterate_headers
 from tanist.wire.ids import TopicIdPartition
 
 _READ_BYTES = 1 << 20
@@ -40,9 +40,13 @@ def batches(log: Log, start: int, end: int) -> Iterator[Batch]:
 
 
 def pieces(log: Log, start: int, end: int) -> Iterator[memoryview]:
-    """The bytes of those batches, in order."""
+    """The bytes of those batches, in order. Those below the log's start, too, as long as their segment is there."""
     while start < end:
-        piece = log.read(start, _READ_BYTES, end)
+        log_start, log.log_start_offset = log.log_start_offset, min(log.log_start_offset, log.first_segment_offset)
+        try:
+            piece = log.read(start, _READ_BYTES, end)
+        finally:
+            log.log_start_offset = log_start
         if piece is None:
             return
         chunk = piece.chunk
@@ -58,9 +62,11 @@ class ReplicaMirror:
     __slots__ = (
         "agreeing",
         "batches",
+        "began_at",
         "cut",
         "doubtful",
         "durable_end",
+        "durable_start",
         "life",
         "log",
         "log_start",
@@ -68,8 +74,10 @@ class ReplicaMirror:
         "lossy_since_epoch",
         "member_since",
         "mid_turn",
+        "most_start",
         "node_id",
         "released_epoch",
+        "start",
         "was_cut",
     )
 
@@ -80,6 +88,16 @@ class ReplicaMirror:
         self.log = log
         """The log object of that process; None for a replica that was never seen."""
         self.log_start = 0
+        """The offset at which `batches` begins."""
+        self.start = 0
+        """The log start offset. In runs with trimming (`checkers/trimming.py`) `batches` has what was below it, too."""
+        self.most_start = 0
+        """The highest log start offset that it ever had. A restart may forget it, and the leader epochs below it are
+        gone."""
+        self.began_at = 0
+        """The log knows no leader epoch, up to this offset."""
+        self.durable_start = 0
+        """After the end of a process: the log start offset that the next one must find at least."""
         self.batches: list[Batch] = []
         self.agreeing = 0
         """Number of batches, from the first on, that agree with the history."""
@@ -114,7 +132,8 @@ class ReplicaMirror:
     @property
     def position(self) -> tuple[int, int]:
         """(last leader epoch, end): by this the logs of candidates are compared (KIP-966, "Unclean recovery")."""
-        return (self.batches[-1].epoch, self.end) if self.batches else (-1, self.log_start)
+        end = max(self.end, self.start)
+        return (self.batches[-1].epoch, end) if self.batches and self.end > self.began_at else (-1, end)
 
     def last_before(self, offset: int) -> Batch | None:
         """The batch that ends at `offset`; None if none does."""
@@ -142,11 +161,40 @@ class Compaction(Protocol):
         """The batches that begin in [start, end), as they were before compaction."""
 
 
+class Trimming(Protocol):
+    """The log starts that one partition's replicas may have (`checkers/trimming.py`)."""
+
+    @property
+    def highest(self) -> int:
+        """The highest log start that a replica had, and may have."""
+
+    def committed(self, header: BatchHeader) -> None:
+        """A batch is committed."""
+
+    def history_lost(self) -> None:
+        """An unclean election has made the history shorter."""
+
+    def whole(
+        self, name: str, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
+    ) -> list[Batch]:
+        """The batches that begin in [start, end), with those below the log's start that are gone.
+
+        `before`: the batches that the replica had; without them, the committed ones.
+        """
+
+    def from_history(self, start: int, end: int) -> list[Batch]:
+        """The committed batches from `start` on, up to the one that reaches beyond `end`."""
+
+
 class PartitionOracle:
     """The facts about one partition."""
 
-    def content(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
-        """The batches of a replica's log, as they were before compaction."""
+    def content(
+        self, name: str, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
+    ) -> list[Batch]:
+        """The batches of a replica's log, as they were before compaction and trimming."""
+        if self.trimming is not None:
+            return self.trimming.whole(name, log, start, end, now_us, before)
         if self.compaction is None:
             return list(batches(log, start, end))
         return self.compaction.originals(name, log, start, end, now_us)
@@ -156,6 +204,8 @@ class PartitionOracle:
         self.name = name
         self.compaction: Compaction | None = None
         """Of a compacted topic: the records that may be gone from its logs."""
+        self.trimming: Trimming | None = None
+        """In runs with retention or DeleteRecords: the starts that its logs may have."""
         self.high_watermark = 0
         """T"""
         self.history: list[Batch] = []
@@ -235,6 +285,8 @@ class PartitionOracle:
                     if self.offsets.get(value) == offset:
                         del self.offsets[value]
         self.high_watermark = end
+        if self.trimming is not None:
+            self.trimming.history_lost()
         for other in self.mirrors.values():
             other.agreeing = 0
             self.agree(other)

@@ -10,6 +10,7 @@ from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
+from tanist.log.log import Log
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_records_request import DeleteRecordsRequest
 from tanist.wire.messages.delete_records_response import (
@@ -49,11 +50,8 @@ class DeleteRecords:
                     continue
                 high_watermark = hosted.leader.high_watermark
                 offset = high_watermark if wanted.offset == _HIGH_WATERMARK else wanted.offset
-                if "delete" not in hosted.log.config.cleanup_policy:
-                    result.error_code = ErrorCode.POLICY_VIOLATION
-                elif offset < 0 or offset > high_watermark:
-                    result.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
-                else:
+                result.error_code = refusal(hosted.log, offset, high_watermark)
+                if not result.error_code:
                     try:
                         hosted.log.advance_log_start_offset(offset)
                     except OSError as failure:
@@ -92,6 +90,13 @@ class DeleteRecords:
             )
 
         look()
+
+
+def refusal(log: Log, offset: int, high_watermark: int) -> int:
+    """The error for a log that may not begin at `offset`; 0 if it may."""
+    if "delete" not in log.config.cleanup_policy:
+        return ErrorCode.POLICY_VIOLATION
+    return 0 if 0 <= offset <= high_watermark else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -51,6 +51,7 @@ class _Story:
 @click.option("--groups", is_flag=True, help="SEED is of `tanist lab run --groups` (a FILE needs no option).")
 @click.option("--transactions", is_flag=True, help="SEED is of `tanist lab run --transactions`.")
 @click.option("--voters", is_flag=True, help="SEED is of `tanist lab run --voters` (a FILE needs no option).")
+@click.option("--trimming", is_flag=True, help="SEED is of `tanist lab run --trimming` (a FILE needs no option).")
 @click.option(
     "--width", type=click.IntRange(min=_WIDTH_MIN), default=100, show_default=True, metavar="N", help="Columns."
 )
@@ -69,6 +70,7 @@ def replay_command(
     groups: bool,
     transactions: bool,
     voters: bool,
+    trimming: bool,
     width: int,
     as_json: bool,
 ) -> None:
@@ -85,7 +87,8 @@ def replay_command(
 
     if as_json and step:
         raise click.UsageError("--step and --json do not go together", ctx)
-    story = _story(ctx, what, mutate, width, groups=groups, transactions=transactions, voters=voters)
+    workload = {"groups": groups, "transactions": transactions, "voters": voters, "trimming": trimming}
+    story = _story(ctx, what, mutate, width, **workload)
     broken = any(moment.broken for moment in story.moments)
     partitions = {moment.about for moment in story.moments if moment.about is not None}
     if partition is not None and partition not in partitions:
@@ -143,7 +146,9 @@ def _story(ctx: click.Context, what: str, mutate: str | None, width: int, **work
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     if what.lstrip("-").isdigit():
         if sum((*workload.values(), mutate is not None)) > 1:
-            raise click.UsageError("--mutate, --groups, --transactions and --voters do not go together", ctx)
+            raise click.UsageError(
+                "--mutate, --groups, --transactions, --voters and --trimming do not go together", ctx
+            )
         return _of_seed(int(what), mutate, width - 2, **workload)
     if mutate is not None:
         raise click.UsageError("--mutate is for a seed; a scenario file says which rule is broken", ctx)

@@ -56,6 +56,11 @@ def _names(value: str) -> frozenset[str]:
 @click.option("--transactions", is_flag=True, help="Play clusters with exactly-once applications instead.")
 @click.option("--voters", is_flag=True, help="Add and remove controllers in every seed, and not only in some.")
 @click.option(
+    "--trimming",
+    is_flag=True,
+    help="Delete records, by retention and DeleteRecords, in every seed, and not only in some.",
+)
+@click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after M minutes."
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [one a core]")
@@ -95,6 +100,7 @@ def run_command(
     groups: bool,
     transactions: bool,
     voters: bool,
+    trimming: bool,
     minutes: float | None,
     jobs: int | None,
     faults: frozenset[str],
@@ -132,9 +138,9 @@ def run_command(
         raise click.UsageError(str(error), ctx) from error
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
-    if sum((groups, transactions, voters, mutate is not None)) > 1:
-        raise click.UsageError("--mutate, --groups, --transactions and --voters do not go together", ctx)
-    terms = Terms(restriction, mutate, groups=groups, transactions=transactions, voters=voters)
+    if sum((groups, transactions, voters, trimming, mutate is not None)) > 1:
+        raise click.UsageError("--mutate, --groups, --transactions, --voters and --trimming do not go together", ctx)
+    terms = Terms(restriction, mutate, groups=groups, transactions=transactions, voters=voters, trimming=trimming)
     chosen = _chosen(ctx, seeds, draw_count, minutes)
     if chosen.drawn and not as_json:
         click.echo(f"drawn: seeds {chosen}")
@@ -311,6 +317,7 @@ def _as_json(
         "groups": terms.groups,
         "transactions": terms.transactions,
         "voters": terms.voters,
+        "trimming": terms.trimming,
         "seeds": totals.seeds,
         "violations": [failure.as_json(each) for each in failures],
         "events": totals.events,

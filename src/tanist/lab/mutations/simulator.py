@@ -15,6 +15,7 @@ from tanist.lab.mutations import directed_elections as elections
 from tanist.lab.mutations import directed_isr as isr
 from tanist.lab.mutations import directed_logs as logs
 from tanist.lab.mutations import rules_of_controllers as controllers
+from tanist.lab.mutations import rules_of_log_starts as starts
 from tanist.lab.mutations import rules_of_nodes as nodes
 from tanist.lab.mutations import rules_of_replicas as replicas
 from tanist.lab.mutations import situations
@@ -253,6 +254,35 @@ MUTANTS: Mapping[str, Mutation] = {
     "session-appends": _drawn("a session hears of no appends", nodes.sessions_hear_of_no_appends),
     "session-news": _drawn(
         "a session says nothing of the high watermark alone", nodes.sessions_leave_the_high_watermark_out
+    ),
+    "trim-committed": _drawn(
+        "retention drops segments that are not committed",
+        starts.drops_what_is_not_committed,
+        ChaosConfig.drawn_with_trimming,
+    ),
+    "trim-early": _drawn(
+        "retention drops one segment more than it may", starts.drops_one_more, ChaosConfig.drawn_with_trimming
+    ),
+    "trim-beyond": _drawn(
+        "DeleteRecords is accepted beyond the high watermark", starts.deletes_beyond, ChaosConfig.drawn_with_trimming
+    ),
+    "trim-checkpoint": _drawn(
+        "a restart forgets the log starts that were written down",
+        starts.forgets_log_starts,
+        ChaosConfig.drawn_with_trimming,
+    ),
+    "trim-follower": _drawn(
+        "a follower does not take its leader's log start", starts.follows_no_start, ChaosConfig.drawn_with_trimming
+    ),
+    "trim-ahead": _drawn(
+        "a leader says that its followers begin where it does",
+        starts.believes_all_have_deleted,
+        ChaosConfig.drawn_with_trimming,
+    ),
+    "trim-reads": _drawn(
+        "deleted records are read until their segment goes",
+        starts.reads_deleted_records,
+        ChaosConfig.drawn_with_trimming,
     ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),

@@ -18,13 +18,14 @@ from tanist.sim.workload.operations import (
     OPERATIONS,
     RARE_OPERATIONS,
     THROTTLE_OPERATIONS,
+    TRIM_OPERATIONS,
     VOTER_OPERATIONS,
     Operation,
 )
 
 FAULTS = {**KINDS, **RARE_KINDS}
 """Every kind of fault, and its meaning."""
-OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS, **THROTTLE_OPERATIONS}
+OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS, **THROTTLE_OPERATIONS, **TRIM_OPERATIONS}
 """Every kind of operation, and its meaning."""
 
 

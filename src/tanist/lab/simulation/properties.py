@@ -36,6 +36,7 @@ MEANINGS: dict[str, str] = {
     "S23": "a new leader of the quorum has all metadata that was ever committed",
     "S24": "the quorum's voters change one at a time, once the last change and a record of the leader are committed",
     "S25": "a leader of the quorum is elected, and commits, by a majority of the voters that its own log names",
+    "S26": "a log begins where retention or DeleteRecords allows it, never earlier again, and nothing else is gone",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
@@ -72,6 +73,7 @@ MEANINGS: dict[str, str] = {
     "L12": "consumers read all that is committed",
     "L13": "the cluster comes to rest: elections and changes of ISRs end",
     "L14": "controllers can be added and removed until the voters are the ones that an operator wants",
+    "L15": "DeleteRecords is acknowledged, and no replica's log begins before its leader's",
     CRASH: "nobody raises an error of his own: no node, whatever comes in, and nobody who looks on",
 }
 

@@ -36,6 +36,8 @@ class Terms:
     """Runs with transactions, which have a profile of their own."""
     voters: bool = False
     """Every seed has voters that change, and not only those that draw them."""
+    trimming: bool = False
+    """In every seed records go, by retention and DeleteRecords, and not only in those that draw it."""
 
     @property
     def expected(self) -> Mapping[str, str]:
@@ -55,6 +57,8 @@ class Terms:
             drawn: ChaosConfig = GroupConfig.drawn(seed)
         elif self.transactions:
             drawn = TransactionConfig.drawn(seed)
+        elif self.trimming:
+            drawn = ChaosConfig.drawn_with_trimming(seed)
         else:
             drawn = ChaosConfig.drawn_with_voters(seed) if self.voters else profile(self.mutation)(seed)
         return self.restriction.applied(drawn)

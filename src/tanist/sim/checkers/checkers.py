@@ -22,10 +22,11 @@ from tanist.wire.ids import TopicIdPartition
 class Checkers:
     """Watches a world, and the clients in it, from the moment it is made."""
 
-    def __init__(self, world: World, history: History) -> None:
+    def __init__(self, world: World, history: History, *, trims: bool = False) -> None:
+        """`trims`: records go, by retention or DeleteRecords."""
         self._world = world
         self._history = history
-        self.replicas = ReplicaChecks(world)
+        self.replicas = ReplicaChecks(world, trims=trims)
         self.replicas.leaders.on_committed = self._committed
         self.replicas.elections.on_given_up = self._given_up
         self.metadata = self.replicas.metadata
@@ -77,6 +78,10 @@ class Checkers:
         if send is None:
             self._fail("S18", f"{oracle.name}: {value!r} is committed, and no client sent it")
         if not send.ordered:
+            return
+        if oracle.trimming is not None and oracle.offsets.get(value, oracle.trimming.highest) < oracle.trimming.highest:
+            # A leader whose log began above it knows nothing of its producer, and takes it again, as Kafka's does.
+            self._world.counts["trimming: a deleted record written again"] += 1
             return
         if value in oracle.offsets:
             self._fail("S20", f"{oracle.name}: {value!r} is committed at {oracle.offsets[value]} and at {offset}")
@@ -137,6 +142,8 @@ class Checkers:
     def _read(self, read: Read) -> None:
         """S18: a consumer gets all committed records, and no others."""
         oracle = self._oracle_of(read.topic, read.partition)
+        if self.replicas.trims is not None:
+            self.replicas.trims.check_read(oracle, read.broker, read.offset, read.asked_us)
         key = (read.topic, read.partition, read.consumer)
         expected = self._last_read.get(key, -1) + 1
         self._last_read[key] = read.offset
@@ -158,11 +165,15 @@ class Checkers:
     def _gone(self, topic: str, partition: int, offset: int) -> None:
         """S18: records that a consumer has read stay, unless an unclean election lost them."""
         oracle = self._oracle_of(topic, partition)
-        if not oracle.unclean:
+        if oracle.trimming is not None and offset < oracle.trimming.highest:
+            self._world.counts["trimming: consumers behind the log start"] += 1
+        elif not oracle.unclean:
             self._fail("S18", f"{oracle.name}: offset {offset} was reached by a consumer, and is gone")
 
     def _moved(self, topic: str, partition: int, consumer: str, offset: int) -> None:
         """A consumer continues at another offset."""
+        if self.replicas.trims is not None:
+            self.replicas.trims.check_reset(self._oracle_of(topic, partition), offset)
         self._last_read[(topic, partition, consumer)] = offset - 1
 
     def _end_seen(self, seen: EndSeen) -> None:

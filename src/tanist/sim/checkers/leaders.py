@@ -134,6 +134,8 @@ class LeaderChecks:
             return
         for view in pieces(log, wanted[0].first, wanted[-1].end):
             for position, header in iterate_headers(view):
+                if oracle.trimming is not None and given_up_in_epoch is None:
+                    oracle.trimming.committed(header)
                 if header.is_control:
                     continue
                 for record in decode_batch(view[position : position + header.size_bytes]):

@@ -21,6 +21,7 @@ from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.workload.operations import Admin
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.readers import Consumer, Observer
+from tanist.sim.workload.trimmer import Trimmer
 from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import World
@@ -46,12 +47,14 @@ class LivenessPhase:
         settle_time_ms: int,
         *,
         voter_admin: VoterAdmin | None = None,
+        trimmer: Trimmer | None = None,
     ) -> None:
         self._world = world
         self._checkers = checkers
         self._nemesis = nemesis
         self._admin = admin
         self._voter_admin = voter_admin
+        self._trimmer = trimmer
         self._settle_time_ms = settle_time_ms
 
     def run(
@@ -89,6 +92,8 @@ class LivenessPhase:
             observer.stop()
         self.must(lambda: all(producer.idle for producer in producers), "L3", lambda: "a produce is never answered")
         self.must(self._is_whole, "L6", self._who_is_not_whole)
+        if self._trimmer is not None:
+            self._trim(self._trimmer)
         self.must(
             lambda: all(self._has_read_all(consumer) for consumer in consumers),
             "L12",
@@ -125,6 +130,34 @@ class LivenessPhase:
             admin.has_settled, "L14", lambda: f"the voters are {admin.described()}, and are to be {sorted(wanted)}"
         )
         self._must_be_up(frozenset())
+
+    # -- log starts
+
+    def _trim(self, trimmer: Trimmer) -> None:
+        """L15: records can be deleted, and every replica's log begins where its leader's does, or above it."""
+        trimmer.settle()
+        self.must(
+            lambda: trimmer.has_settled and trimmer.idle,
+            "L15",
+            lambda: f"DeleteRecords is not acknowledged: {trimmer.described()}",
+        )
+        self.must(lambda: not self._begin_too_early(), "L15", lambda: f"not trimmed: {_and(self._begin_too_early())}")
+
+    def _begin_too_early(self) -> list[str]:
+        """Replicas whose log begins below their leader's."""
+        replicas = self._checkers.replicas
+        early: list[str] = []
+        for key, state in self._states().items():
+            leader = replicas.acting_leader(key, state)
+            least = 0 if leader is None else leader.log.log_start_offset
+            early += [
+                f"{replicas.oracle_of(key).name} on {node.node_id} begins at {hosted.log.log_start_offset}, its leader "
+                f"at {least}"
+                for node in self._world.nodes()
+                for hosted in [node.replicas.get(*key)]
+                if hosted is not None and hosted.log.log_start_offset < least
+            ]
+        return early
 
     # -- brokers that are left out
 

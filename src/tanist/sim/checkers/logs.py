@@ -1,4 +1,4 @@
-"""Logs and their changes (S6, S21, S22), and the mirror of each.
+"""Logs and their changes (S6, S21, S22, S26), and the mirror of each.
 
 Each log has a mirror (`oracle.ReplicaMirror`), updated change by change. The mirror stays while the process is down: it
 is what a candidate for leadership really has, whatever nodes believe. When a log has grown, only the new part is read.
@@ -11,10 +11,12 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.log.checkpoints import LOG_START_CHECKPOINT, decode_offsets
 from tanist.log.log import Log
 from tanist.log.log import TruncatedTail as CutOff
+from tanist.replica.metadata import NO_EPOCH
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror
+from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror, Trimming
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import WireError
@@ -38,8 +40,12 @@ class LogChecks:
         name = f"{oracle.name} on node {host.node_id}"
         known = oracle.mirrors.get(host.node_id)
         mirror = ReplicaMirror(host.node_id, host.lives, log)
-        mirror.log_start = log.log_start_offset
-        mirror.batches = oracle.content(name, log, log.log_start_offset, log.log_end_offset, self._world.now_us)
+        mirror.log_start = 0 if oracle.trimming is not None else log.log_start_offset
+        before = () if known is None else known.batches
+        mirror.batches = oracle.content(name, log, mirror.log_start, log.log_end_offset, self._world.now_us, before)
+        if known is not None:
+            mirror.most_start = known.most_start
+        _follow_start(log, mirror)
         if known is not None and known.released_epoch is None:
             self._check_restart(name, known, mirror, rotten=(oracle.key, host.node_id) in self._rotten)
             mirror.cut = known.cut
@@ -51,15 +57,15 @@ class LogChecks:
             mirror.member_since = (known.released_epoch or 0) + 1
         for number, batch in enumerate(mirror.batches):
             self._check_written(name, oracle, batch, mirror.batches[number - 1] if number else None)
-        self.check_epoch_cache(name, log, mirror.batches)
+        self.check_epoch_cache(name, log, mirror)
         oracle.mirrors[host.node_id] = mirror
         oracle.agree(mirror)
-        before = log.on_truncate
+        hand_out = log.on_truncate
 
         def cut(what: CutOff) -> None:
             self._cut_off(name, oracle, mirror, what.from_offset)
-            if before is not None:
-                before(what)
+            if hand_out is not None:
+                hand_out(what)
 
         log.on_truncate = cut
         return mirror
@@ -75,6 +81,9 @@ class LogChecks:
         # Each life makes a new mirror; if this one has not opened its log, an older doubt remains.
         mirror.mid_turn = mirror.mid_turn or mid_turn
         mirror.doubtful = mirror.doubtful or not clean
+        if oracle.trimming is not None:
+            stopped = clean and mirror.life == host.lives
+            mirror.durable_start = mirror.start if stopped else min(mirror.start, _checkpointed_start(host, mirror))
         if lost_power:
             durable_end = _durable_end(host, mirror)
             # After an earlier loss that no process has seen: the lost part does not count as synced again.
@@ -98,7 +107,9 @@ class LogChecks:
         end = log.log_end_offset
         if mirror.end > end:
             self._cut_off(name, oracle, mirror, end)  # not by a requested truncation
-        if not mirror.batches:
+        if oracle.trimming is not None:
+            self._follow_trimmed(name, log, oracle, oracle.trimming, mirror)
+        elif not mirror.batches:
             mirror.log_start = log.log_start_offset
         for batch in oracle.content(name, log, mirror.end, end, self._world.now_us):
             before = mirror.batches[-1] if mirror.batches else None
@@ -109,11 +120,33 @@ class LogChecks:
                 self._fail("S21", f"{name}: has {batch}, its leader {leader.last_before(batch.end)}")
             mirror.batches.append(batch)
         oracle.agree(mirror)
+        _follow_start(log, mirror)
         if mirror.was_cut:
             mirror.was_cut = False
-            self.check_epoch_cache(name, log, mirror.batches)
-        elif mirror.batches and log.latest_epoch < mirror.batches[-1].epoch:
+            self.check_epoch_cache(name, log, mirror)
+        elif mirror.batches and mirror.end > mirror.began_at and log.latest_epoch < mirror.batches[-1].epoch:
             self._fail("S22", f"{name}: ends with {mirror.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
+
+    def _follow_trimmed(
+        self, name: str, log: Log, oracle: PartitionOracle, trimming: Trimming, mirror: ReplicaMirror
+    ) -> None:
+        """S26: within a life the log start never goes back, unless the log begins anew.
+
+        It does so after an unclean election that has lost records, and one that begins at its leader's start, within a
+        batch, has to take that whole batch.
+        """
+        if log.first_segment_offset > mirror.end:
+            mirror.batches = trimming.from_history(0, log.first_segment_offset)
+            mirror.agreeing = 0
+            self._world.counts["trimming: logs begun anew at the leader's start"] += 1
+        if oracle.unclean and log.log_start_offset >= mirror.end and mirror.agreeing < len(mirror.batches):
+            # All is below its start: lost records may lie there, as in Kafka, until their segment goes.
+            mirror.batches = trimming.from_history(0, mirror.end)
+            mirror.agreeing = 0
+        if log.log_start_offset < mirror.start and not oracle.unclean:
+            whole_batch = mirror.began_at == mirror.start and log.log_start_offset == mirror.end
+            if not whole_batch:
+                self._fail("S26", f"{name}: its start went back from {mirror.start} to {log.log_start_offset}")
 
     def _check_written(self, name: str, oracle: PartitionOracle, batch: Batch, before: Batch | None) -> None:
         """S6 in its strongest form: an offset and epoch are the same batch after the same batch on all replicas."""
@@ -131,6 +164,9 @@ class LogChecks:
         while mirror.batches and mirror.batches[-1].end > offset:
             gone = mirror.batches.pop()
             mirror.cut.add(gone)
+            if oracle.trimming is not None and gone.end <= oracle.trimming.highest:
+                mirror.agreeing = min(mirror.agreeing, len(mirror.batches))
+                continue  # below the leader's start, where this replica begins anew
             mirror.agreeing = min(mirror.agreeing, len(mirror.batches))
             position = oracle.position.get(gone.first)
             if position is not None and oracle.history[position] == gone:
@@ -144,19 +180,22 @@ class LogChecks:
 
     def _check_restart(self, name: str, known: ReplicaMirror, now: ReplicaMirror, *, rotten: bool) -> None:
         """S22: a crash loses nothing, a loss of power only unsynced batches, and neither adds any."""
-        before = [batch for batch in known.batches if batch.end > now.log_start]
+        if now.start < known.durable_start and not (known.mid_turn or rotten):
+            self._fail("S26", f"{name}: begins at {now.start}, {known.durable_start} was written down")
+        before = [batch for batch in known.batches if batch.end > now.start]
+        found = [batch for batch in now.batches if batch.end > now.start]
         same = 0
-        for mine, theirs in zip(before, now.batches):
+        for mine, theirs in zip(before, found):
             if mine != theirs:
                 break
             same += 1
-        if rotten and same == len(now.batches):
+        if rotten and same == len(found):
             return  # truncated before the rotten batch, or somewhere after the durable end
         if known.durable_end is None:
-            if not known.mid_turn and before != now.batches:
+            if not known.mid_turn and before != found:
                 self._fail("S22", f"{name}: had {known.end} before the crash, has {now.end}, {same} batches the same")
             return
-        kept = now.batches[same - 1].end if same else now.log_start
+        kept = found[same - 1].end if same else now.start
         lost = before[same].end if same < len(before) else None
         if lost is not None:
             self._world.counts["logs recovered with a loss"] += 1
@@ -164,18 +203,21 @@ class LogChecks:
                 self._fail(
                     "S22", f"{name}: was synced up to {known.durable_end}, has {now.end} of which {kept} as it was"
                 )
-        for batch in now.batches[same:]:
+        for batch in found[same:]:
             if batch not in known.cut and not known.mid_turn:
                 self._fail("S22", f"{name}: has {batch} after the loss of power, which it never had")
 
-    def check_epoch_cache(self, name: str, log: Log, content: list[Batch]) -> None:
-        """S22: the leader-epoch cache agrees with the log."""
-        found: list[tuple[int, int]] = []
-        for batch in content:
-            if not found or batch.epoch != found[-1][0]:
-                found.append((batch.epoch, max(batch.first, log.log_start_offset)))
+    def check_epoch_cache(self, name: str, log: Log, mirror: ReplicaMirror) -> None:
+        """S22: the leader-epoch cache agrees with the log, from a log start on that it has, or had before a crash."""
         entries = [(entry.epoch, entry.start_offset) for entry in log.epochs.entries]
         end = log.log_end_offset
+        since = entries[0][1] if entries else end
+        if not log.log_start_offset < since <= mirror.most_start:
+            since = log.log_start_offset
+        found: list[tuple[int, int]] = []
+        for batch in mirror.batches:
+            if batch.end > since and (not found or batch.epoch != found[-1][0]):
+                found.append((batch.epoch, max(batch.first, since)))
         if [entry for entry in entries if entry[1] < end] != found:
             self._fail(
                 "S22", f"{name}: its leader epochs are {entries}, those of its batches {found}, its end is {end}"
@@ -185,9 +227,35 @@ class LogChecks:
         raise Violation(property_id, message, self._world.now_us)
 
 
+def _follow_start(log: Log, mirror: ReplicaMirror) -> None:
+    mirror.start = log.log_start_offset
+    mirror.most_start = max(mirror.most_start, mirror.start)
+    end = log.log_end_offset
+    mirror.began_at = end if log.latest_epoch == NO_EPOCH and end <= mirror.most_start else 0
+
+
 def logs_of(node: Node) -> list[Log]:
     """All logs in the node's directories, whether the node hosts them or not."""
     return [log for directory in node.replicas.directories for log in directory.logs.values()]
+
+
+def _checkpointed_start(host: Host, mirror: ReplicaMirror) -> int:
+    """The log start offset that is on the disk: in the checkpoint, and by the first of the log's segments."""
+    if mirror.log is None:
+        return 0
+    folder, _, name = mirror.log.directory.rpartition("/")
+    paths = set(host.disk.paths())
+    bases = [
+        int(path.rpartition("/")[2].removesuffix(_LOG_SUFFIX))
+        for path in paths
+        if path.startswith(f"{folder}/{name}/") and path.endswith(_LOG_SUFFIX)
+    ]
+    start = min(bases, default=0)
+    checkpoint = f"{folder}/{LOG_START_CHECKPOINT}"
+    if checkpoint in paths:
+        starts = decode_offsets(host.disk.content(checkpoint), checkpoint)
+        start = max(start, starts.get(mirror.log.topic_partition, 0))
+    return start
 
 
 def _durable_end(host: Host, mirror: ReplicaMirror) -> int:

@@ -20,6 +20,7 @@ from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks, logs_of
 from tanist.sim.checkers.metadata import MetadataChecks
+from tanist.sim.checkers.trimming import TrimChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import BitRotted, DirectoryFailed, Event, LogRemoved, LogRestored
 from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror, pieces
@@ -35,6 +36,7 @@ class _Seen:
         "leader",
         "leader_epoch",
         "log_end",
+        "log_start",
         "maximal_isr",
         "metadata",
         "mirror",
@@ -50,6 +52,7 @@ class _Seen:
         self.partition_epoch = -1
         self.metadata: PartitionMetadata | None = None
         self.log_end = -1
+        self.log_start = -1
         self.high_watermark = -1
         self.maximal_isr: frozenset[int] = frozenset()
 
@@ -59,6 +62,7 @@ class _Seen:
         role = replica.role
         return (
             self.log_end != hosted.log.log_end_offset
+            or self.log_start != hosted.log.log_start_offset
             or self.high_watermark != (replica.high_watermark if role is None else role.high_watermark)
             or self.leader is not leader
             or self.metadata is not replica.metadata
@@ -70,7 +74,8 @@ class _Seen:
 class ReplicaChecks:
     """All replicas of the world's topics."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, trims: bool = False) -> None:
+        """`trims`: records go, by retention or DeleteRecords."""
         self._world = world
         self.metadata = MetadataChecks(
             world, self._partition_changed, self._broker_changed, self._config_changed, self._batch_ended
@@ -80,6 +85,7 @@ class ReplicaChecks:
         self.states = self.oracle.states
         self.logs = LogChecks(world, self.oracle.rotten)
         self.leaders = LeaderChecks(world, self.oracle)
+        self.trims = TrimChecks(world, self.oracle) if trims else None
         self.elections = ElectionChecks(world, self.oracle, self.oracle_of, self.acting_leader)
         self._lives: dict[int, int] = {}
         self._changed: dict[TopicIdPartition, PartitionState] = {}
@@ -94,6 +100,8 @@ class ReplicaChecks:
             found = self.oracles[key] = PartitionOracle(key, f"{'?' if topic is None else topic.name}-{key[1]}")
             if topic is not None and self.metadata.image.configs.get((2, topic.name), {}).get(POLICY) == "compact":
                 found.compaction = CompactionAllowance(found)
+            elif self.trims is not None:
+                self.trims.begin(found)
         return found
 
     # -- turns, faults and metadata
@@ -154,6 +162,8 @@ class ReplicaChecks:
             case LogRestored(node_id, key):
                 self.oracle.rotten.discard((key, node_id))
         self.elections.happened(event)
+        if self.trims is not None:
+            self.trims.happened(event)
 
     def _directory_failed(self, node_id: int, path: str) -> None:
         """The ends of the logs in that directory are unknown until they are read again."""
@@ -180,6 +190,7 @@ class ReplicaChecks:
         mirror = self.oracles[key].mirrors[node_id]
         mirror.cut.update(mirror.batches)
         mirror.batches.clear()
+        mirror.start = mirror.most_start = mirror.durable_start = 0
         mirror.agreeing = 0
         self._is_lossy(mirror)
         self.oracle.rotten.discard((key, node_id))
@@ -274,12 +285,15 @@ class ReplicaChecks:
             self.leaders.check(name, node, hosted, leader, seen.high_watermark, oracle, mirror)
         if high_watermark > log_end:
             self._fail("S6", f"{name}: high watermark {high_watermark} is beyond the log's end {log_end}")
-        if high_watermark > mirror.agreed_end and not oracle.is_excused(mirror):
+        if high_watermark > max(mirror.agreed_end, mirror.start) and not oracle.is_excused(mirror):
             self._fail(
                 "S6",
                 f"{name}: its log agrees with what is committed up to {mirror.agreed_end}, its high watermark is "
                 f"{high_watermark} (log end {log_end}, true high watermark {oracle.high_watermark})",
             )
+        if oracle.trimming is not None and self.trims is not None:
+            self.trims.check(name, host, hosted, oracle, mirror)
+        seen.log_start = log.log_start_offset
         seen.leader, seen.leader_epoch, seen.partition_epoch = leader, replica.leader_epoch, replica.partition_epoch
         seen.metadata = replica.metadata
         seen.log_end, seen.high_watermark, seen.maximal_isr = log_end, high_watermark, maximal_isr
@@ -300,9 +314,11 @@ class ReplicaChecks:
     # -- at the end
 
     def check_converged(self) -> None:
-        """L7, S22: all replicas hold the same bytes, and all of them are committed."""
+        """L7, S22: all replicas hold the same bytes from the highest log start on, and all of them are committed."""
         for key, oracle in self.oracles.items():
             content: dict[int, bytes] = {}
+            hosts = [node.replicas.get(*key) for node in self._world.nodes()]
+            begin = max((each.log.log_start_offset for each in hosts if each is not None), default=0)
             for node in self._world.nodes():
                 hosted = node.replicas.get(*key)
                 if hosted is None:
@@ -315,11 +331,12 @@ class ReplicaChecks:
                     )
                 mirror = oracle.mirrors[node.node_id]
                 now_us = self._world.now_us
-                if mirror.batches != oracle.content(name, log, log.log_start_offset, log.log_end_offset, now_us):
+                mirrored_from = 0 if oracle.trimming is not None else log.log_start_offset
+                if mirror.batches != oracle.content(name, log, mirrored_from, log.log_end_offset, now_us):
                     self._fail("S22", f"{name}: its log is not what it was seen to become")
-                self.logs.check_epoch_cache(name, log, mirror.batches)
+                self.logs.check_epoch_cache(name, log, mirror)
                 if oracle.compaction is None:  # else each replica compacts on its own
-                    content[node.node_id] = b"".join(pieces(log, log.log_start_offset, log.log_end_offset))
+                    content[node.node_id] = b"".join(pieces(log, begin, log.log_end_offset))
             first = next(iter(content.values()), b"")
             for node_id, found in content.items():
                 if found != first:

@@ -101,7 +101,7 @@ def _watch_clients(marks: Marks) -> None:
         if name is not None:
             marks.hit(name)
 
-    def fetched(consumer: Consumer, partition: int, position: int, epoch: int, channel: Any, response: Any) -> None:
+    def fetched(consumer: Consumer, partition: int, position: int, asked: Any, response: Any) -> None:
         if response is None:
             marks.hit("consumer: answer lost")
         elif response.responses:

@@ -1,5 +1,5 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
-change, replication throttles.
+change, replication throttles, records that go by retention and DeleteRecords.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -8,14 +8,17 @@ the changes of a configuration (`profiles.ChaosConfig`), which it knows by the n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from tanist.sim.workload.operations import VOTER_OPERATIONS
+from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
 from tanist.sim.world.clock import stream
 
 VOTERS_SHARE = 0.15
 
 THROTTLES_SHARE = 0.12
+
+TRIMMING_SHARE = 0.10
 
 _BATCH_BYTES = 100
 """About the size of a record of the workload, in a batch of its own."""
@@ -52,6 +55,43 @@ def throttles(seed: int, records: int) -> dict[str, Any]:
         # The rate is below that of the writers, so replicas catch up only when these have ended.
         "left_out": 0,
         "throttle_bytes": records * _BATCH_BYTES // rng.choice(_COPY_SECONDS),
+    }
+
+
+def has_trimming(seed: int) -> bool:
+    """Whether the seed draws it by itself."""
+    return stream(seed, "trimming").random() < TRIMMING_SHARE
+
+
+def trimming(seed: int, topics: tuple[Topic, ...], properties: Mapping[str, str]) -> dict[str, Any]:
+    """Records go, by retention of short segments, and by an operator's DeleteRecords. Not those of compacted topics.
+
+    `segment.bytes` is a megabyte at least, so segments are short by their time.
+    """
+    if any(name == "cleanup.policy" for topic in topics for name, _ in topic.configs):
+        return {}
+    rng = stream(seed, "what is trimmed")
+    trimmed = []
+    for topic in topics:
+        settings = {}
+        way = rng.choice(("bytes", "time", "both", "neither"))
+        if way != "neither":
+            settings["segment.ms"] = str(rng.choice((100, 300, 1_000)))
+        if way in ("bytes", "both"):
+            settings["retention.bytes"] = str(rng.choice((0, 300, 2_000, 8_000)))
+        if way in ("time", "both"):
+            settings["retention.ms"] = str(rng.choice((200, 1_000, 5_000)))
+        trimmed.append(replace(topic, configs=(*topic.configs, *settings.items())))
+    return {
+        "topics": tuple(trimmed),
+        "trim_operations": rng.choice((("delete_records", "delete_all", "delete_beyond"), tuple(TRIM_OPERATIONS)[:1])),
+        "trim_pause_ms": (50, rng.choice((500, 2_000, 6_000))),
+        "properties": {
+            **properties,
+            "log.retention.check.interval.ms": str(rng.choice((50, 300, 1_500))),
+            "log.segment.delete.delay.ms": str(rng.choice((1, 60_000))),
+            "replica.high.watermark.checkpoint.interval.ms": str(rng.choice((300, 5_000))),
+        },
     }
 
 

@@ -21,9 +21,10 @@ from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import VOTER_OPERATIONS, Admin, Operation
+from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
 from tanist.sim.workload.producer import Producer, no_key
-from tanist.sim.workload.readers import Consumer, Observer
+from tanist.sim.workload.readers import EARLIEST, LATEST, Consumer, Observer
+from tanist.sim.workload.trimmer import Trimmer
 from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import NetworkConditions
@@ -80,7 +81,7 @@ class ChaosRun:
             self.world.hosts[node_id].private_requests = False
         self._set_clocks()
         self.history = History()
-        self.checkers = Checkers(self.world, self.history)
+        self.checkers = Checkers(self.world, self.history, trims=bool(config.trim_operations))
         faults = faults_of(seed, config) if faults is None else faults
         self.faults = faults
         self.operations = operations_of(seed, config) if operations is None else operations
@@ -92,6 +93,7 @@ class ChaosRun:
         )
         self.admin = Admin(self.world, self.history, oracle, promise, config.topics, config.throttle_bytes)
         self.voter_admin = None if voters is None else VoterAdmin(self.world, self.history, voters)
+        self.trimmer = Trimmer(self.world, self.history, oracle, config.topics) if config.trim_operations else None
         self.outcome = SeedResult(seed)
 
     def _set_clocks(self) -> None:
@@ -127,7 +129,13 @@ class ChaosRun:
     def _play(self) -> None:
         world, config = self.world, self.config
         liveness = LivenessPhase(
-            world, self.checkers, self.nemesis, self.admin, config.settle_time_ms, voter_admin=self.voter_admin
+            world,
+            self.checkers,
+            self.nemesis,
+            self.admin,
+            config.settle_time_ms,
+            voter_admin=self.voter_admin,
+            trimmer=self.trimmer,
         )
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
@@ -139,7 +147,10 @@ class ChaosRun:
         for client in clients:
             client.start()
         self.nemesis.start()
-        self.admin.start([each for each in self.operations if each.kind not in VOTER_OPERATIONS])
+        others = VOTER_OPERATIONS.keys() | TRIM_OPERATIONS.keys()
+        self.admin.start([each for each in self.operations if each.kind not in others])
+        if self.trimmer is not None:
+            self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
         if self.voter_admin is not None:
             self.voter_admin.start([each for each in self.operations if each.kind in VOTER_OPERATIONS])
         world.run_for(config.fault_time_ms // 2)
@@ -175,7 +186,14 @@ class ChaosRun:
 
     def _consumers(self, name: str = "consumer", number: int = 1) -> list[Consumer]:
         return [
-            Consumer(self.world, f"{topic.name}/{name}{n or ''}", self.history, topic.name, topic.partitions)
+            Consumer(
+                self.world,
+                f"{topic.name}/{name}{n or ''}",
+                self.history,
+                topic.name,
+                topic.partitions,
+                reset=EARLIEST if self.config.trim_operations else LATEST,
+            )
             for topic in self.config.topics
             for n in range(number)
         ]

@@ -27,6 +27,8 @@ def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
     operations += draw_operations(stream(seed, "voter operations"), config.voter_operations, time_us, pause_us)
     pause_us = _in_us(config.throttle_pause_ms)
     operations += draw_operations(stream(seed, "throttle operations"), config.throttle_operations, time_us, pause_us)
+    pause_us = _in_us(config.trim_pause_ms)
+    operations += draw_operations(stream(seed, "trim operations"), config.trim_operations, time_us, pause_us)
     return sorted(operations, key=lambda each: each.at_us)
 
 

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from tanist.sim.checkers.compaction import POLICY
 from tanist.sim.faults.schedule import KINDS
-from tanist.sim.run.additions import changing_voters, has_changing_voters, plain_brokers, throttles
+from tanist.sim.run.additions import (
+    changing_voters,
+    has_changing_voters,
+    has_trimming,
+    plain_brokers,
+    throttles,
+    trimming,
+)
 from tanist.sim.workload.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
@@ -80,6 +87,9 @@ class ChaosConfig:
     throttle_pause_ms: tuple[int, int] = (500, 4_000)
     throttle_bytes: int = 0
     """The rate of throttled replicas, in a second."""
+    trim_operations: tuple[str, ...] = ()
+    """Of an operator who deletes records. With any, retention may delete some, too."""
+    trim_pause_ms: tuple[int, int] = (500, 4_000)
     latency_us: tuple[int, int] = (50, 300)
     skew_ms_max: int = 0
     """Largest difference of a host's time of day from the true one, from the beginning."""
@@ -88,16 +98,29 @@ class ChaosConfig:
     @classmethod
     def drawn(cls, seed: int) -> ChaosConfig:
         """The configuration of a seed."""
-        return cls.drawn_with_voters(seed) if has_changing_voters(seed) else cls._without_voters(seed)
+        return cls._drawn(seed, voters=has_changing_voters(seed), trims=has_trimming(seed))
 
     @classmethod
     def drawn_with_voters(cls, seed: int) -> ChaosConfig:
         """The same with voters that change, whether the seed draws them or not."""
-        config = cls._without_voters(seed)
-        return replace(config, **changing_voters(seed, config.roles, config.kinds, config.properties))
+        return cls._drawn(seed, voters=True, trims=has_trimming(seed))
 
     @classmethod
-    def _without_voters(cls, seed: int) -> ChaosConfig:
+    def drawn_with_trimming(cls, seed: int) -> ChaosConfig:
+        """The same with retention and DeleteRecords, whether the seed draws them or not."""
+        return cls._drawn(seed, voters=has_changing_voters(seed), trims=True)
+
+    @classmethod
+    def _drawn(cls, seed: int, *, voters: bool, trims: bool) -> ChaosConfig:
+        config = cls._plainly_drawn(seed)
+        if trims:
+            config = replace(config, **trimming(seed, config.topics, config.properties))
+        if voters:
+            config = replace(config, **changing_voters(seed, config.roles, config.kinds, config.properties))
+        return config
+
+    @classmethod
+    def _plainly_drawn(cls, seed: int) -> ChaosConfig:
         rng = stream(seed, "config")
         roles = _roles(rng)
         brokers = sum("broker" in role for role in roles.values())

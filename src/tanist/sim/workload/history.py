@@ -46,6 +46,10 @@ class Read:
     value: bytes
     consumer: str
     at_us: int
+    broker: int = -1
+    """That gave it."""
+    asked_us: int = -1
+    """When it was asked."""
 
 
 @dataclass(frozen=True, slots=True)

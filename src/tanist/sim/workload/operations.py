@@ -65,6 +65,13 @@ THROTTLE_OPERATIONS: dict[str, str] = {
 }
 """Kinds that only runs with throttles draw."""
 
+TRIM_OPERATIONS: dict[str, str] = {
+    "delete_records": "DeleteRecords at an offset of a committed record",
+    "delete_all": "DeleteRecords of all committed records (offset -1)",
+    "delete_beyond": "DeleteRecords beyond the high watermark, which is refused",
+}
+"""Kinds that only runs with trimming draw (`trimmer.py`)."""
+
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Kinds that weaken the promise of the protocol."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tanist.broker.network.channel import Channel
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
@@ -21,16 +21,30 @@ from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, List
 
 _FETCH_VERSION = 12
 _LIST_OFFSETS_VERSION = 7
-_LATEST = -1
+LATEST, EARLIEST = -1, -2
+"""Where a consumer may continue, as ListOffsets calls them."""
+
+
+class _Asked(NamedTuple):
+    """The broker that a fetch went to, and when."""
+
+    broker_id: int
+    leader_epoch: int
+    channel: Channel
+    at_us: int
 
 
 class Consumer(SimClient):
     """Reads all partitions of a topic, each from its beginning."""
 
-    def __init__(self, world: World, name: str, history: History, topic: str, partitions: int) -> None:
+    def __init__(
+        self, world: World, name: str, history: History, topic: str, partitions: int, *, reset: int = LATEST
+    ) -> None:
+        """`reset`: where it continues if its offset is gone (`auto.offset.reset`)."""
         super().__init__(world, name, history)
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
+        self._reset = reset
         self.reads_again = False
         """At the end of a partition it starts again."""
 
@@ -48,8 +62,8 @@ class Consumer(SimClient):
         if where is None:
             self._again(partition)
             return
-        _, leader_epoch, channel = where
-        position = self.positions[partition]
+        broker_id, leader_epoch, channel = where
+        position, asked_us = self.positions[partition], self.now_us
         request = FetchRequest(
             replica_id=-1,
             max_wait_ms=200,
@@ -75,10 +89,10 @@ class Consumer(SimClient):
             request,
             _FETCH_VERSION,
             REQUEST_TIMEOUT_MS,
-            lambda r: self._answered(partition, position, leader_epoch, channel, r),
+            lambda r: self._answered(partition, position, _Asked(broker_id, leader_epoch, channel, asked_us), r),
         )
 
-    def _answered(self, partition: int, position: int, leader_epoch: int, channel: Channel, response: Any) -> None:
+    def _answered(self, partition: int, position: int, asked: _Asked, response: Any) -> None:
         if self.stopped or self.positions[partition] != position:
             return
         if response is None or not response.responses:
@@ -87,10 +101,10 @@ class Consumer(SimClient):
         answer = response.responses[0].partitions[0]
         if answer.error_code:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # No records are deleted here, so a consumer is ahead of the log only after an unclean election.
+                # After an unclean election that lost records it is ahead of the log; with trimming, behind its start.
                 self.history.on_gone(self.topic, partition, position)
-                self.world.counts["consumers ahead of the log"] += 1
-                self._go_back(partition, leader_epoch, channel)
+                self.world.counts["consumers ahead of the log"] += self._reset == LATEST
+                self._go_back(partition, asked.leader_epoch, asked.channel)
                 return
             self._again(partition)
             return
@@ -109,7 +123,8 @@ class Consumer(SimClient):
                 for record in decode_batch(view[at : at + header.size_bytes]):
                     if record.offset >= self.positions[partition]:
                         value = bytes(record.value or b"")
-                        self.history.read(Read(self.topic, partition, record.offset, value, self.name, self.now_us))
+                        source = (self.name, self.now_us, asked.broker_id, asked.at_us)
+                        self.history.read(Read(self.topic, partition, record.offset, value, *source))
                         self.positions[partition] = record.offset + 1
                 # Compaction may have removed the last records of a batch, or all of them.
                 self.positions[partition] = max(self.positions[partition], header.next_offset)
@@ -119,7 +134,7 @@ class Consumer(SimClient):
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 
     def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:
-        """`auto.offset.reset=latest`: continue at the log's end."""
+        """`auto.offset.reset`: continue at the log's end, or at its start."""
 
         def answered(response: Any) -> None:
             answer = None if response is None else response.topics[0].partitions[0]
@@ -128,7 +143,7 @@ class Consumer(SimClient):
                 self.history.on_moved(self.topic, partition, self.name, answer.offset)
             self._again(partition)
 
-        request = _latest(self.topic, partition, leader_epoch)
+        request = _list_offsets(self.topic, partition, leader_epoch, self._reset)
         channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def _again(self, partition: int) -> None:
@@ -183,7 +198,7 @@ class Observer(SimClient):
                 self.world.counts["end not known yet"] += 1
             self._again(partition, refresh=error != 0)
 
-        request = _latest(self._topic, partition, leader_epoch)
+        request = _list_offsets(self._topic, partition, leader_epoch, LATEST)
         channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def _again(self, partition: int, *, refresh: bool) -> None:
@@ -192,6 +207,6 @@ class Observer(SimClient):
         self.later(BACKOFF_MS if refresh else self._pause_ms, lambda: self._ask(partition))
 
 
-def _latest(topic: str, partition: int, leader_epoch: int) -> ListOffsetsRequest:
-    wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader_epoch, timestamp=_LATEST)
+def _list_offsets(topic: str, partition: int, leader_epoch: int, timestamp: int) -> ListOffsetsRequest:
+    wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp)
     return ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
