@@ -61,6 +61,7 @@ class Restriction:
             operations=tuple(kind for kind in config.operations if kind not in self.without),
             throttle_operations=tuple(kind for kind in config.throttle_operations if kind not in self.without),
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
+            trim_operations=tuple(kind for kind in config.trim_operations if kind not in self.without),
         )
 
 

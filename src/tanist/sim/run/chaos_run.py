@@ -81,7 +81,7 @@ class ChaosRun:
             self.world.hosts[node_id].private_requests = False
         self._set_clocks()
         self.history = History()
-        self.checkers = Checkers(self.world, self.history, trims=bool(config.trim_operations))
+        self.checkers = Checkers(self.world, self.history, trims=config.trims)
         faults = faults_of(seed, config) if faults is None else faults
         self.faults = faults
         self.operations = operations_of(seed, config) if operations is None else operations
@@ -93,7 +93,7 @@ class ChaosRun:
         )
         self.admin = Admin(self.world, self.history, oracle, promise, config.topics, config.throttle_bytes)
         self.voter_admin = None if voters is None else VoterAdmin(self.world, self.history, voters)
-        self.trimmer = Trimmer(self.world, self.history, oracle, config.topics) if config.trim_operations else None
+        self.trimmer = Trimmer(self.world, self.history, oracle, config.topics) if config.trims else None
         self.outcome = SeedResult(seed)
 
     def _set_clocks(self) -> None:
@@ -192,7 +192,7 @@ class ChaosRun:
                 self.history,
                 topic.name,
                 topic.partitions,
-                reset=EARLIEST if self.config.trim_operations else LATEST,
+                reset=EARLIEST if self.config.trims else LATEST,
             )
             for topic in self.config.topics
             for n in range(number)

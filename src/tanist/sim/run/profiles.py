@@ -88,12 +88,18 @@ class ChaosConfig:
     throttle_bytes: int = 0
     """The rate of throttled replicas, in a second."""
     trim_operations: tuple[str, ...] = ()
-    """Of an operator who deletes records. With any, retention may delete some, too."""
+    """Of an operator who deletes records."""
     trim_pause_ms: tuple[int, int] = (500, 4_000)
     latency_us: tuple[int, int] = (50, 300)
     skew_ms_max: int = 0
     """Largest difference of a host's time of day from the true one, from the beginning."""
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trims(self) -> bool:
+        """Whether records go, by an operator or by retention."""
+        kept = ("retention.bytes", "retention.ms")
+        return bool(self.trim_operations) or any(name in kept for topic in self.topics for name, _ in topic.configs)
 
     @classmethod
     def drawn(cls, seed: int) -> ChaosConfig:
