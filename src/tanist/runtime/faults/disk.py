@@ -83,7 +83,7 @@ class FaultyFile(DiskFile):
         else:
             self.troubles.check_change(self._path)
         self.troubles.wait(self._path, write=True)
-        super().write(offset, buffers)
+        DiskFile.write(self, offset, buffers)  # not super(): meanwhile it may be well again
 
     def truncate(self, size: int) -> None:
         self.troubles.check_change(self._path)
@@ -91,7 +91,7 @@ class FaultyFile(DiskFile):
 
     def sync_blocking(self) -> None:
         self.troubles.wait(self._path, write=False)
-        super().sync_blocking()
+        DiskFile.sync_blocking(self)
 
     def pin(self) -> None:
         if _descriptor(self) < 0:
@@ -148,7 +148,7 @@ class FaultyDisk(RealDisk):
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         self.troubles.check_space(path)
         self.troubles.wait(path, write=not sync)
-        super().write_file(path, data, sync=sync)
+        RealDisk.write_file(self, path, data, sync=sync)
 
 
 def apply_disk_faults(disk: RealDisk, faults: Sequence[BadDisk]) -> None:
