@@ -311,10 +311,15 @@ def lasting_loss(message: MessageModel) -> None:
     add_field(message, "DescribeTopicPartitionsResponsePartition", "offline_replicas", model)
 
 
-def age_of_metadata(message: MessageModel) -> None:
-    """Ours, in a tag likewise: how old a broker's metadata is that hears from no active controller."""
-    model = FieldModel("metadata_age_ms", "int64", False, False, -1, present={0, 1, 2}, tagged={0, 1, 2}, tag=966)
-    add_field(message, "DescribeClusterResponse", "cluster_authorized_operations", model)
+def state_of_broker(message: MessageModel) -> None:
+    """Ours, in tags likewise: how old a broker's metadata is that hears from no active controller, and for what a
+    broker waits that does not take part yet.
+    """
+    every = {0, 1, 2}
+    age = FieldModel("metadata_age_ms", "int64", False, False, -1, present=set(every), tagged=set(every), tag=966)
+    waits = FieldModel("waits_for", "string", False, False, "", present=set(every), tagged=set(every), tag=967)
+    add_field(message, "DescribeClusterResponse", "cluster_authorized_operations", age)
+    add_field(message, "DescribeClusterResponse", "metadata_age_ms", waits)
 
 
 def version_of_client(message: MessageModel) -> None:
@@ -324,7 +329,7 @@ def version_of_client(message: MessageModel) -> None:
 
 
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
-    "DescribeClusterResponse": age_of_metadata,
+    "DescribeClusterResponse": state_of_broker,
     "DescribeTopicPartitionsResponse": lasting_loss,
     "DescribeTransactionsResponse": version_of_client,
     "ElectLeadersRequest": designated_election,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.layout import log_path, node_folder
 from tanist.runtime.cluster.processes import wait_until
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
@@ -100,6 +103,41 @@ def test_a_broker_that_is_cut_off_is_fenced_and_one_that_is_silent_unreachable(t
     assert wait_until(lambda: states(tanist)[3] == "unreachable", PATIENCE_S)
     tanist("heal")
     assert wait_until(lambda: states(tanist)[3] == "running", PATIENCE_S)
+
+
+@pytest.mark.long
+def test_a_broker_that_loads_its_logs_says_how_many_it_has(tanist: Tanist, folder: Path) -> None:
+    """Each log has a torn end, and the cut is synced on a slow disk. Meanwhile its controller votes and it answers."""
+    tanist("topics", "create", "torn", "--partitions", "8", "--replication-factor", "3")
+    segments: list[Path] = []
+
+    def has_all() -> bool:
+        segments[:] = node_folder(folder, 3).rglob("torn-*/*.log")
+        return len(segments) == 8
+
+    assert wait_until(has_all, PATIENCE_S)
+    tanist("crash", "3")
+    for segment in segments:
+        with segment.open("ab") as file:
+            file.write(b"torn" * 32)
+    tanist("disk", "3", "slow", "--latency", "1500ms")
+    command = [*TANIST, "start", "3", "--data", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as starting:
+        assert wait_until(lambda: why(tanist, 3).startswith("it waits for its logs ("), PATIENCE_S)
+        assert states(tanist) == {1: "running", 2: "running", 3: "starting"}
+        assert "node 3 is starting: it waits for its logs (" in tanist("status")
+        address = {broker["id"]: broker["metrics"] for broker in tanist("status", "--json")["brokers"]}[3]
+        with urllib.request.urlopen(address, timeout=10) as page:
+            metrics = page.read().decode()
+        (left,) = re.findall(r"^kafka_log_logmanager_remaininglogstorecover\{.*\} (\d+)", metrics, re.MULTILINE)
+        assert int(left) > 0
+        assert starting.wait(60) == 0
+        out, err = starting.communicate()
+    assert re.search(r"waiting for node 3: its logs \(\d of \d+ loaded", out + err)
+    assert states(tanist)[3] == "running"
+    log = log_path(folder, 3).read_text(errors="replace")
+    assert re.search(r"loading logs: \d of \d+ loaded", log)
+    assert re.search(r"\d+ logs loaded in \d+ ms", log)
 
 
 def test_a_node_that_has_died_says_of_what(tanist: Tanist) -> None:

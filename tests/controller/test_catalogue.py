@@ -159,6 +159,7 @@ metadata.max.retention.ms LONG read-only 604800000
 min.insync.replicas INT cluster-wide 1
 node.id INT read-only null
 num.partitions INT read-only 1
+num.recovery.threads.per.data.dir INT cluster-wide 2
 offset.metadata.max.bytes INT read-only 4096
 offsets.commit.timeout.ms INT read-only 5000
 offsets.retention.check.interval.ms LONG read-only 600000

@@ -24,7 +24,7 @@ def play(seed: int) -> tuple[SeedResult, int]:
     return ChaosRun(seed, config, trace=trace).run(), cleanings
 
 
-@pytest.mark.parametrize("seed", [4, pytest.param(3, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [12, pytest.param(3, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
 def test_nothing_is_lost_that_is_the_latest_of_its_key(seed: int) -> None:
     outcome, cleanings = play(seed)
     assert outcome.violation is None
@@ -44,6 +44,6 @@ def drops_the_latest(patch: pytest.MonkeyPatch) -> None:
 
 def test_a_cleaning_that_drops_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     drops_the_latest(monkeypatch)
-    violation = play(4)[0].violation
+    violation = play(12)[0].violation
     assert violation is not None
     assert violation.property_id in {"S18", "S21"}

@@ -21,11 +21,11 @@ kio_errors = pytest.importorskip("kio.schema.errors")
 
 OURS_ALONE = {"GetReplicaLogInfoRequest", "GetReplicaLogInfoResponse"}
 TAGS_OF_OURS = {
-    "DescribeClusterResponse": "metadata_age_ms",
-    "DescribeTopicPartitionsResponsePartition": "last_unclean_epoch",
-    "TransactionState": "client_transaction_version",
+    "DescribeClusterResponse": ("metadata_age_ms", "waits_for"),
+    "DescribeTopicPartitionsResponsePartition": ("last_unclean_epoch",),
+    "TransactionState": ("client_transaction_version",),
 }
-"""Struct -> a tagged field that Kafka does not know; at its default it is not on the wire."""
+"""Struct -> tagged fields that Kafka does not know; at their defaults they are not on the wire."""
 MODULES = {"kraft_version_record": "k_raft_version_record"}
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
@@ -79,9 +79,9 @@ def without_ours(value: Any) -> None:
         for each in value:
             without_ours(each)
     elif isinstance(value, Struct):
-        ours = TAGS_OF_OURS.get(type(value).__name__)
-        if ours is not None and hasattr(value, ours):
-            setattr(value, ours, getattr(type(value)(), ours))
+        for ours in TAGS_OF_OURS.get(type(value).__name__, ()):
+            if hasattr(value, ours):
+                setattr(value, ours, getattr(type(value)(), ours))
         for field in value.FIELDS:
             without_ours(getattr(value, field.name))
 

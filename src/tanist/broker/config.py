@@ -91,6 +91,7 @@ class NodeConfig:
     leader_imbalance_check_interval_seconds: int = _from("leader.imbalance.check.interval.seconds")
     min_insync_replicas: int = _from("min.insync.replicas")
     num_partitions: int = _from("num.partitions")
+    num_recovery_threads_per_data_dir: int = _from("num.recovery.threads.per.data.dir")
     unclean_leader_election_enable: bool = _from("unclean.leader.election.enable")
     unclean_leader_election_interval_ms: int = _from("unclean.leader.election.interval.ms")
     unclean_recovery_manager_enabled: bool = _from("unclean.recovery.manager.enabled")

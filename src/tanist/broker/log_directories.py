@@ -24,6 +24,12 @@ class LogDirectories(tuple[LogDirectory, ...]):
         """Whether none is left. True of a node that has none: it is no broker."""
         return all(directory.failed is not None for directory in self)
 
+    @property
+    def failure_causes(self) -> str:
+        """All have failed: why."""
+        causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self if d.failed)
+        return f"all log directories are offline ({causes})"
+
     def previous_broker_epoch(self) -> int:
         """The broker epoch that the last clean shutdown left in every directory, or -1 (rule 87). Before logs load."""
         try:

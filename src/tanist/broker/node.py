@@ -8,6 +8,7 @@ are in the core's state machines, whose effects the parts carry out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tanist.broker.api.table import ApiTable
@@ -54,27 +55,21 @@ class Node:
     # -- life
 
     def start(self) -> None:
-        """Load the logs, open the listeners, join the quorum, register. `OSError` when an address is taken."""
+        """Open the listeners, join the quorum, load the logs, register. `OSError` when an address is taken."""
         parts = self.parts
-        previous_broker_epoch = -1
-        if self.is_broker:
-            previous_broker_epoch = self.replicas.directories.previous_broker_epoch()
-            parts.salvage.start()
-            self.replicas.load()
-            if self.context.stopping:
-                return  # no log directory could be loaded
-            if self.replicas.directories.offline_ids():
-                # One whose mark could be read has failed since. Its logs will be made anew elsewhere, empty, so this
-                # broker must not count as eligible for them (rule 87).
-                previous_broker_epoch = -1
         apis = ApiTable(parts)
         for endpoint in self.context.config.listeners:
             parts.connections.listen(endpoint, apis.of_listener(endpoint.name))
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
         if self.is_broker:
-            parts.housekeeping.start()
-            self.lifecycle.start(previous_broker_epoch)
+            parts.salvage.start()
+            self.lifecycle.starting(lambda: parts.log_loading.progress)
+            parts.log_loading.start(self._loaded)
+
+    def _loaded(self, previous_broker_epoch: int) -> None:
+        self.parts.housekeeping.start()
+        self.lifecycle.start(previous_broker_epoch)
 
     def stop(self, done: Callable[[], None]) -> None:
         """Controlled shutdown: hand leaderships over, close the logs cleanly, leave the quorum; then call `done`."""
@@ -82,6 +77,9 @@ class Node:
         context.report("INFO", f"node {self.node_id} is shutting down")
         if not self.is_broker:
             self._leave_quorum(done)
+            return
+        if self.parts.log_loading.under_way:
+            self.parts.log_loading.stop(partial(self._stop_before_registration, done))
             return
         finished = False
 
@@ -108,7 +106,15 @@ class Node:
         clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, look)
         self.lifecycle.begin_controlled_shutdown(handed_over)
 
+    def _stop_before_registration(self, done: Callable[[], None]) -> None:
+        self._stop_parts()
+        self._leave_quorum(done)
+
     def _stop_broker(self) -> None:
+        self._stop_parts()
+        self.replicas.close(self.lifecycle.broker_epoch)
+
+    def _stop_parts(self) -> None:
         parts = self.parts
         self.lifecycle.stop()
         parts.housekeeping.stop()
@@ -120,7 +126,6 @@ class Node:
         parts.transactions.close()
         parts.leadership.close()
         parts.connections.close_broker()
-        self.replicas.close(self.lifecycle.broker_epoch)
 
     def _leave_quorum(self, done: Callable[[], None]) -> None:
         def leave() -> None:

@@ -28,6 +28,7 @@ from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.leadership import Leadership
+from tanist.broker.replication.log_loading import LogLoading
 from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.quotas import ReplicationQuotas
 from tanist.broker.replication.replica_effects import ReplicaEffects
@@ -74,6 +75,7 @@ class BrokerParts:
     follower_sessions: FollowerSessions
     salvage: Salvage
     replicas: Replicas
+    log_loading: LogLoading
     housekeeping: Housekeeping
     groups: Groups
     transactions: Transactions
@@ -158,6 +160,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         follower_sessions=FollowerSessions(context.random, config.max_incremental_fetch_session_cache_slots),
         salvage=salvage,
         replicas=replicas,
+        log_loading=LogLoading(context, directories, configs.log_config, replicas.directory_loaded, deletions.schedule),
         housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, connections, cleaner),
         groups=groups,
         transactions=transactions,

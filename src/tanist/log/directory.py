@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from tanist.log.checkpoints import (
@@ -29,12 +30,21 @@ from tanist.log.checkpoints import (
 )
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.names import DELETE_SUFFIX, delete_folder_name, folder_mark, folder_name, parse_folder
-from tanist.log.recovery import Rescue
+from tanist.log.names import DELETE_SUFFIX, LogFolder, delete_folder_name, folder_mark, folder_name, parse_folder
+from tanist.log.recovery import RecoveryProgress, Rescue
 from tanist.ports import Disk, is_descriptor_shortage
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID, TopicPartition
 
 Offsets = Mapping[tuple[str, int], int]
+
+
+class FoundLog(NamedTuple):
+    """The folder of a log that a start has found, with what the checkpoints say of it."""
+
+    path: str
+    folder: LogFolder
+    recovery_point: int
+    log_start_offset: int
 
 
 class LogDirectory:
@@ -86,20 +96,33 @@ class LogDirectory:
 
     def load(self, now_ms: int, wall_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
         """Open every log of the directory, recovering them if the last stop was not clean."""
+        for found in self.begin_load():
+            try:
+                log = self.open_log(found, configs_for(found.folder.topic), now_ms, wall_ms, self.rescue)
+            except OSError as error:
+                self.load_failed(error)
+                raise
+            self.loaded(found, log)
+        self.end_load()
+        return list(self.logs.values())
+
+    def begin_load(self) -> list[FoundLog]:
+        """The logs that are to be opened by `open_log`, in any order, and given to `loaded`; at last, `end_load`."""
         try:
-            return self._load(now_ms, wall_ms, configs_for)
+            return self._begin_load()
         except OSError as error:
             self._disk_failed(error)
             raise
 
-    def _load(self, now_ms: int, wall_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
+    def _begin_load(self) -> list[FoundLog]:
         self._disk.make_directory(self.path)
-        clean = self.was_clean = self.read_broker_epoch() is not None
+        self.was_clean = self.read_broker_epoch() is not None
         self._forget_clean_shutdown()
         recovery_points = self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
         log_starts = self._log_starts_written = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT)
         self._high_watermarks_found = dict(self._high_watermarks)
+        found: list[FoundLog] = []
         for name in self._disk.list(self.path):
             path = self._file(name)
             if folder_mark(name) == DELETE_SUFFIX:
@@ -108,32 +131,66 @@ class LogDirectory:
             folder = parse_folder(name)
             if folder is None or folder.topic == METADATA_TOPIC or not self._disk.is_directory(path):
                 continue
-            try:
-                log = Log.open(
-                    self._disk,
-                    path,
-                    folder.topic,
-                    folder.partition,
-                    ZERO_UUID,
-                    configs_for(folder.topic),
-                    now_ms,
-                    recovery_point=recovery_points.get(folder, 0),
-                    clean=clean,
-                    log_start_offset=log_starts.get(folder, 0),
-                    wall_ms=wall_ms,
-                    rescue=None if self.rescue is None else partial(self.rescue, TopicPartition(*folder)),
-                )
-            except CheckpointError as error:
-                # The log's topic is not known. To take it for another topic's would delete it.
-                raise OSError(f"{error}. Restore the file, or move {path} away to have it replicated anew.") from error
-            self._adopt(log)
-            if log.topic_id == ZERO_UUID and not clean and not recovery_points.get(folder, 0) and log.log_end_offset:
-                self._drop_nameless(log)
-        if any(recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
-            # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
-            self.checkpoint_recovery_points(sync=True)
-        self._lower_high_watermarks({key: log.log_end_offset for key, log in self.logs.items()})
-        return list(self.logs.values())
+            found.append(FoundLog(path, folder, recovery_points.get(folder, 0), log_starts.get(folder, 0)))
+        return found
+
+    def open_log(
+        self,
+        found: FoundLog,
+        config: LogConfig,
+        now_ms: int,
+        wall_ms: int,
+        rescue: Callable[[TopicPartition, UUID], Rescue] | None,
+        progress: RecoveryProgress | None = None,
+    ) -> Log:
+        """Open one of the logs that `begin_load` has found. Changes nothing here: it may be called off the loop."""
+        try:
+            return Log.open(
+                self._disk,
+                found.path,
+                found.folder.topic,
+                found.folder.partition,
+                ZERO_UUID,
+                config,
+                now_ms,
+                recovery_point=found.recovery_point,
+                clean=self.was_clean,
+                log_start_offset=found.log_start_offset,
+                wall_ms=wall_ms,
+                rescue=None if rescue is None else partial(rescue, TopicPartition(*found.folder)),
+                progress=progress,
+            )
+        except CheckpointError as error:
+            # The log's topic is not known. To take it for another topic's would delete it.
+            raise OSError(
+                f"{error}. Restore the file, or move {found.path} away to have it replicated anew."
+            ) from error
+
+    def loaded(self, found: FoundLog, log: Log) -> None:
+        """The log has been opened."""
+        self._adopt(log)
+        if log.topic_id == ZERO_UUID and not self.was_clean and not found.recovery_point and log.log_end_offset:
+            self._drop_nameless(log)
+
+    def load_failed(self, error: OSError) -> None:
+        """A log could not be opened: the directory is offline, unless only descriptors are short."""
+        self._disk_failed(error)
+
+    def end_load(self) -> None:
+        """All logs are open. Before one of them is appended to."""
+        try:
+            if any(self._recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
+                # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
+                self.checkpoint_recovery_points(sync=True)
+            self._lower_high_watermarks({key: log.log_end_offset for key, log in self.logs.items()})
+        except OSError as error:
+            self._disk_failed(error)
+            raise
+
+    def abandon(self) -> None:
+        """Close the files of all logs as they are. Nothing is written: the next start recovers them."""
+        for log in self.logs.values():
+            log.abandon()
 
     def _drop_nameless(self, log: Log) -> None:
         """Records of which nothing was durable, and whose topic is not known: the topic that has their name now may be

@@ -22,7 +22,14 @@ from tanist.log.checkpoints import PARTITION_METADATA, encode_partition_metadata
 from tanist.log.compaction import Cleanable, find_cleanable, first_dirty_offset
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
-from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, Rescue, replay_producers
+from tanist.log.recovery import (
+    LoadedLog,
+    LogLoader,
+    RecoveryProgress,
+    RecoveryReport,
+    Rescue,
+    replay_producers,
+)
 from tanist.log.retention import expired_segments
 from tanist.log.segment import BatchPosition, Segment
 from tanist.log.segments import LogSlice
@@ -122,6 +129,7 @@ class Log:
         log_start_offset: int = 0,
         wall_ms: int | None = None,
         rescue: Callable[[UUID], Rescue] | None = None,
+        progress: RecoveryProgress | None = None,
         new: bool = False,
     ) -> Log:
         """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
@@ -143,6 +151,7 @@ class Log:
             log_start_offset=log_start_offset,
             clean=clean,
             rescue=None if rescue is None else rescue(topic_id),
+            progress=progress,
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
         # A folder that a crash has left before its first flush may have its id in the page cache alone.

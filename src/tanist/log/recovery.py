@@ -51,6 +51,24 @@ opening.
 """
 
 
+class LoadingCancelled(Exception):
+    """The node stops: nobody waits for the log any more."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class RecoveryProgress:
+    """Of one opening after the other in a thread. The loop reads it meanwhile."""
+
+    segments_left: int = 0
+    """Of the log that is being recovered."""
+    is_cancelled: Callable[[], bool] = _never
+    """Asked before each segment."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
     """The findings of an opening, for the operator and the tests."""
@@ -95,6 +113,7 @@ class LogLoader:
         log_start_offset: int,
         clean: bool,
         rescue: Rescue | None = None,
+        progress: RecoveryProgress | None = None,
     ) -> None:
         self._disk = disk
         self._directory = directory
@@ -105,6 +124,7 @@ class LogLoader:
         self._log_start_offset = log_start_offset
         self._clean = clean
         self._rescue = rescue
+        self._progress = RecoveryProgress() if progress is None else progress
         self._reasons: list[str] = []
         self._deleted: list[str] = []
         self._released: list[File] = []
@@ -129,6 +149,8 @@ class LogLoader:
             for file in dict.fromkeys(self._released):  # one that failed while it was dropped is there twice
                 file.close()
             raise
+        finally:
+            self._progress.segments_left = 0
 
     def _load(self) -> LoadedLog:
         names = tidy(self._disk, self._directory, self._reasons)
@@ -244,6 +266,9 @@ class LogLoader:
         self._next_offset = -1
         index = first
         while index < len(self._segments):
+            self._progress.segments_left = len(self._segments) - index
+            if self._progress.is_cancelled():
+                raise LoadingCancelled
             segment = self._segments[index]
             if self._is_hole(segment.base_offset):
                 self._reasons.append(f"{segment.file.path}: offsets {self._next_offset} and on are missing before it")

@@ -1,9 +1,9 @@
 """The broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown (rules 80-97).
 
-States are Kafka's: STARTING (not registered, or not caught up with the metadata), RECOVERY (caught up, roles taken
-from metadata), RUNNING (unfenced), PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN. A broker asks to be unfenced only once
-it has applied the metadata log up to its own registration: before that, the log may still call it the leader of
-partitions whose records it lost in a crash.
+States are Kafka's: STARTING (its logs are not loaded, it is not registered, or not caught up with the metadata),
+RECOVERY (caught up, roles taken from metadata), RUNNING (unfenced), PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN. A
+broker asks to be unfenced only once it has applied the metadata log up to its own registration: before that, the log
+may still call it the leader of partitions whose records it lost in a crash.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Lifecycle:
         self.broker_epoch = -1
         # As the last clean shutdown left it, or -1 (rules 83, 87).
         self.previous_broker_epoch = -1
+        self._loading: Callable[[], str] | None = None
+        """Gives the progress of the logs, until all are open."""
         self._timer: Timer | None = None
         self._in_flight = False
         self._retry_ms = _RETRY_MS
@@ -86,8 +88,14 @@ class Lifecycle:
         self._beat_sent_ms = 0
         self._session_ends_ms = 0
 
+    def starting(self, loading: Callable[[], str]) -> None:
+        """The logs are being loaded; `loading` gives their progress. It registers when they are (`start`)."""
+        self.state = LifecycleState.STARTING
+        self._loading = loading
+
     def start(self, previous_broker_epoch: int) -> None:
         self.state = LifecycleState.STARTING
+        self._loading = None
         self.previous_broker_epoch = previous_broker_epoch
         self._beat_in(0)
 
@@ -130,6 +138,8 @@ class Lifecycle:
         """The reason why this broker does not take part yet, for people; None if there is none."""
         if self.state is LifecycleState.RUNNING:
             return None
+        if self._loading is not None:
+            return f"its logs ({self._loading()})"
         if self._refused_since_ms is not None:
             seconds = self._context.config.broker_session_timeout_ms / 1000
             return f"the session from before its crash, which ends after {seconds:g} s (broker.session.timeout.ms)"
@@ -159,7 +169,9 @@ class Lifecycle:
 
     def _beat(self) -> None:
         self._timer = None
-        if self._in_flight or self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
+        if self._in_flight or self._loading is not None:
+            return
+        if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
             return
         if self.broker_epoch < 0:
             self._register()

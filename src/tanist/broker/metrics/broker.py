@@ -38,6 +38,10 @@ def broker_metrics(parts: BrokerParts, out: Exposition) -> None:
     _traffic(metrics, parts.purgatory, out)
     _salvage(metrics, parts.salvage, out)
     out.add("kafka_log_logmanager_offlinelogdirectorycount", len(replicas.directories.offline_ids()))
+    for directory in parts.log_loading.remaining():
+        out.add("kafka_log_logmanager_remaininglogstorecover", directory.logs, directory.path)
+        for number, segments in enumerate(directory.segments):
+            out.add("kafka_log_logmanager_remainingsegmentstorecover", segments, directory.path, str(number))
     _cleaner(parts.housekeeping.cleaner, parts.context, out)
     _groups(parts.groups, parts.context.clock.now_ms(), out)
     _transactions(parts.transactions, parts.context.clock.now_ms(), out)

@@ -29,9 +29,8 @@ from tanist.log.log import Log
 from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
-from tanist.text import counted
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import ZERO_UUID
+from tanist.wire.ids import UNASSIGNED_DIRECTORY, ZERO_UUID
 
 _LOOK_FOR_DESCRIPTORS_MS = 1000
 _NEW_LOGS_MAX = 64
@@ -120,32 +119,10 @@ class Replicas:
 
     # -- start and stop
 
-    def load(self) -> None:
-        """Load every log on disk (recovering them where the last shutdown was not clean)."""
-        for directory in self.directories:
-            try:
-                logs = directory.load(self._context.clock.now_ms(), self._context.clock.wall_ms(), self._log_config)
-            except OSError as failure:
-                if is_descriptor_shortage(failure):
-                    opened = counted(sum(len(each.logs) for each in self.directories), "log")
-                    self._context.fatal(f"only {opened} could be opened: {failure.strerror}")
-                    return
-                self._context.report("ERROR", f"log directory {directory.path} is offline: {failure}")
-                continue
-            for complaint in directory.complaints:
-                self._context.report("WARN", complaint)
-            self._delete_later(directory.paths_to_delete)
-            for log in logs:
-                recovery = log.recovery
-                if recovery.bytes_cut:
-                    self._context.report(
-                        "WARN",
-                        f"{log.topic}-{log.partition}: cut {recovery.bytes_cut} bytes at offset "
-                        f"{recovery.cut_at_offset} ({'; '.join(recovery.reasons)})",
-                    )
-                self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
-        if self.directories.all_failed:
-            self._context.fatal(self._all_failed())
+    def directory_loaded(self, directory: LogDirectory) -> None:
+        """The logs of this directory are open (`log_loading`)."""
+        for log in directory.logs.values():
+            self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
 
     def activate(self) -> None:
         """The metadata holds our registration: take roles from the whole image, and from now on from its changes."""
@@ -220,7 +197,7 @@ class Replicas:
         if hosted is None:
             if (topic_id, index) in self._offline:
                 return
-            hosted = self._host(name, topic_id, index)
+            hosted = self._host(name, topic_id, index, state.directory_of(self._context.node_id))
             if hosted is None:
                 return
         if state.directory_of(self._context.node_id) == hosted.directory.directory_id:
@@ -261,9 +238,15 @@ class Replicas:
         else:
             self._fetchers.stop(hosted)
 
-    def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
+    def _host(self, name: str, topic_id: UUID, index: int, assigned: UUID) -> HostedPartition | None:
         found = self._take_log(name, topic_id, index)
         if found is None:
+            unusable = self._failed_directory(assigned)
+            if unusable is not None:
+                # The log may be there and cannot be used. No empty one may take its place elsewhere, for we may be
+                # eligible (as in Apache Kafka).
+                self._offline[(topic_id, index)] = unusable
+                return None
             if self._context.disk.crowded():
                 self._wait_for_descriptors(name, topic_id, index)
                 return None
@@ -382,6 +365,13 @@ class Replicas:
                 self._delete_log(older[1], name, index)
         return found
 
+    def _failed_directory(self, assigned: UUID) -> LogDirectory | None:
+        """A failed directory in which a replica may lie that the metadata assigns to this one."""
+        failed = [directory for directory in self.directories if directory.failed is not None]
+        if not failed or assigned == UNASSIGNED_DIRECTORY or assigned in self.directories.online_ids():
+            return None
+        return next((directory for directory in failed if directory.directory_id == assigned), failed[0])
+
     def _emptiest_directory(self) -> LogDirectory | None:
         online = [d for d in self.directories if d.failed is None]
         return min(online, key=lambda d: (len(d.logs), d.path)) if online else None
@@ -469,13 +459,9 @@ class Replicas:
             self._offline[(hosted.topic_id, hosted.index)] = directory
             self._unhost(hosted)
         if self.directories.all_failed:
-            self._context.fatal(self._all_failed())
+            self._context.fatal(self.directories.failure_causes)
             return
         self._lifecycle.directories_changed()
-
-    def _all_failed(self) -> str:
-        causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self.directories if d.failed)
-        return f"all log directories are offline ({causes})"
 
     def checkpoint(self) -> None:
         """Write the recovery-point, high-watermark and log-start checkpoints (rule 117)."""

@@ -2,8 +2,8 @@
 
 Owns when records are saved, and what happens if they cannot be. A follower that is about to cut (`SalvageFirst`) waits
 here, alone of its partition; the copy is made off the loop, and then it goes on. Records that recovery cuts at a start
-are saved on the spot. It never touches the path of a produce or fetch: without a truncation nothing of it runs but the
-check of the quarantine's bounds.
+are saved on the spot, off the loop, for one log at a time (`log_loading`). It never touches the path of a produce or
+fetch: without a truncation nothing of it runs but the check of the quarantine's bounds.
 
 If saving fails, the truncation goes on by default, for a replica that cannot follow is one less to have the records
 that are not lost; with `tanist.salvage.on.failure=wait` it does not, nor while descriptors are short, which will pass.
@@ -31,7 +31,7 @@ from tanist.log.log import Log, TruncatedTail
 from tanist.log.recovery import Rescue
 from tanist.log.salvage.manifest import Manifest, SalvageReason
 from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Removed, pieces_of
-from tanist.log.salvage.reading import sound_batches
+from tanist.log.salvage.reading import holds_a_batch
 from tanist.log.scan import DamagedBatch
 from tanist.ports import FileRange, is_descriptor_shortage
 from tanist.replica.effects import SalvageFirst
@@ -248,7 +248,7 @@ class Salvage:
 
     def _rescue(self, directory: LogDirectory, of: TopicPartition, topic_id: UUID) -> Rescue:
         def save(from_offset: int, ranges: tuple[FileRange, ...]) -> None:
-            if not self.enabled(of.topic) or not _holds_a_batch(ranges):
+            if not self.enabled(of.topic) or not holds_a_batch(ranges):
                 return
             dropped = RecordsToSave(
                 of.topic,
@@ -349,8 +349,3 @@ def _epochs_of(log: Log, tail: TruncatedTail) -> tuple[tuple[int, int], ...]:
         for entry, end in zip(entries, ends, strict=True)
         if end > tail.from_offset and entry.start_offset < tail.to_offset
     )
-
-
-def _holds_a_batch(ranges: Sequence[FileRange]) -> bool:
-    """A batch that was torn by a crash was never whole; there must be one that was."""
-    return any(True for each in ranges for _ in sound_batches(each.file, each.offset, each.offset + each.length))

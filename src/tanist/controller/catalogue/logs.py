@@ -135,6 +135,8 @@ offsets.retention.check.interval.ms long 600000 read-only high >=1
     How often old offsets are looked for.
 offsets.retention.minutes int 10080 read-only high >=1
     How long offsets of an empty group are kept.
+num.recovery.threads.per.data.dir int 2 cluster-wide high >=1
+    How many logs of a directory a start opens at a time; the value in the properties file counts.
 offsets.topic.num.partitions int 50 read-only high >=1
     Partitions of __consumer_offsets.
 offsets.topic.replication.factor short 3 read-only high >=1

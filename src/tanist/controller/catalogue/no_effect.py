@@ -58,7 +58,6 @@ log.cleaner.threads int 1 cluster-wide medium >=0
 log.initial.task.delay.ms long 30000 read-only low >=0 internal
 num.io.threads int 8 cluster-wide high >=1
 num.network.threads int 3 cluster-wide high >=1
-num.recovery.threads.per.data.dir int 2 cluster-wide high >=1
 num.replica.alter.log.dirs.threads int - read-only high
 num.replica.fetchers int 1 cluster-wide high >=1
 producer.id.expiration.check.interval.ms int 600000 read-only low >=1 internal

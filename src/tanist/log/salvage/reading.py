@@ -10,11 +10,11 @@ Reads are bounded by the scan's, whatever the bytes claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tanist.log.scan import BatchAt, DamagedBatch, fault_of, verified_batches
-from tanist.ports import File
+from tanist.ports import File, FileRange
 from tanist.wire.batch import HEADER, HEADER_BYTES, MAGIC, MAGIC_AT, BatchHeader
 
 _WINDOW_BYTES: Final = 64 * 1024
@@ -86,3 +86,8 @@ def _can_be(header: BatchHeader, available: int, least_offset: int) -> bool:
         and 0 <= header.record_count <= header.last_offset_delta + 1
         and header.leader_epoch >= -1
     )
+
+
+def holds_a_batch(ranges: Sequence[FileRange]) -> bool:
+    """A batch that was torn by a crash was never whole; there must be one that was."""
+    return any(True for each in ranges for _ in sound_batches(each.file, each.offset, each.offset + each.length))

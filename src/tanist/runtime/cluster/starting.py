@@ -29,6 +29,8 @@ from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
 _SAY_AFTER_S = 2.0
 """A cluster is ready by then, or says what it waits for."""
+_SAY_AGAIN_S = 5.0
+"""How often the progress of a node is said that loads its logs."""
 _ASK_PATIENCE_S = 5.0
 
 Say = Callable[[str], None]
@@ -115,12 +117,14 @@ class Starter:
                 known = next((clients[node.node_id] for node in started if node.is_broker), None)
                 return {node.node_id for node in running} if known is None else set(known.metadata().brokers)
 
-            said: list[str] = []
+            said: dict[str, tuple[str, float]] = {}
             late_at = time.monotonic() + _SAY_AFTER_S
 
             def say_late() -> bool:
-                if lack not in said and time.monotonic() > late_at:
-                    said.append(lack)
+                now, kind = time.monotonic(), lack.partition(" (")[0]  # in brackets: how far it is
+                last, again_at = said.get(kind, ("", late_at))
+                if lack != last and now > again_at:
+                    said[kind] = lack, now + _SAY_AGAIN_S
                     self._say(f"waiting for {lack}")
                 return False
 

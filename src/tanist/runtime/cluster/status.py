@@ -198,7 +198,7 @@ def _state(
     if not current:
         return (RUNNING, None) if node.node_id in seen else (STARTING, "it waits for a quorum")
     if answer.metadata_age_ms < 0:
-        return STARTING, None
+        return STARTING, f"it waits for {answer.waits_for}" if answer.waits_for else None
     if answer.metadata_age_ms == KNOWS_NOTHING_MS:
         silence = "it has heard from no controller since it started"
     else:

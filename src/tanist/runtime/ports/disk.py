@@ -33,11 +33,13 @@ JOB_THREADS = 2
 class RealDisk:
     """The `Disk` port on the file system of the machine."""
 
-    def __init__(self, loop: Loop, ledger_path: str | None = None) -> None:
+    def __init__(self, loop: Loop, ledger_path: str | None = None, *, job_threads: int = JOB_THREADS) -> None:
         self._ledger = SyncLedger(ledger_path) if ledger_path is not None else None
         self._group_sync = GroupSync(loop)
-        self._jobs = Workers(loop, "job", JOB_THREADS)
+        self._jobs = Workers(loop, "job", job_threads)
         self._files: WeakSet[DiskFile] = WeakSet()
+        self._files_lock = threading.Lock()
+        """Jobs open files."""
 
     # -- files
 
@@ -55,7 +57,8 @@ class RealDisk:
             os.close(fd)
             raise IsADirectoryError(errno.EISDIR, "is a folder", path)
         file = DiskFile(self._ledger, path, fd, key_of(status), status.st_size, new=new)
-        self._files.add(file)
+        with self._files_lock:
+            self._files.add(file)
         return file
 
     def read_file(self, path: str) -> bytes:
@@ -144,7 +147,8 @@ class RealDisk:
     @property
     def open_files(self) -> Sequence[DiskFile]:
         """Those that somebody still holds."""
-        return tuple(self._files)
+        with self._files_lock:
+            return tuple(self._files)
 
     def close(self) -> None:
         """Wait for the threads and close the ledger. Files are their owners' to close."""

@@ -47,7 +47,7 @@ class SyncLedger:
         self._rows: dict[FileKey, int] = {}
         self._free: list[int] = []
         self._lock = threading.Lock()
-        """Folders are removed off the loop, so rows are freed there; everything else happens on the loop."""
+        """Logs are opened and folders removed off the loop."""
         try:
             self._map_rows(max(_ROWS_AT_FIRST, (size - _HEAD_BYTES) // _ROW_BYTES))
             if size and self._map[:8] != MAGIC:
@@ -67,8 +67,9 @@ class SyncLedger:
 
     def synced(self, key: FileKey) -> int:
         """Synced bytes of the file; 0 if it is unknown."""
-        row = self._rows.get(key)
-        return 0 if row is None else self._cells[row * 4 + 2]
+        with self._lock:
+            row = self._rows.get(key)
+            return 0 if row is None else self._cells[row * 4 + 2]
 
     def record(self, key: FileKey, synced_bytes: int) -> None:
         """Note a new length, for a file that `adopt` has seen and `drop` has not."""

@@ -24,7 +24,7 @@ from tanist.ports import Clock, Disk, Network, Random
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few
-from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.disk import JOB_THREADS, RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SYSTEM_DEFAULT, SocketNetwork
 from tanist.runtime.ports.random import SystemRandom
@@ -78,7 +78,7 @@ def report(level: str, message: str) -> None:
     now_ms = time.time_ns() // 1_000_000
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
     try:
-        print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}", flush=True)
+        print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
     except OSError:
         return
 
@@ -107,7 +107,9 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
         return _cannot_start(config, too_few() or "too few open files", exit_record)
     try:
         loop = Loop(on_failure=_report_failure)
-        disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
+        # One more than open logs at a start, for all else that runs off the loop meanwhile.
+        job_threads = max(JOB_THREADS, 1 + len(config.log_dirs) * config.num_recovery_threads_per_data_dir)
+        disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}", job_threads=job_threads)
     except OSError as error:
         return _cannot_start(config, _in_words(error), exit_record)
     network = SocketNetwork(
@@ -170,6 +172,7 @@ def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None],
     """Look at the node's state until its broker runs (a controller alone has nobody to wait for), and tell."""
     status = node.status()
     if status["state"] in ("RUNNING", "CONTROLLER"):
+        gc.freeze()  # the logs stay
         on_ready()
         return
     waits = status.get("waits_for")

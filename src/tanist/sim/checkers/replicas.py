@@ -88,6 +88,8 @@ class ReplicaChecks:
         self.trims = TrimChecks(world, self.oracle) if trims else None
         self.elections = ElectionChecks(world, self.oracle, self.oracle_of, self.acting_leader)
         self._lives: dict[int, int] = {}
+        self._loading: set[int] = set()
+        """Nodes whose logs have not been looked at in this life: they may be open in part."""
         self._changed: dict[TopicIdPartition, PartitionState] = {}
         """Partitions that the present turn has changed."""
         self._seen: dict[HostedPartition, _Seen] = {}
@@ -111,6 +113,9 @@ class ReplicaChecks:
         if self._lives.get(host.node_id) != host.lives:
             self._lives[host.node_id] = host.lives
             self.elections.began(host, node)
+            self._loading.add(host.node_id)
+        if host.node_id in self._loading and node.parts.log_loading.complete:
+            self._loading.discard(host.node_id)
             found = logs_of(node)
             places = Counter((log.topic_id, log.partition) for log in found)
             for log in found:
