@@ -20,27 +20,25 @@ the neighbours' own processes take part of them, so compare the sides, and not t
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import stands
 from bench.__main__ import labels_of
-from bench.load import LoadResult, LoadSpec
-from bench.measure import GIGABYTE, MEGABYTE, in_turn
+from bench.load import LoadSpec
+from bench.measure import GIGABYTE, MEGABYTE, in_turn, load
 from bench.stands import Side
 from bench.workloads import MB
-from tests.interop.cluster import ROOT, Cluster, interrupt_on_sigterm, resident_bytes, wait_in_sync
+from tests.interop.cluster import Cluster, interrupt_on_sigterm, resident_bytes, wait_in_sync
 from tests.interop.raw import LATEST, RawClient
 
 PROBE, LOG, PIPELINE = "probe", "long", "pipeline"
@@ -112,8 +110,9 @@ class Stand:
         pid = cluster.pid(node)
         if pid is None:
             raise RuntimeError(f"{cluster.name}: node {node} does not run")
-        with Memory(pid) as memory, load(spec) as process:
-            found = result_of(process)
+        with Memory(pid) as memory, load(spec) as started:
+            started.go()
+            found = started.result()
         return Measured(found.p50_us / 1e3, found.p99_us / 1e3, found.max_us / 1e3, memory.bytes / MEGABYTE)
 
     def fill(self, cluster: Cluster, leader: int, topic: str) -> None:
@@ -122,41 +121,18 @@ class Stand:
         written = 0
         while written < self.size_bytes:
             spec = LoadSpec(host, port, topic, "produce", 16, seconds=2.0, warm_seconds=0.0, batch_bytes=16 << 10)
-            with load(spec) as process:
-                written += result_of(process).bytes
-
-
-@contextmanager
-def load(spec: LoadSpec) -> Iterator[subprocess.Popen[str]]:
-    """The load generator in a process of its own, warm, from its first request on."""
-    command = [sys.executable, "-m", "bench.load", json.dumps(asdict(spec))]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            if process.stdout is None or process.stdin is None:
-                raise RuntimeError("the load generator was started without pipes")
-            if process.stdout.readline().strip() != "ready":
-                raise RuntimeError("the load generator failed")
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            yield process
-        finally:
-            process.kill()
-
-
-def result_of(process: subprocess.Popen[str]) -> LoadResult:
-    """What the load generator measured, once it is done."""
-    line = "" if process.stdout is None else process.stdout.readline()
-    if not line:
-        raise RuntimeError("the load generator failed")
-    return LoadResult(**json.loads(line))
+            with load(spec) as started:
+                started.go()
+                written += started.result().bytes
 
 
 @contextmanager
 def beside(spec: LoadSpec) -> Iterator[None]:
     """A neighbour, which must not end before the small producer has."""
-    with load(spec) as process:
+    with load(spec) as started:
+        started.go()
         yield
-        if process.poll() is not None:
+        if started.ended:
             raise RuntimeError("the neighbour ended before the small producer")
 
 

@@ -26,9 +26,9 @@ from typing import cast
 from bench import stands
 from bench.__main__ import labels_of
 from bench.load import LoadSpec
-from bench.measure import Place, fill, in_turn, run_load, topic_on
+from bench.measure import fill, in_turn, run_load, spec_of, topic_on
 from bench.stands import Side
-from bench.workloads import RAW, Raw
+from bench.workloads import FETCHED_LOG_BYTES, RAW, Raw
 from tests.interop.cluster import ROOT, Cluster, free_ports, interrupt_on_sigterm
 from tests.interop.raw import RawClient
 from tests.interop.waiting import wait_for
@@ -39,7 +39,6 @@ WARM_S = 6.0
 FLOOR = "floor"
 _TAIL_BYTES = 3
 _FETCH_HEAD_BYTES = 60
-_FILE_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -64,7 +63,7 @@ def floor(program: Path, folder: Path, kind: str, body_bytes: int, answer_bytes:
     with tempfile.TemporaryDirectory(dir=folder) as own:
         file = Path(own) / "log"
         if kind == "fetch":
-            file.write_bytes(bytes(max(_FILE_BYTES, body_bytes)))
+            file.write_bytes(bytes(max(FETCHED_LOG_BYTES, body_bytes)))
         port = free_ports(1)
         command = [str(program), str(port), kind, str(file), str(body_bytes), str(answer_bytes)]
         with subprocess.Popen(command) as process:
@@ -82,13 +81,6 @@ def _accepts(server: FloorServer) -> bool:
     except OSError:
         return False
     return True
-
-
-def spec_of(work: Raw, host: str, port: int, place: Place, seconds: float) -> LoadSpec:
-    return LoadSpec(
-        host, port, place.topic, work.kind, work.connections, work.depth, seconds, batch_bytes=work.batch_bytes,
-        value_bytes=work.value_bytes, acks=work.acks, offsets=place.offsets, max_bytes=work.max_bytes,
-    )  # fmt: skip
 
 
 def answer_to(cluster: Cluster, spec: LoadSpec) -> bytes:
@@ -114,8 +106,7 @@ class Stand:
 def _on_side(side: Side, work: Raw) -> Iterator[Stand]:
     with topic_on(side.single, 1) as place:
         filled = fill(side.single, place) if work.kind == "fetch" else place
-        host, port = side.single.address(place.leader)
-        yield Stand(side.label, side.single, spec_of(work, host, port, filled, 0.0))
+        yield Stand(side.label, side.single, replace(spec_of(work, side.single, filled, 0.0), rate=0.0))
 
 
 def measure(

@@ -101,28 +101,82 @@ def fill(cluster: Cluster, place: Place) -> Place:
     return replace(place, offsets=tuple(offsets))
 
 
-def run_load(cluster: Cluster, spec: LoadSpec) -> tuple[LoadResult, float]:
-    """One run of the generator in a process of its own; what it measured, and the servers' CPU seconds meanwhile."""
+class Load:
+    """A load generator that has been started, in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def go(self) -> None:
+        """Let it send."""
+        if self._process.stdin is None:
+            raise RuntimeError("the load generator was started without pipes")
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        if self._process.stdout is None or self._process.stderr is None:
+            raise RuntimeError("the load generator was started without pipes")
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the load generator failed: {self._process.stderr.read()}")
+        return line
+
+    def result(self) -> LoadResult:
+        """Wait for its measurements."""
+        return LoadResult(**json.loads(self.line()))
+
+
+@contextmanager
+def load(spec: LoadSpec) -> Iterator[Load]:
+    """The load generator, connected; `go` lets it send."""
     command = [sys.executable, "-m", "bench.load", json.dumps(asdict(spec))]
-    servers = stands.processes(cluster)
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            if process.stdout is None or process.stdin is None or process.stderr is None:
-                raise RuntimeError("the load generator was started without pipes")
-            if process.stdout.readline().strip() != "ready":
-                raise RuntimeError(f"the load generator failed: {process.stderr.read()}")
-            before = cpu_seconds(servers)
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            after = cpu_seconds(servers)
-            if not line:
-                raise RuntimeError(f"the load generator failed: {process.stderr.read()}")
+            started = Load(process)
+            if started.line().strip() != "ready":
+                raise RuntimeError("the load generator does not say that it is ready")
+            yield started
         finally:
             process.kill()
+
+
+def run_load(cluster: Cluster, spec: LoadSpec) -> tuple[LoadResult, float]:
+    """One run of the generator: its measurements, and the servers' CPU seconds meanwhile."""
+    servers = stands.processes(cluster)
+    with load(spec) as started:
+        before = cpu_seconds(servers)
+        started.go()
+        line = started.line()
+        after = cpu_seconds(servers)
     return LoadResult(**json.loads(line)), after - before
+
+
+def spec_of(work: Raw, cluster: Cluster, place: Place, seconds: float) -> LoadSpec:
+    """What the generator sends for a workload."""
+    host, port = cluster.address(place.leader)
+    return LoadSpec(
+        host=host,
+        port=port,
+        topic=place.topic,
+        kind=work.kind,
+        connections=work.connections,
+        depth=work.depth,
+        seconds=seconds,
+        rate=work.rate,
+        batch_bytes=work.batch_bytes,
+        value_bytes=work.value_bytes,
+        acks=work.acks,
+        offsets=place.offsets,
+        max_bytes=work.max_bytes,
+    )
 
 
 class RawRunner:
@@ -131,25 +185,6 @@ class RawRunner:
     def __init__(self, workload: Raw, effort: Effort) -> None:
         self.workload = workload
         self.effort = effort
-
-    def _spec(self, cluster: Cluster, place: Place, seconds: float) -> LoadSpec:
-        host, port = cluster.address(place.leader)
-        work = self.workload
-        return LoadSpec(
-            host=host,
-            port=port,
-            topic=place.topic,
-            kind=work.kind,
-            connections=work.connections,
-            depth=work.depth,
-            seconds=seconds,
-            rate=work.rate,
-            batch_bytes=work.batch_bytes,
-            value_bytes=work.value_bytes,
-            acks=work.acks,
-            offsets=place.offsets,
-            max_bytes=work.max_bytes,
-        )
 
     @contextmanager
     def _place(self, side: Side) -> Iterator[Place]:
@@ -175,7 +210,7 @@ class RawRunner:
         """
         effort, work = self.effort, self.workload
         cluster = side.cluster(work.replicas)
-        spec = self._spec(cluster, place, effort.warm_slice_s)
+        spec = spec_of(work, cluster, place, effort.warm_slice_s)
         spec = replace(spec, rate=0.0, connections=max(work.connections, work.warm_connections))
         requests, seconds, last = 0, 0.0, math.inf
         while seconds < effort.warm_max_s:
@@ -192,7 +227,7 @@ class RawRunner:
     def once(self, side: Side, seconds: float, place: Place) -> dict[str, float]:
         cluster = side.cluster(self.workload.replicas)
         with self._place_of_a_round(side, place) as fresh:
-            result, cpu = run_load(cluster, self._spec(cluster, fresh, seconds))
+            result, cpu = run_load(cluster, spec_of(self.workload, cluster, fresh, seconds))
         return {
             "requests_per_s": result.requests / result.seconds,
             "mb_per_s": result.bytes / result.seconds / MEGABYTE,

@@ -44,6 +44,6 @@ def drops_the_latest(patch: pytest.MonkeyPatch) -> None:
 
 def test_a_cleaning_that_drops_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     drops_the_latest(monkeypatch)
-    violation = play(12)[0].violation
+    violation = play(1)[0].violation
     assert violation is not None
     assert violation.property_id in {"S18", "S21"}

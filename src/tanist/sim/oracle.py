@@ -10,6 +10,7 @@ their victims and to stay within the promise (`promise.py`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -121,6 +122,10 @@ class ReplicaMirror:
         self.member_since = 0
         """Before this partition epoch the node may have had another log, which was deleted."""
 
+    def may_have_lost(self, broker_epoch: int, life: int) -> None:
+        """Records may have gone while the broker was registered with this epoch, in this life of its host or before."""
+        self.lossy_since_epoch, self.lossy_life = broker_epoch, life
+
     @property
     def end(self) -> int:
         return self.batches[-1].end if self.batches else self.log_start
@@ -137,14 +142,8 @@ class ReplicaMirror:
 
     def last_before(self, offset: int) -> Batch | None:
         """The batch that ends at `offset`; None if none does."""
-        low, high = 0, len(self.batches)
-        while low < high:
-            middle = (low + high) // 2
-            if self.batches[middle].end < offset:
-                low = middle + 1
-            else:
-                high = middle
-        found = self.batches[low] if low < len(self.batches) else None
+        place = bisect_left(self.batches, offset, key=lambda batch: batch.end)
+        found = self.batches[place] if place < len(self.batches) else None
         return found if found is not None and found.end == offset else None
 
 

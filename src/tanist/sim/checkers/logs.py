@@ -90,7 +90,7 @@ class LogChecks:
             mirror.durable_end = durable_end if mirror.durable_end is None else min(durable_end, mirror.durable_end)
         # (Recovery truncates a rotten log before the damaged batch.)
         if (lost_power or (oracle.key, host.node_id) in self._rotten) and not clean:
-            mirror.lossy_since_epoch, mirror.lossy_life = broker_epoch, host.lives
+            mirror.may_have_lost(broker_epoch, host.lives)
 
     # -- a log becomes longer or shorter
 

@@ -203,8 +203,7 @@ class ReplicaChecks:
     def _is_lossy(self, mirror: ReplicaMirror) -> None:
         broker = self.metadata.image.brokers.get(mirror.node_id)
         mirror.doubtful = True
-        mirror.lossy_since_epoch = -1 if broker is None else broker.epoch
-        mirror.lossy_life = self._world.hosts[mirror.node_id].lives
+        mirror.may_have_lost(-1 if broker is None else broker.epoch, self._world.hosts[mirror.node_id].lives)
 
     def _partition_changed(
         self, key: TopicIdPartition, before: PartitionState | None, after: PartitionState | None, unclean: bool

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tanist.lab.history.operation import NEMESIS
+from tanist.spark.jobs.audit.arrow_columns import columns_of
 from tanist.spark.jobs.audit.spark_hashes import of_text
 
 POLL: Final = 1
@@ -27,16 +28,12 @@ FRAME: Final = (
     "promised", "ordered",
 )  # fmt: skip
 """Of a history's DataFrame, what `of_frame` needs."""
-ROW: Final = {
-    "side": pa.int32(), "process": pa.string(), "place": pa.string(), "value": pa.string(), "hash": pa.int64(),
-    "offset": pa.int64(), "began_ns": pa.int64(), "ended_ns": pa.int64(), "outcome": pa.string(),
-    "promised": pa.bool_(), "ordered": pa.bool_(), "aborted": pa.bool_(), "committed": pa.bool_(),
-}  # fmt: skip
 ROW_SCHEMA: Final = (
     "side int, process string, place string, value string, hash bigint, offset bigint, began_ns bigint,"
     " ended_ns bigint, outcome string, promised boolean, ordered boolean, aborted boolean, committed boolean"
 )
 """The columns of `History.events`."""
+ROW: Final = columns_of(ROW_SCHEMA)
 _TEXT: Final = ("process", "type", "f", "partition", "acks", "isolation")
 _NUMBERS: Final = ("offset", "invoked_ns", "time_ns")
 _FLAGS: Final = ("idempotent", "aborted")

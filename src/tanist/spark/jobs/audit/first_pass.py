@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tanist.spark.jobs.audit import order_blocks
+from tanist.spark.jobs.audit.arrow_columns import columns_of
 from tanist.spark.jobs.audit.events import NEVER, Events
 from tanist.spark.jobs.audit.spark_hashes import of_longs
 from tanist.spark.jobs.audit.sums import BUCKET_OFFSETS
@@ -34,8 +35,7 @@ SCHEMA: Final = (
     " first_ended_ns bigint, last_began_ns bigint, disordered boolean"
 )
 """`process` of sums and claims is null for the producers."""
-_KINDS: Final = {"int": pa.int32(), "string": pa.string(), "bigint": pa.int64(), "boolean": pa.bool_()}
-_COLUMNS: Final = {name: _KINDS[kind] for name, kind in (each.split() for each in SCHEMA.split(","))}
+_COLUMNS: Final = columns_of(SCHEMA)
 
 _HELD_MAX: Final = 1 << 20
 """Claims that a task holds back: 60 MB."""

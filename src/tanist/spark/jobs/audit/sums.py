@@ -156,11 +156,11 @@ def _flags(column: Any) -> Any:
 def _table(found: dict[str, Sequence[Any]], constant: dict[str, Any]) -> Any:
     import pyarrow as pa
 
-    kinds = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
+    from tanist.spark.jobs.audit.arrow_columns import columns_of
+
     rows = len(found["records"])
     arrays = {}
-    for each in SCHEMA.split(","):
-        name, kind = each.split()
+    for name, kind in columns_of(SCHEMA).items():
         values = [constant[name]] * rows if name in constant else found[name]
-        arrays[name] = pa.array(values, kinds[kind])
+        arrays[name] = pa.array(values, kind)
     return pa.RecordBatch.from_pydict(arrays)
