@@ -30,7 +30,8 @@ class Replica:
 
 def found(replica: Replica, leader_epoch: int) -> tuple[int, int]:
     """The last epoch as it is found, and the number of Fetch requests."""
-    log = _Log("t", 0, leader_epoch, end=replica.log_end_offset, start=replica.log_start_offset)
+    log = _Log("t", 0, leader_epoch, end=replica.log_end_offset)
+    log.starts_at(replica.log_start_offset)
     requests = 0
     while log.searching:
         log.compared(replica.fetch(log.fetched_epoch))
@@ -50,6 +51,10 @@ def found(replica: Replica, leader_epoch: int) -> tuple[int, int]:
         ([], 0, 0, 9, -1),
         ([(9, 0)], 0, 0, 9, -1),  # it led, and has no record yet
         ([(4, 5)], 5, 5, 9, 4),  # all records are deleted
+        ([(0, 5)], 5, 5, 9, 0),
+        ([(0, 5)], 5, 5, 0, 0),
+        ([], 5, 5, 9, -1),  # as Apache Kafka is after a restart
+        ([], 5, 5, 0, -1),
         ([], 0, 5, 9, -1),  # records from before there were epochs
     ],
 )

@@ -251,6 +251,22 @@ def test_aggressive_takes_the_first_answer_after_its_deadline() -> None:
     assert rig.state.leader == 1
 
 
+def test_aggressives_times_begin_when_there_is_a_replica_to_ask() -> None:
+    """After an outage that is longer than they are, too, the first broker back does not win by a second."""
+    rig = lost("Aggressive")
+    rig.cluster.advance(TIMEOUT_MS + 1)
+    rig.cluster.heartbeat(1)
+    assert rig.asked() == [1]
+    rig.answer(1, 0, 0)
+    assert rig.state.leader == -1
+    rig.cluster.heartbeat(2)
+    rig.cluster.heartbeat(3)
+    rig.asked()
+    rig.answer(2, 0, 7)
+    rig.answer(3, 0, 5)
+    assert rig.state.leader == 2
+
+
 # -- which answers count
 
 

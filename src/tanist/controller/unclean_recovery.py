@@ -17,6 +17,7 @@ The KIP's rules, as kept here (the sentences are those of its section "Unclean r
 Where the KIP leaves a choice: a replica that cannot answer is not waited for. A recovery is over as soon as every
 replica has answered; one that is fenced is not waited for by Balanced (unless it is in LastKnownELR), and by Aggressive
 for the `unclean_recovery_grace_ms` only, so that the first broker back after a loss of power does not win by a second.
+These times begin when there is a replica to ask, or an outage longer than they are would make the first one back win.
 A member of LastKnownELR that was unregistered will not return, and is not waited for. A fenced member of the ISR counts
 as one of the ELR: it is there where ELR was switched on after the last member had gone.
 
@@ -90,6 +91,8 @@ class _Recovery:
     """The end of the wait for answers that are not needed."""
     grace_ms: int = 0
     """The end of Aggressive's wait for absent replicas."""
+    somebody_live: bool = False
+    """A replica could be asked when it was last looked at."""
     answers: dict[int, LogInfo] = field(default_factory=dict)
 
 
@@ -292,8 +295,10 @@ class UncleanRecoveries:
         live = [replica for replica in state.replicas if acceptable(replica)]
         needed = _needed(state, image)
         phase = _phase(strategy, state, live, needed)
-        began = phase is Phase.COMPARING and (recovery.phase is not phase or recovery.strategy is not strategy)
-        recovery.phase, recovery.strategy = phase, strategy
+        began = phase is Phase.COMPARING and (
+            recovery.phase is not phase or recovery.strategy is not strategy or (live and not recovery.somebody_live)
+        )
+        recovery.phase, recovery.strategy, recovery.somebody_live = phase, strategy, bool(live)
         if phase is not Phase.COMPARING:
             return None
         if began:

@@ -175,6 +175,8 @@ class LogLoader:
             end = self._start_over()
         start = max(self._log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_end(end)
+        if start == end:
+            self._keep_epoch_of_deleted(end)
         self._epochs.truncate_from_start(start)
         if self._epochs.entries == self._epochs_read:
             self._epochs.dirty = False  # read again from the batches, and the same
@@ -222,6 +224,17 @@ class LogLoader:
             self._reasons.append(str(error))
             return False
         return True
+
+    def _keep_epoch_of_deleted(self, end: int) -> None:
+        """All records were deleted: the epoch of the last one begins at the log's end, and only the checkpoint has it.
+
+        Without it the leader could not tell whether its log agrees (rule 113), and an unclean recovery would take the
+        log for the shortest of all. Apache Kafka forgets it.
+        """
+        if not self._epochs.entries and self._epochs_read and end > 0:
+            epoch = LeaderEpochCache(self._epochs_read).epoch_at(end)
+            if epoch >= 0:
+                self._epochs.assign(epoch, end)
 
     # -- which segments to read
 
@@ -392,6 +405,7 @@ class LogLoader:
         self._snapshots.remove_above(-1)
         self._producers.clear()
         self._epochs.clear()
+        self._epochs_read = None
         self._segments = [self._segment(self._log_start_offset, set())]
         return self._segments[0].resume()
 

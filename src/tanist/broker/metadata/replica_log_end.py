@@ -87,6 +87,11 @@ class _Log:
     def __post_init__(self) -> None:
         self.search = EpochSearch(self.leader_epoch)
 
+    def starts_at(self, start: int) -> None:
+        self.start = start
+        if not self.has_records:
+            self.search.low = -2  # it may have no epoch at all, or 0
+
     @property
     def searching(self) -> bool:
         return self.end > 0 and not self.search.done
@@ -114,7 +119,7 @@ class _Log:
 
     def info(self, broker_epoch: int) -> LogInfo:
         last_epoch = self.search.high if self.end > 0 else -1
-        if last_epoch == 0 and self.leader_epoch > 0 and not self.search.any_known:
+        if last_epoch == 0 and self.leader_epoch > 0 and self.has_records and not self.search.any_known:
             last_epoch = -1  # it has no epochs at all
         return LogInfo(broker_epoch, self.leader_epoch, last_epoch, self.end)
 
@@ -188,7 +193,7 @@ class ReplicaLogEnds:
     def _starts_listed(self, offsets: dict[tuple[str, int], tuple[int, int]]) -> None:
         for key, log in list(self._logs.items()):
             error, start = offsets.get((log.name, log.partition), (int(ErrorCode.UNKNOWN_SERVER_ERROR), -1))
-            log.start = start
+            log.starts_at(start)
             if error:
                 self._drop(key, error)
         self._search()

@@ -19,7 +19,7 @@ from tanist.broker.node import Node
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.replica.leader import LeaderState
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.events import (
     ElrDowngradeRequested,
     Event,
@@ -258,6 +258,9 @@ class ElectionChecks:
                 f"and only {sorted(lossy)} may have lost any",
             )
         lost = oracle.forget_beyond(mirror, after.leader_epoch)
+        if oracle.trimming is not None and any(each.start > mirror.agreed_end for each in oracle.mirrors.values()):
+            # Another replica has deleted some of the records that are lost, and may lead: nobody knows them.
+            raise CannotJudge("trimming: records were lost below a log start")
         counts["losses" if lost else "lossless recoveries"] += 1
         if lost:
             self._world.note("checker", "LOSS", f"{oracle.name}: {lost} of {committed} given up for {leader} to lead")

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.log.checkpoints import LOG_START_CHECKPOINT, decode_offsets
+from tanist.log.checkpoints import LOG_START_CHECKPOINT, PARTITION_METADATA, decode_offsets
 from tanist.log.log import Log
 from tanist.log.log import TruncatedTail as CutOff
 from tanist.replica.metadata import NO_EPOCH
@@ -45,6 +45,9 @@ class LogChecks:
         mirror.batches = oracle.content(name, log, mirror.log_start, log.log_end_offset, self._world.now_us, before)
         if known is not None:
             mirror.most_start = known.most_start
+            if known.mid_turn and log.epochs.earliest is not None:
+                # It died after it had written down the epochs from its new start on, and before all else.
+                mirror.most_start = max(mirror.most_start, log.epochs.earliest.start_offset)
         _follow_start(log, mirror)
         if known is not None and known.released_epoch is None:
             self._check_restart(name, known, mirror, rotten=(oracle.key, host.node_id) in self._rotten)
@@ -83,7 +86,8 @@ class LogChecks:
         mirror.doubtful = mirror.doubtful or not clean
         if oracle.trimming is not None:
             stopped = clean and mirror.life == host.lives
-            mirror.durable_start = mirror.start if stopped else min(mirror.start, _checkpointed_start(host, mirror))
+            on_disk = _checkpointed_start(host, mirror, lost_power=lost_power)
+            mirror.durable_start = mirror.start if stopped else min(mirror.start, on_disk)
         if lost_power:
             durable_end = _durable_end(host, mirror)
             # After an earlier loss that no process has seen: the lost part does not count as synced again.
@@ -124,7 +128,12 @@ class LogChecks:
         if mirror.was_cut:
             mirror.was_cut = False
             self.check_epoch_cache(name, log, mirror)
-        elif mirror.batches and mirror.end > mirror.began_at and log.latest_epoch < mirror.batches[-1].epoch:
+        elif (
+            mirror.batches
+            and mirror.end > mirror.began_at
+            and log.latest_epoch < mirror.batches[-1].epoch
+            and (end > log.log_start_offset or not oracle.unclean)
+        ):
             self._fail("S22", f"{name}: ends with {mirror.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
 
     def _follow_trimmed(
@@ -218,7 +227,8 @@ class LogChecks:
         for batch in mirror.batches:
             if batch.end > since and (not found or batch.epoch != found[-1][0]):
                 found.append((batch.epoch, max(batch.first, since)))
-        if [entry for entry in entries if entry[1] < end] != found:
+        # (A log that began anew within a batch has that whole batch.)
+        if [(epoch, max(first, since)) for epoch, first in entries if first < end] != found:
             self._fail(
                 "S22", f"{name}: its leader epochs are {entries}, those of its batches {found}, its end is {end}"
             )
@@ -239,21 +249,29 @@ def logs_of(node: Node) -> list[Log]:
     return [log for directory in node.replicas.directories for log in directory.logs.values()]
 
 
-def _checkpointed_start(host: Host, mirror: ReplicaMirror) -> int:
-    """The log start offset that is on the disk: in the checkpoint, and by the first of the log's segments."""
+def _checkpointed_start(host: Host, mirror: ReplicaMirror, *, lost_power: bool) -> int:
+    """The log start offset that is on the disk: in the checkpoint, and by the first of the log's segments.
+
+    After a loss of power: only what was there for certain. Without its topic id the log begins anew.
+    """
     if mirror.log is None:
         return 0
     folder, _, name = mirror.log.directory.rpartition("/")
-    paths = set(host.disk.paths())
+    contents = {
+        path: bytes(inode.durable if lost_power else inode.data)
+        for path, inode in host.disk.files(durable=lost_power).items()
+    }
+    if not contents.get(f"{folder}/{name}/{PARTITION_METADATA}"):
+        return 0
     bases = [
         int(path.rpartition("/")[2].removesuffix(_LOG_SUFFIX))
-        for path in paths
+        for path in contents
         if path.startswith(f"{folder}/{name}/") and path.endswith(_LOG_SUFFIX)
     ]
     start = min(bases, default=0)
     checkpoint = f"{folder}/{LOG_START_CHECKPOINT}"
-    if checkpoint in paths:
-        starts = decode_offsets(host.disk.content(checkpoint), checkpoint)
+    if contents.get(checkpoint):
+        starts = decode_offsets(contents[checkpoint], checkpoint)
         start = max(start, starts.get(mirror.log.topic_partition, 0))
     return start
 

@@ -68,6 +68,11 @@ class TrimAllowance:
         self, name: str, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
     ) -> list[Batch]:
         found = list(batches(log, max(start, log.first_segment_offset), end))
+        for number in range(len(found) - 1, 0, -1):
+            # A loss of power may take a segment whose records were all deleted: nobody can read them.
+            if found[number - 1].end < found[number].first <= log.log_start_offset:
+                found = found[number:]
+                break
         first = found[0].first if found else end
         if first > max(start, log.log_start_offset):
             raise Violation("S26", f"{name}: begins at {log.log_start_offset}, and its first batch at {first}", now_us)

@@ -49,6 +49,10 @@ class Violation(Exception):
         return f"{self.property_id} at {self.now_us / 1e6:.6f} s: {self.message}"
 
 
+class CannotJudge(Exception):
+    """The checkers do not know enough to judge the rest of a run: it ends here, without a violation."""
+
+
 def _frames(error: Exception) -> Iterator[str]:
     """By modules' names, which do not depend on the folders that hold the package."""
     for frame, _ in traceback.walk_tb(error.__traceback__):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.marks.situations import watching_situations
@@ -109,6 +109,8 @@ class ChaosRun:
                 self._play()
         except Violation as violation:
             outcome.violation = violation
+        except CannotJudge as reason:
+            world.counts[f"run ended: {reason}"] += 1
         except Exception as error:  # of a node: no input may make it raise
             outcome.violation = Violation.of_error(error, world.now_us)
         if outcome.violation is not None:

@@ -66,17 +66,21 @@ class SimDisk:
 
     def paths(self) -> list[str]:
         """All files, sorted."""
-        found: list[str] = []
+        return sorted(self.files())
+
+    def files(self, *, durable: bool = False) -> dict[str, Inode]:
+        """All files by their paths; or those whose names would outlast a loss of power for certain."""
+        found: dict[str, Inode] = {}
 
         def walk(folder: Folder, prefix: str) -> None:
-            for name, node in folder.entries.items():
+            for name, node in (folder.durable if durable else folder.entries).items():
                 if isinstance(node, Folder):
                     walk(node, f"{prefix}{name}/")
                 else:
-                    found.append(prefix + name)
+                    found[prefix + name] = node
 
         walk(self.cache.root, "/")
-        return sorted(found)
+        return found
 
     def content(self, path: str) -> bytes:
         return bytes(self.inode(path).data)
