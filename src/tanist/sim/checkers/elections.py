@@ -91,6 +91,11 @@ class ElectionChecks:
         found = self._lives.get(incarnation_id)
         return None if found is None else found[1]
 
+    def is_present(self, broker_id: int) -> bool:
+        """The broker runs, and its registration is that of its present life."""
+        host, broker = self._world.hosts[broker_id], self._image.brokers.get(broker_id)
+        return host.up and broker is not None and self.life_of(broker.incarnation_id) == host.lives
+
     def broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
         """S8: a broker that ended uncleanly is eligible nowhere. S9: no broker epoch is given twice (A6)."""
         self._judge_suspicions(broker_id, before)
@@ -242,7 +247,13 @@ class ElectionChecks:
         mirror = oracle.mirrors.get(leader)
         if mirror is None or mirror.released_epoch is not None:
             mirror = ReplicaMirror(leader, 0, None)  # it was released since it was last seen, and begins anew
-        excused = mirror.lossy_since_epoch is not None and mirror.lossy_since_epoch == self._image.brokers[leader].epoch
+        if (oracle.key, leader) in self._oracle.rotten and self.is_present(leader):
+            raise CannotJudge("a replica with a damaged batch was elected uncleanly")
+        excused = (
+            mirror.lossy_since_epoch is not None
+            and mirror.lossy_since_epoch == self._image.brokers[leader].epoch
+            and not self.is_present(leader)
+        )
         if not excused:
             self._check_choice(oracle, before, mirror, strategy)
         lossy = self._lossy(oracle, strategy)

@@ -226,18 +226,13 @@ class ReplicaChecks:
             if (
                 member is not None
                 and member.doubtful
-                and self._is_itself(broker_id)
+                and self.elections.is_present(broker_id)
                 and not self.leaders.is_excused(member)
             ):
                 # In sync again: S2 has just been checked.
                 member.lossy_since_epoch = None
                 member.doubtful = False
         self._changed[key] = after
-
-    def _is_itself(self, broker_id: int) -> bool:
-        """The broker runs, and its registration is that of its present life."""
-        host, broker = self._world.hosts[broker_id], self.metadata.image.brokers.get(broker_id)
-        return host.up and broker is not None and self.elections.life_of(broker.incarnation_id) == host.lives
 
     def _broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
         """A registration after a loss ends its excuse: an incomplete replica cannot be elected any more (S8).
