@@ -14,7 +14,6 @@ from tanist.replica.effects import (
 )
 from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState, Phase
 from tanist.replica.memory import Entry
-from tanist.replica.metadata import UNKNOWN_OFFSET
 from tanist.wire.errors import ErrorCode
 from tests.replica.replica_alone import Alone
 
@@ -338,19 +337,3 @@ def test_rule_163_after_a_cut_of_committed_records_it_begins_anew_too() -> None:
         FetchAgain(0),
     ]
     assert alone.follower.fetch_position() == FetchPosition(10, -1, 5, 10)
-
-
-@pytest.mark.parametrize(
-    ("epoch_ends_at", "leader_starts_at", "offset", "fully"),
-    [(12, 2, 2, True), (10, 2, 10, False), (12, 10, 10, False), (12, UNKNOWN_OFFSET, 10, False)],
-    ids=["it was never here", "it ends where this log begins", "the leader has deleted it", "not known"],
-)
-def test_rule_163_a_log_below_whose_start_the_leader_has_other_records_begins_anew(
-    epoch_ends_at: int, leader_starts_at: int, offset: int, fully: bool
-) -> None:
-    """Its records up to 10 were deleted, in epoch 4; an unclean election has lost them, and epoch 3 went on."""
-    alone = follower(14, epochs=((3, 0), (4, 5)), high_watermark=10)
-    alone.log.advance_log_start_offset(10)
-    effects = reported(alone, diverging_epoch=(3, epoch_ends_at), log_start_offset=leader_starts_at)
-    assert effects[0] == LogTruncated(offset, 14, 10, fully=fully)
-    assert (alone.log.log_start_offset, alone.log.log_end_offset) == (offset, offset)

@@ -163,7 +163,7 @@ class FollowerState:
         if answer.error:
             return self._on_error(answer.error, now_ms)
         if answer.diverging_epoch is not None:
-            return self._on_divergence(*answer.diverging_epoch, answer.log_start_offset)
+            return self._on_divergence(*answer.diverging_epoch)
         if self._may_diverge_below(answer.log_start_offset, position):
             return self._then_fetch(self._cut(answer.log_start_offset, fully=True))
         if answer.records:
@@ -293,24 +293,8 @@ class FollowerState:
             return []
         return self._truncate_to(self.high_watermark)
 
-    def _on_divergence(self, epoch: int, end_offset: int, leader_log_start_offset: int) -> list[Effect]:
-        if self._deleted_diverge(epoch, end_offset, leader_log_start_offset):
-            return self._then_fetch(self._cut(leader_log_start_offset, fully=True))
+    def _on_divergence(self, epoch: int, end_offset: int) -> list[Effect]:
         return self._then_fetch(self._truncate_to(self.truncation_target(epoch, end_offset)[0]))
-
-    def _deleted_diverge(self, epoch: int, end_offset: int, leader_log_start_offset: int) -> bool:
-        """Whether records that were deleted here are of a history that an unclean election has lost (rule 163).
-
-        This log begins in an epoch that the leader lacks, and the leader has more of an earlier epoch: records below
-        this log's start that were never here.
-        """
-        earliest = self.log.epochs.earliest
-        return (
-            earliest is not None
-            and earliest.epoch > epoch
-            and end_offset > earliest.start_offset
-            and UNKNOWN_OFFSET < leader_log_start_offset < self.log.log_start_offset
-        )
 
     def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
         """The truncation offset when the leader's log has `epoch` up to `end_offset`; and whether it is final (rule
