@@ -8,6 +8,7 @@ import pytest
 
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory, read_previous_broker_epoch
+from tanist.log.log import Log
 from tests.log.log_batches import batch, offsets_in
 from tests.log.log_disks import MemoryDisk
 from tests.log.log_rig import add, read_all
@@ -374,6 +375,47 @@ def test_checkpoints_that_have_not_changed_are_not_written() -> None:
     directory.delete_log("t", 0)
     directory.checkpoint_high_watermarks({})
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n0\n"
+
+
+def flushed(disk: MemoryDisk, log: Log) -> None:
+    for file in log.unflushed_files():
+        disk.sync_now(file)
+    log.mark_flushed(log.log_end_offset)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_new_log_does_not_inherit_a_recovery_point(killed: bool) -> None:
+    """Else a loss of power leaves holes in segments that the next start does not read."""
+    disk, directory = filled()
+    flushed(disk, directory.logs["t", 1])
+    directory.checkpoint_recovery_points()
+    assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 0\nt 0 0\nt 1 4\n"
+    directory.delete_log("t", 1)
+    if killed:
+        directory = loaded(disk)
+    disk.journal.clear()
+    log = directory.create_log("t", 1, ID, CONFIG, 0)
+    assert f"sync {POINTS}" in disk.journal
+    add(log, 7)
+    log.write_pending()
+    assert b"t 1" not in disk.content(POINTS)
+
+
+def test_a_checkpoint_that_forgets_a_deleted_log_is_durable() -> None:
+    """A run that is killed after it, and a loss of power: an older one would count for the next log of that name."""
+    disk, directory = filled()
+    flushed(disk, directory.logs["t", 1])
+    directory.checkpoint_recovery_points()
+    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    assert not {f"sync {POINTS}", f"sync {HIGH_WATERMARKS}"} & set(disk.journal)
+    directory.delete_log("t", 1)
+    directory.checkpoint_recovery_points()
+    directory.checkpoint_high_watermarks({("t", 0): 2})
+    assert {f"sync {POINTS}", f"sync {HIGH_WATERMARKS}"} <= set(disk.journal)
+    disk.journal.clear()
+    directory.checkpoint_high_watermarks({("t", 0): 3})
+    directory.create_log("t", 1, ID, CONFIG, 0)
+    assert not {f"sync {POINTS}", f"sync {HIGH_WATERMARKS}"} & set(disk.journal)
 
 
 LOG_STARTS = "/d/log-start-offset-checkpoint"

@@ -123,7 +123,21 @@ class Course:
         elif rng.random() < 0.3:
             self.directory.shutdown_cleanly(5)
             return True
+        elif rng.random() < 0.4:
+            self.replace()
         return False
+
+    def replace(self) -> None:
+        """The replica is moved away, and comes back: a new log, of which nothing is durable yet."""
+        self.cut = self.cutting = True
+        self.directory.delete_log(*KEY)
+        if self.rng.random() < 0.3:
+            self.directory.checkpoint_recovery_points()
+        self.log = self.directory.create_log(*KEY, TOPIC_ID, CONFIG, self.now)
+        self.cutting = False
+        self.batches = []
+        self.safe = 0
+        self.epoch += 1
 
     def append(self) -> None:
         rng, log = self.rng, self.log

@@ -247,6 +247,7 @@ class LogDirectory:
         self._high_watermarks.pop(key, None)
         self._lower_high_watermarks({key: 0})
         self._lower_log_starts({key: 0})
+        self._lower_recovery_point(key, 0)
         path = self._file(folder_name(topic, partition))
         new = False
         try:
@@ -303,9 +304,11 @@ class LogDirectory:
     def checkpoint_recovery_points(self, *, sync: bool = False) -> None:
         """From where an unclean start has to read.
 
-        An older file costs time only, so it is not synced for its own sake.
+        An older file costs time only, so it is not synced for its own sake. One that has a higher point for a log of
+        the same name, since deleted, would have the next start take unsynced records for synced ones.
         """
         points = {key: log.recovery_point for key, log in self.logs.items()}
+        sync = sync or _lowers(self._recovery_points, points)
         if sync or points != self._recovery_points or RECOVERY_POINT_CHECKPOINT not in self._written:
             self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync)
             self._recovery_points = points
@@ -318,11 +321,14 @@ class LogDirectory:
         if known == self._high_watermarks_written:
             return
         found = self._high_watermarks_found
-        for key, offset in self._high_watermarks.items():
-            if offset > found.get(key, 0):
-                found[key] = offset
-        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, known, sync=False)
+        # After this run has been killed no one knows of an older file with the high watermark of a deleted log.
+        sync = _lowers(found, known)
+        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, known, sync=sync)
         self._high_watermarks_written = dict(known)
+        if sync:
+            self._high_watermarks_found = dict(known)
+        else:
+            found.update(known)
 
     def _lower_high_watermarks(self, ends: Offsets) -> None:
         """Before a log that ends here is appended to: an older, higher high watermark, bounded by the log's end alone,
@@ -363,7 +369,11 @@ class LogDirectory:
     def _before_cut(self, log: Log, end_offset: int) -> None:
         self._lower_high_watermarks({log.topic_partition: end_offset})
         self._lower_log_starts({log.topic_partition: end_offset})
-        if self._recovery_points.get(log.topic_partition, 0) > log.recovery_point:
+        self._lower_recovery_point(log.topic_partition, log.recovery_point)
+
+    def _lower_recovery_point(self, key: tuple[str, int], point: int) -> None:
+        """Before a log is appended to from below what a checkpoint has: what follows is not durable."""
+        if self._recovery_points.get(key, 0) > point:
             self.checkpoint_recovery_points(sync=True)
 
     def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool) -> None:
@@ -376,6 +386,10 @@ class LogDirectory:
             self._disk_failed(error)
             raise
         self._written[name] = data
+
+
+def _lowers(before: Offsets, after: Offsets) -> bool:
+    return any(after.get(key, 0) < offset for key, offset in before.items())
 
 
 def read_previous_broker_epoch(directories: Iterable[LogDirectory]) -> int:
