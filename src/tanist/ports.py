@@ -199,7 +199,7 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def close(self) -> None:
-        """Stop accepting. Accepted connections stay open."""
+        """Stop accepting. Accepted connections stay open; those that wait to be accepted are reset."""
 
 
 class Network(Protocol):

@@ -429,6 +429,18 @@ def test_topics_are_described_page_by_page(cluster: Cluster) -> None:
     assert missing.topics[0].topic_id == UUID(int=0)
 
 
+def test_metadata_changes_nothing_at_a_broker_that_has_closed_its_logs(cluster: Cluster) -> None:
+    """A combined node goes on as a controller for a while, and so hears of changes."""
+    node = cluster.node(3)
+    node.replicas.close(node.lifecycle.broker_epoch)
+    cluster.create_topic("later", assignment=[[1, 2, 3]])
+    topic_id = cluster.node(1).metadata.topic_id("later")
+    cluster.until(lambda: node.metadata.topic_id("later") == topic_id)
+    cluster.run(1_000)
+    assert node.replicas.get("later", 0) is None
+    assert ("later", 0) not in node.replicas.directories[0].logs
+
+
 def test_a_node_whose_disk_fails_as_it_closes_stops_all_the_same_and_comes_back(cluster: Cluster) -> None:
     host = cluster.world.hosts[1]
     cluster.node(1).quorum._log.close = _fails  # type: ignore[method-assign]

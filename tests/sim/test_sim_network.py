@@ -59,7 +59,7 @@ class Net:
             self.accepted.append(end)
             return end
 
-        self.network.view("b", self.b).listen("b", 9092, accept, max_frame_bytes=1 << 20)
+        self.listener = self.network.view("b", self.b).listen("b", 9092, accept, max_frame_bytes=1 << 20)
 
     def dial(self) -> End:
         end = End(self.scheduler)
@@ -120,6 +120,18 @@ def test_a_frozen_process_has_a_kernel_that_accepts_and_takes_in(net: Net) -> No
     net.scheduler.thaw(net.b)
     net.wait(0.1)
     assert net.accepted[0].frames == [b"early"]
+
+
+def test_a_connection_that_is_not_accepted_yet_is_reset_when_its_listener_closes(net: Net) -> None:
+    net.b.frozen = True
+    client = net.dial()
+    net.wait(5)
+    assert client.opened_us >= 0
+    net.listener.close()
+    net.scheduler.thaw(net.b)
+    net.wait(0.1)
+    assert client.closed == ["connection reset by peer"]
+    assert net.accepted == []
 
 
 def test_a_frozen_process_takes_in_a_window_and_no_more() -> None:

@@ -86,6 +86,7 @@ class Replicas:
         self.naming: frozenset[tuple[str, int]] = frozenset()
         """Those whose `partition.metadata` is being written, off the loop: another topic of the name has to wait."""
         self._active = False
+        self._closed = False
 
     # -- what there is
 
@@ -126,7 +127,7 @@ class Replicas:
 
     def activate(self) -> None:
         """The metadata holds our registration: take roles from the whole image, and from now on from its changes."""
-        if self._active:
+        if self._active or self._closed:
             return
         self._active = True
         self._begin_burst()
@@ -161,7 +162,11 @@ class Replicas:
         return True
 
     def close(self, broker_epoch: int) -> None:
-        """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (rules 86, 87)."""
+        """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (rules 86, 87).
+
+        Metadata that comes later changes nothing here: a combined node goes on as a controller for a while.
+        """
+        self._closed = True
         self.checkpoint()
         for hosted in self:
             hosted.stale = True
@@ -175,7 +180,7 @@ class Replicas:
     # -- metadata
 
     def metadata_changed(self, delta: ImageDelta) -> None:
-        if not self._active:
+        if not self._active or self._closed:
             return
         self._begin_burst()
         image = self._metadata.image
@@ -326,7 +331,7 @@ class Replicas:
 
     def _look_for_descriptors(self) -> None:
         waiting, self._waiting = self._waiting, set()
-        if self._context.stopping:
+        if self._closed:
             return
         self._begin_burst()
         self._apply_present(sorted(waiting))
@@ -336,7 +341,7 @@ class Replicas:
     def _apply_present(self, late: Iterable[tuple[UUID, int]]) -> None:
         """Apply the metadata as it is now to replicas that had to wait."""
         image = self._metadata.image
-        if self._context.stopping:
+        if self._closed:
             return
         for topic_id, index in late:
             topic, state = image.topics.get(topic_id), image.partition(topic_id, index)

@@ -40,6 +40,10 @@ class Listening(Protocol):
         """The process that owns the socket."""
 
     @property
+    def closed(self) -> bool:
+        """Whether it is closed: the kernel resets connections that its process has not accepted yet."""
+
+    @property
     def max_frame_bytes(self) -> int:
         """Larger frames end a connection."""
 
@@ -158,9 +162,13 @@ class SimConnection:
         other.established = other.accepted = True
 
         def accept() -> None:
-            if not other.closed:
-                other.handler = listener.accept(other)
-                other._wake()
+            if other.closed:
+                return
+            if listener.closed:
+                other._abort("its listener was closed before the process accepted it")
+                return
+            other.handler = listener.accept(other)
+            other._wake()
 
         self._scheduler.after(0, accept, listener.process)
         self._scheduler.after(back_us, self._opened)

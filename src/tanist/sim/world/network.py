@@ -188,8 +188,10 @@ class SimListener:
         self.port = port
         self.accept = accept
         self.max_frame_bytes = max_frame_bytes
+        self.closed = False
 
     def close(self) -> None:
+        self.closed = True
         key = (self.host, self.port)
         if self._network.listeners.get(key) is self:
             del self._network.listeners[key]
