@@ -15,7 +15,7 @@ from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetcher_session import Asked, FetcherSession
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession, FollowerSessions
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.replica.follower import FetchPosition
+from tanist.replica.follower import FetchPosition, FollowerState
 from tanist.replica.leader import LeaderState
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget
@@ -103,6 +103,35 @@ def test_only_the_partition_that_grows_is_looked_at(cluster: Cluster, monkeypatc
     cluster.run(2_000)
     assert {each.replica.high_watermark for each in cluster.hosted("t", 7).values()} == {1}
     assert all(not session.active for node_id in (1, 2, 3) for session in sessions_of(cluster, node_id))
+
+
+def test_partitions_that_are_asked_for_again_later_are_not_looked_at_before(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that does not know its leadership yet, of thousands of new partitions, must not slow the others down."""
+    grows, *refused = (index for index in range(PARTITIONS) if cluster.leader("t", index) == 1)
+    for index in refused:
+        hosted = cluster.hosted("t", index)[1]
+        hosted.leader = None
+        for watch in hosted.followers:
+            watch.activate()
+    cluster.run(5_000)
+    looked: list[int] = []
+    may_fetch = FollowerState.may_fetch
+
+    def counted(follower: FollowerState, now_ms: int) -> bool:
+        if follower.metadata.partition in refused:
+            looked.append(follower.metadata.partition)
+        return may_fetch(follower, now_ms)
+
+    monkeypatch.setattr(FollowerState, "may_fetch", counted)
+    asked_before = cluster.node(1).context.metrics.fetch_requests
+    for _ in range(50):
+        assert cluster.produce("t", [b"value"], partition=grows).error_code == 0
+    assert cluster.node(1).context.metrics.fetch_requests - asked_before >= 100
+    assert len(looked) < 50
+    cluster.run(5_000)
+    assert set(looked) == set(refused)  # asked for again when their time had come
 
 
 def test_an_idle_follower_was_there_until_its_last_request(cluster: Cluster) -> None:

@@ -28,6 +28,7 @@ from tanist.log.recovery import (
     RecoveryProgress,
     RecoveryReport,
     Rescue,
+    new_log,
     replay_producers,
 )
 from tanist.log.retention import expired_segments
@@ -140,7 +141,20 @@ class Log:
         that recovery cuts off.
         """
         disk.make_directory(directory)
-        topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id, sync=not new)
+        if new:
+            disk.write_file(f"{directory}/{PARTITION_METADATA}", encode_partition_metadata(topic_id), sync=False)
+            log = cls(
+                disk,
+                directory,
+                TopicPartition(topic, partition),
+                topic_id,
+                config,
+                new_log(disk, directory, config, now_ms),
+            )
+            log.topic_id_durable = False
+            log._appender.now_ms = log._last_flush_ms = now_ms
+            return log
+        topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
         loaded = LogLoader(
             disk,
             directory,

@@ -98,6 +98,13 @@ class LoadedLog:
     released: list[File] = field(default_factory=list)
 
 
+def new_log(disk: Disk, directory: str, config: LogConfig, now_ms: int) -> LoadedLog:
+    """The parts of a log in a folder that was made just now: there is nothing to look for."""
+    segment = Segment(disk, directory, 0, config, now_ms)
+    snapshots = SnapshotFiles(disk, directory, ())
+    return LoadedLog([segment], LeaderEpochCache(), ProducerStates(), snapshots, 0, 0, 0, RecoveryReport())
+
+
 class LogLoader:
     """One opening of one folder."""
 

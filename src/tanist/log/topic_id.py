@@ -22,7 +22,7 @@ class InconsistentTopicId(Exception):
         self.expected = expected
 
 
-def settle_topic_id(disk: Disk, path: str, topic_id: UUID, *, sync: bool = True) -> UUID:
+def settle_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
     """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there.
 
     A loss of power may leave a file that was written without a `sync` empty.
@@ -33,7 +33,7 @@ def settle_topic_id(disk: Disk, path: str, topic_id: UUID, *, sync: bool = True)
         data = b""
     if not data.strip(b"\0"):
         if topic_id != ZERO_UUID:
-            disk.write_file(path, encode_partition_metadata(topic_id), sync=sync)
+            disk.write_file(path, encode_partition_metadata(topic_id))
         return topic_id
     found = decode_partition_metadata(data, path)
     if topic_id not in (ZERO_UUID, found):

@@ -11,6 +11,7 @@ not know (`fetcher_session`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Protocol
 
 from tanist.broker.context import NodeContext
@@ -83,6 +84,10 @@ class Fetcher:
         self._partitions: dict[Key, HostedPartition] = {}
         self._due: dict[Key, None] = {}
         """The next request looks at them: their position may have changed, or they are not fetched for now."""
+        self._rests_until_ms: dict[Key, int] = {}
+        self._resting: list[tuple[int, Key]] = []
+        """A heap of them by time. Looked at no sooner, unless something happens: they may be thousands."""
+        self._wakes_ms: int | None = None
         self._session = FetcherSession()
         self._connect_backoff_ms = _BACKOFF_MIN_MS
         self._not_before_ms = 0
@@ -197,8 +202,13 @@ class Fetcher:
         if throttling:
             throttling = self._quota.exceeded
             due = dict.fromkeys((*self._partitions, *due))
+        resting, rests_until_ms = self._resting, self._rests_until_ms
+        while resting and resting[0][0] <= now_ms:
+            until_ms, key = heappop(resting)
+            if rests_until_ms.get(key) == until_ms:
+                del rests_until_ms[key]
+                due[key] = None
         left: dict[Key, None] = {}
-        wake_ms: int | None = None
         for key in due:
             hosted = self._partitions.get(key)
             follower = None if hosted is None else hosted.follower
@@ -229,14 +239,17 @@ class Fetcher:
                     return False
                 session.ask(key, asked)
                 continue
-            left[key] = None
+            if again_ms > now_ms and rests_until_ms.get(key) != again_ms:
+                rests_until_ms[key] = again_ms
+                heappush(resting, (again_ms, key))
             if not waiting:
                 session.forget(key)
-            if again_ms > now_ms:
-                wake_ms = again_ms if wake_ms is None else min(wake_ms, again_ms)
+            if again_ms <= now_ms or key in session.asked:
+                left[key] = None
         self._due = left
-        if wake_ms is not None:
-            self._context.clock.call_at(wake_ms, self._wake)
+        if resting and (self._wakes_ms is None or resting[0][0] < self._wakes_ms):
+            self._wakes_ms = resting[0][0]
+            self._context.clock.call_at(self._wakes_ms, self._wake_rested)
         return True
 
     def _begin_anew(self, *, declined: bool = False) -> FetcherSession:
@@ -247,6 +260,10 @@ class Fetcher:
     def wake(self, hosted: HostedPartition) -> None:
         """A partition that was not to be fetched may be so now."""
         self._due[(hosted.topic_id, hosted.index)] = None
+        self._wake()
+
+    def _wake_rested(self) -> None:
+        self._wakes_ms = None
         self._wake()
 
     def _wake(self) -> None:

@@ -8,6 +8,7 @@ registration (`lifecycle`): an older record may call us the leader of records th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
@@ -311,11 +312,13 @@ class Replicas:
         self._queued[topic_id, index] = None
 
     def _make_queued(self) -> None:
-        queued, self._queued = list(self._queued), {}
+        queued = list(islice(self._queued, _NEW_LOGS_MAX))
+        for key in queued:
+            del self._queued[key]
+        if self._queued:
+            self._context.clock.call_at(self._context.clock.now_ms() + 1, self._make_queued)
         self._begin_burst()
-        self._apply_present(queued[:_NEW_LOGS_MAX])
-        for topic_id, index in queued[_NEW_LOGS_MAX:]:
-            self._make_later(topic_id, index)
+        self._apply_present(queued)
 
     def _wait_for_descriptors(self, name: str, topic_id: UUID, index: int) -> None:
         """A new replica waits until files can be opened again: those that are open must have what their logs need.

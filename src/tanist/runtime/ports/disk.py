@@ -44,19 +44,13 @@ class RealDisk:
     # -- files
 
     def open(self, path: str, *, create: bool = True) -> DiskFile:
-        new = False
-        try:
-            fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CLOEXEC))
-        except FileNotFoundError:
-            if not create:
-                raise
-            fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-            new = True
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        fd = opening(lambda: os.open(path, flags, 0o644))
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             os.close(fd)
             raise IsADirectoryError(errno.EISDIR, "is a folder", path)
-        file = DiskFile(self._ledger, path, fd, key_of(status), status.st_size, new=new)
+        file = DiskFile(self._ledger, path, fd, key_of(status), status.st_size)
         with self._files_lock:
             self._files.add(file)
         return file

@@ -28,21 +28,22 @@ class DiskFile:
     """The `File` port on a file descriptor. The only writer of its file, so it keeps the size itself."""
 
     __slots__ = (
-        "__weakref__", "_closing", "_ledger", "_new", "_path", "_pins", "_size", "_stable", "_synced", "failure", "fd",
-        "key",
+        "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced", "failure",
+        "fd", "key",
     )  # fmt: skip
 
-    def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int, *, new: bool) -> None:
+    def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int) -> None:
         self._ledger = ledger
         self._path = path
         self._size = size
         self._synced = 0
         if ledger is not None:
-            self._synced = 0 if new else min(ledger.synced(key), size)
+            self._synced = min(ledger.synced(key), size)
             ledger.adopt(key, self._synced)
         self._stable = self._synced
         """Bytes from the start that have not changed since the last sync began; `_synced` <= `_stable` <= `_size`."""
-        self._new = new
+        self._nameless = size == 0
+        """Made just now, perhaps: its name is to be made durable with its content."""
         self._pins = 0
         self._closing = False
         self.fd = fd
@@ -110,13 +111,13 @@ class DiskFile:
     def sync_blocking(self) -> None:
         """Make the file, and its name if it is new, durable. Changes no state: worker threads call it."""
         _fdatasync(self.fd)
-        if self._new:
+        if self._nameless:
             folder = os.path.dirname(self._path)
             sync_folder(folder)
             sync_folder(os.path.dirname(folder))
 
     def sync_succeeded(self) -> None:
-        self._new = False
+        self._nameless = False
         self._note_synced(self._stable)
 
     def _disturb(self, offset: int) -> None:
