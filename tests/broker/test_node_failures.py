@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.features import TANIST_VERSION
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
@@ -439,6 +442,39 @@ def test_metadata_changes_nothing_at_a_broker_that_has_closed_its_logs(cluster: 
     cluster.run(1_000)
     assert node.replicas.get("later", 0) is None
     assert ("later", 0) not in node.replicas.directories[0].logs
+
+
+def test_a_long_metadata_log_is_applied_in_many_turns_before_the_controller_is_active(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        cluster.create_topic(f"topic{number}", partitions=3)
+    applied: list[int] = []
+    active_with: list[int] = []
+    apply, elected = MetadataView.apply, ControllerService.elected
+
+    def counted(view: MetadataView, records: list[Any], *rest: Any) -> None:
+        applied.append(len(records))
+        apply(view, records, *rest)
+
+    def checked(service: ControllerService, epoch: int) -> None:
+        active_with.append(len(service.controller.image.topics))
+        elected(service, epoch)
+
+    monkeypatch.setattr(MetadataView, "apply", counted)
+    monkeypatch.setattr(ControllerService, "elected", checked)
+    for host in cluster.world.hosts.values():
+        host.kill()
+    for host in cluster.world.hosts.values():
+        host.slice_max = 1
+        host.start()
+    cluster.until(cluster.world.ready)
+    cluster.run(5_000)
+    topics = len(cluster.node(1).metadata.image.topics)
+    assert topics >= 10
+    assert set(active_with) == {topics}
+    assert len(applied) > 3 * topics, "a batch a turn, on each node"
+    assert {node.metadata.applied_offset for node in cluster.world.nodes()} == {cluster.node(1).metadata.applied_offset}
 
 
 def test_a_node_whose_disk_fails_as_it_closes_stops_all_the_same_and_comes_back(cluster: Cluster) -> None:

@@ -515,6 +515,66 @@ def test_broker_lost_fences_at_once_and_only_that_incarnation() -> None:
     assert _error(cluster) == "NONE"  # and its next life may register
 
 
+def test_a_broker_with_many_partitions_is_fenced_in_parts_those_that_it_leads_first() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    cluster.create_topic("many", *[(2, 1, 3), (1, 2, 3)] * 5)
+    cluster.controller.fence_max = 2
+    cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
+    led: list[int] = []
+    in_isr: list[int] = []
+    while not cluster.image.brokers[1].fenced:
+        led.append(cluster.image.leader_count(1))
+        in_isr.append(cluster.image.isr_count(1))
+        assert cluster.controller.next_deadline_ms is not None
+        assert cluster.controller.next_deadline_ms <= cluster.now_ms  # it goes on at once
+        cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
+    assert led == [3, 1, 0, 0, 0]
+    assert in_isr == [8, 6, 5, 3, 1]
+    assert cluster.image.isr_count(1) == 0
+    assert cluster.decisions[-1].records[-1] == BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=cluster.image.brokers[1].epoch, fenced=1
+    )
+    assert _error(cluster) == "NONE"  # its next life may register
+
+
+def test_a_broker_that_is_heard_of_while_it_is_fenced_in_parts_stays() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    cluster.create_topic("many", *[(1, 2, 3)] * 5)
+    cluster.controller.fence_max = 2
+    cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
+    assert not cluster.heartbeat(1).is_fenced
+    cluster.advance(5_000, beating=(1, 2, 3))
+    assert not cluster.image.brokers[1].fenced
+    assert (cluster.image.leader_count(1), cluster.image.isr_count(1)) == (3, 3)
+    cluster.advance(20_000, beating=(2, 3))
+    assert cluster.image.brokers[1].fenced
+    assert cluster.image.isr_count(1) == 0
+
+
+@pytest.mark.parametrize("features", [{}, {ELR: 1}])
+def test_what_nobody_else_can_lead_is_taken_with_the_last_part(features: dict[str, int]) -> None:
+    cluster = Cluster(bootstrap=Bootstrap(features=features))
+    cluster.start(1, 2)
+    cluster.create_topic("alone", *[(1,)] * 3)
+    cluster.create_topic("unclean", *[(1, 2)] * 3, unclean_leader_election_enable="true")
+    cluster.create_topic("safe", *[(1, 2)] * 3)
+    for number in range(3):
+        assert cluster.alter_isr("unclean", (1,), number) == 0
+    cluster.controller.fence_max = 2
+    cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
+    cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
+    assert {cluster.partition("safe", number).leader for number in range(3)} == {2}
+    assert not cluster.image.brokers[1].fenced
+    assert cluster.image.leader_count(1) == 6
+    cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
+    assert cluster.image.brokers[1].fenced
+    assert {cluster.partition("alone", number).leader for number in range(3)} == {-1}
+    elected = -1 if features else 2  # with ELR, the replicas are asked for their logs first
+    assert {cluster.partition("unclean", number).leader for number in range(3)} == {elected}
+
+
 def test_rule_78_an_unfence_is_written_before_the_elections_it_allows() -> None:
     cluster = _cluster()
     for broker_id in (1, 2, 3):

@@ -9,6 +9,7 @@ the broker itself is written by `brokers`, before or after them (rule 78). Must 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings
@@ -25,6 +26,34 @@ def broker_fenced(image: MetadataImage, broker_id: int, settings: ControllerSett
     """Rule 43: it leaves every ISR, perhaps for the ELR. It stays in every ELR."""
     builder = PartitionChangeBuilder(image, settings)
     return _leave_isr(image, builder, broker_id, image.partitions_in_isr(broker_id))
+
+
+def broker_fenced_in_part(
+    image: MetadataImage, broker_id: int, settings: ControllerSettings, most: int
+) -> tuple[list[MetadataRecord], bool]:
+    """`broker_fenced` for `most` partitions, and whether there may be more: those that it leads come first.
+
+    Only the last part takes partitions that nobody else can lead. A broker that is heard of before would not become
+    their leader again, for it was never fenced; and an unclean election would have been for nothing.
+    """
+    if image.isr_count(broker_id) <= most:
+        return broker_fenced(image, broker_id, settings), False
+    builder = PartitionChangeBuilder(image, settings)
+    for places in (image.partitions_led_by(broker_id), image.partitions_in_isr(broker_id)):
+        others = islice((place for place in places if _can_go_on(image, place, broker_id)), most)
+        records = _leave_isr(image, builder, broker_id, others)
+        if records:
+            return records, True
+    return broker_fenced(image, broker_id, settings), False
+
+
+def _can_go_on(image: MetadataImage, place: tuple[UUID, int], without: int) -> bool:
+    """Whether a member of the ISR can lead the partition without this one."""
+    for member in image.topics[place[0]].partitions[place[1]].isr:
+        broker = image.brokers.get(member)
+        if member != without and broker is not None and broker.active:
+            return True
+    return False
 
 
 def broker_controlled_shutdown(

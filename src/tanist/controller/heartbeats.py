@@ -19,6 +19,7 @@ from tanist.controller.registration import BrokerRegistration
 
 UNKNOWN_OFFSET = -1
 NO_ACTIVE_BROKER = (1 << 63) - 1
+_LONG_AGO_MS = -(1 << 40)
 
 
 class BrokerState(Enum):
@@ -154,6 +155,11 @@ class HeartbeatTable:
         """The controller itself did not run for `by_ms`, so no broker's silence in that time counts."""
         for session in self._sessions.values():
             session.contact_ms = min(session.contact_ms + by_ms, now_ms)
+
+    def expire(self, broker_id: int, epoch: int) -> None:
+        """The broker is to be fenced next, unless it is heard of before."""
+        others = {each: session for each, session in self._sessions.items() if each != broker_id}
+        self._sessions = {broker_id: Session(epoch, _LONG_AGO_MS), **others}
 
     def end_session(self, broker_id: int) -> None:
         """The broker was fenced: another incarnation may register at once."""

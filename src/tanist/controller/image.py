@@ -172,6 +172,9 @@ class MetadataImage:
     def partitions_in_isr(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
         return self._table.by_isr.of(broker_id)
 
+    def isr_count(self, broker_id: int) -> int:
+        return self._table.by_isr.count(broker_id)
+
     def partitions_in_elr(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
         return self._table.by_elr.of(broker_id)
 

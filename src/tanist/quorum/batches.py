@@ -133,4 +133,11 @@ def decode_values(batch: memoryview, header: BatchHeader) -> MetadataBatch:
             values = [record.value or b"" for record in decode_batch(batch)]
         except WireError as error:
             raise CorruptBatch(str(error)) from error
-    return MetadataBatch(header.base_offset, header.leader_epoch, header.base_timestamp, values, header.size_bytes)
+    return MetadataBatch(
+        header.base_offset,
+        header.next_offset,
+        header.leader_epoch,
+        header.base_timestamp,
+        values,
+        header.size_bytes,
+    )

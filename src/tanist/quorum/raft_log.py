@@ -21,6 +21,7 @@ class MetadataBatch(NamedTuple):
     """A batch for a reader of metadata. A control batch has no values, but it takes offsets."""
 
     offset: int
+    next_offset: int
     epoch: int
     timestamp: int
     values: Sequence[bytes]

@@ -57,8 +57,29 @@ class ControllerNode:
     def log_file(self) -> Path:
         return self.folder / "server.log"
 
+    @property
+    def pid(self) -> int:
+        self.check_alive()
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
+        """Format the folder if it is new, and run until it answers."""
         data = self.folder / "data"
+        if not data.exists():
+            self._make(data)
+        with self.log_file.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        atexit.register(self.stop)
+        wait_for(self._serves, f"{self.name} serves", timeout_s=START_S)
+
+    def _make(self, data: Path) -> None:
         data.mkdir(parents=True)
         where = f"{HOST}:{self.port}"
         properties = {
@@ -70,16 +91,6 @@ class ControllerNode:
         }
         self.properties_file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._format()
-        with self.log_file.open("wb") as output:
-            self._process = subprocess.Popen(
-                self._command(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        atexit.register(self.stop)
-        wait_for(self._serves, f"{self.name} serves", timeout_s=START_S)
 
     def connect(self, timeout_s: float = 20.0) -> BrokerConnection:
         return BrokerConnection((HOST, self.port), "conformity", timeout_s)
@@ -92,6 +103,13 @@ class ControllerNode:
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        process, self._process = self._process, None
+        if process is not None:
             process.kill()
             process.wait()
 

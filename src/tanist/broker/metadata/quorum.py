@@ -59,6 +59,9 @@ _HAND_OVER_PATIENCE_MS = 500
 _NEVER_COMMITTED = 1 << 62
 """Requests that wait for this offset are never answered."""
 
+_REPLAY_MAX = 1_000
+"""Committed records that one turn applies: some 50 ms."""
+
 
 def _nothing() -> None:
     """Nobody listens."""
@@ -90,7 +93,14 @@ class MetadataQuorum:
         self._queue: list[Effect] = []
         self._running = False
         self._next_offset = 0
-        """Offset of the first committed record that is not applied yet."""
+        """Offset of the first record that is not applied yet."""
+        self._committed_offset = 0
+        """Records below it are to be applied: at once, or between the turns of others if they are many."""
+        self._replay: Timer | None = None
+        self._elected_epoch: int | None = None
+        """The controller is to be active in it when all that is committed is applied."""
+        self.replay_max = _REPLAY_MAX
+        """How many records a turn applies, and the rest of the last batch."""
         self._last_epoch = 0
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
@@ -129,8 +139,9 @@ class MetadataQuorum:
         self.closed = True
         if self.controller_service is not None:
             self.controller_service.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._replay):
+            if timer is not None:
+                timer.cancel()
         for _, channel in self._channels.values():
             channel.close()
         if self._probe is not None:
@@ -287,16 +298,19 @@ class MetadataQuorum:
             end_offset = self._log.end_offset
             self._context.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))
         elif isinstance(effect, HighWatermark):
-            self._apply_committed(effect.offset)
+            self._committed_offset = max(self._committed_offset, effect.offset)
+            if self._replay is None:
+                self._apply_committed()
         elif isinstance(effect, LeaderChanged):
             if effect.leader_id is not None:
                 self._context.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
                 self._context.metrics.new_active_controllers += 1
             self.on_leader_changed()
         elif isinstance(effect, Elected):
-            if self.controller_service is not None:
-                self.controller_service.elected(effect.epoch)
+            self._elected_epoch = effect.epoch
+            self._lead_when_applied()
         elif isinstance(effect, SteppedDown):
+            self._elected_epoch = None
             if self.controller_service is not None:
                 self.controller_service.stepped_down(self._metadata.image.copy())
         elif isinstance(effect, SnapshotInstalled):
@@ -385,30 +399,50 @@ class MetadataQuorum:
 
     # -- committed records
 
-    def _apply_committed(self, high_watermark: int) -> None:
-        if high_watermark <= self._next_offset:
-            return
+    def _apply_committed(self) -> None:
+        """Apply committed records, `replay_max` or so in this turn. A node that starts may have a hundred thousand."""
+        if self._committed_offset > self._next_offset:
+            self._apply_some()
+        if self._committed_offset > self._next_offset and not self.closed:
+            clock = self._context.clock
+            self._replay = clock.call_at(clock.now_ms(), self._replay_on)
+        self._lead_when_applied()
+
+    def _replay_on(self) -> None:
+        self._replay = None
+        self._step(lambda: (HighWatermark(self._committed_offset),))
+
+    def _lead_when_applied(self) -> None:
+        epoch = self._elected_epoch
+        if epoch is not None and self._next_offset >= self._committed_offset:
+            self._elected_epoch = None
+            if self.controller_service is not None:
+                self.controller_service.elected(epoch)
+
+    def _apply_some(self) -> None:
         records: list[MetadataRecord] = []
         host = self.controller_service
         standby = host is not None and not host.active
-        for batch in self._log.read_batches(self._next_offset, high_watermark):
-            self._bytes_since_snapshot += batch.size_bytes
-            records += (decode_record(value) for value in batch.values)
-            self._last_epoch = batch.epoch
-            self._last_timestamp_ms = batch.timestamp
         metrics = self._context.metrics
         news = self._next_offset >= self._history_end
+        for batch in self._log.read_batches(self._next_offset, self._committed_offset):
+            self._bytes_since_snapshot += batch.size_bytes
+            records += (decode_record(value) for value in batch.values)
+            self._next_offset = batch.next_offset
+            self._last_epoch = batch.epoch
+            self._last_timestamp_ms = batch.timestamp
+            if len(records) >= self.replay_max:
+                break
         elapsed_ms = self._context.clock.wall_ms() - self._last_timestamp_ms
         if news and self.raft.is_leader:
             metrics.commit_latency.record(max(0, elapsed_ms), self._context.clock.now_ms())
-        self._next_offset = high_watermark
         if host is not None and standby:
             for record in records:
                 host.controller.replay(record)
         try:
             self._metadata.apply(
                 records,
-                high_watermark - 1,
+                self._next_offset - 1,
                 (lambda record, before: metrics.committed(record, before, elapsed_ms)) if news else None,
             )
         except ImageError:

@@ -12,6 +12,7 @@ from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
 from tanist.controller import controller, elections, unclean_recovery
 from tanist.controller.alter_partition import _IsrChange
 from tanist.controller.brokers import Brokers
+from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.unclean_recovery import LogInfo, Phase, UncleanRecoveries
@@ -43,6 +44,8 @@ CONTROLLER_SITUATIONS: dict[str, str] = {
     "controller: registration of the same life again": "the answer to the first one was lost",
     "controller: broker fenced by the end of its session": "no heartbeat in time",
     "controller: broker fenced by an operator's restart": "in good order: the broker said that it goes",
+    "controller: broker fenced in parts": "it has more partitions than one decision takes",
+    "controller: broker heard of while it is fenced in parts": "it stays, and leads and follows what is left to it",
     "controller: ELR emptied by a lower min.insync.replicas": "the configuration alone makes the ISR large enough",
     "controller: log directories lost": "a broker says that some of its directories are offline",
     "recovery: members of the ELR are waited for": "leader election 3b",
@@ -110,6 +113,18 @@ def _watch_requests(marks: Marks) -> None:
     marks.after(Brokers, "heartbeat", heartbeat)
     marks.around(Brokers, "register", register, registered)
     marks.after(Brokers, "fence_expired", expired)
+
+    def fenced(result: tuple[list[Any], bool], *_: Any) -> None:
+        if result[1]:
+            marks.hit("controller: broker fenced in parts")
+
+    def heard(table: HeartbeatTable, broker_id: int, epoch: int, *_: Any) -> None:
+        contact_ms = table.contact_time_ms(broker_id, epoch)
+        if contact_ms is not None and contact_ms < 0:
+            marks.hit("controller: broker heard of while it is fenced in parts")
+
+    marks.after(elections, "broker_fenced_in_part", fenced)
+    marks.before(HeartbeatTable, "contact", heard)
 
     def min_isr_changed(result: list[Any], *_: Any) -> None:
         if any(record.eligible_leader_replicas == () for record in result):

@@ -33,6 +33,8 @@ QUORUM_SITUATIONS: dict[str, str] = {
     "quorum: snapshot loaded by a controller": "from its own disk or from the leader",
     "quorum: snapshot loaded by a broker": "that is no voter",
     "quorum: snapshot written": "and the log cut below it",
+    "quorum: elected before all that is committed was applied": "the controller is active when it is",
+    "quorum: deposed before all that is committed was applied": "the controller was not active in that epoch",
     "quorum: deposed leader's records given up": "they were appended, and never committed",
     "quorum: change of the voters refused, another is under way": "one at a time",
     "quorum: change of the voters refused before the leader's first commit": "an older leader may have begun one",
@@ -136,8 +138,14 @@ def _watch_logs(marks: Marks) -> None:
         if result.validity is Validity.SNAPSHOT:
             marks.hit("quorum: fetch answered with a snapshot")
 
+    def leads(result: None, quorum: MetadataQuorum) -> None:
+        if quorum._elected_epoch is not None:
+            marks.hit("quorum: elected before all that is committed was applied")
+
     def carried_out(quorum: MetadataQuorum, effect: Any) -> None:
         kind = type(effect)
+        if kind is effects.SteppedDown and quorum._elected_epoch is not None:
+            marks.hit("quorum: deposed before all that is committed was applied")
         if kind is effects.MetadataTruncated:
             marks.hit("quorum: uncommitted records cut off")
         elif kind is effects.SnapshotInstalled:
@@ -156,5 +164,6 @@ def _watch_logs(marks: Marks) -> None:
     marks.after(QuorumLeader, "_fetch_error", fetch_refused)
     marks.after(QuorumRules, "fetch_position", position)
     marks.before(MetadataQuorum, "_carry_out", carried_out)
+    marks.after(MetadataQuorum, "_lead_when_applied", leads)
     marks.around(MetadataQuorum, "_load_snapshot", applied, loaded)
     marks.before(MetadataQuorum, "_write_snapshot", lambda *_: marks.hit("quorum: snapshot written"))

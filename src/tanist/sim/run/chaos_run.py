@@ -80,6 +80,7 @@ class ChaosRun:
         for node_id in config.plain:
             self.world.hosts[node_id].private_requests = False
         self._set_clocks()
+        self._set_slices()
         self.history = History()
         self.checkers = Checkers(self.world, self.history, trims=config.trims)
         faults = faults_of(seed, config) if faults is None else faults
@@ -100,6 +101,13 @@ class ChaosRun:
         rng, most_ms = stream(self.seed, "clocks"), self.config.skew_ms_max
         for host in self.world.hosts.values():
             host.wall_skew_ms = rng.randint(-most_ms, most_ms)
+
+    def _set_slices(self) -> None:
+        """In a run of four, nodes need many turns for what is many partitions' work elsewhere."""
+        rng = stream(self.seed, "slices")
+        if rng.random() < 0.25:
+            for host in self.world.hosts.values():
+                host.slice_max = rng.choice((None, 1, 2, 5))
 
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""

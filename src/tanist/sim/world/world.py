@@ -79,6 +79,8 @@ class Host:
         self.process: Process | None = None
         self.clock: SimClock | None = None
         self.lives = 0
+        self.slice_max: int | None = None
+        """Committed records that a turn applies, and partitions that one takes from a dead broker; None: a thousand."""
         self.private_requests = True
         """Whether the node serves requests that only nodes of tanist have; Apache Kafka's brokers do not."""
         self.wall_skew_ms = 0
@@ -179,6 +181,11 @@ class Host:
                 lambda level, message: world.note(self.name, level, message),
                 self._gave_up,
             )
+            if self.slice_max is not None:
+                self.node.quorum.replay_max = self.slice_max
+                service = self.node.quorum.controller_service
+                if service is not None:
+                    service.controller.fence_max = self.slice_max
             if not self.private_requests:
                 _leave_out_private_requests(self.node)
             self.node.start()
