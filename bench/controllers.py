@@ -68,7 +68,7 @@ class Quorum:
         return self.nodes[self._active]
 
     def ask(self, request: Request, error_of: Callable[[Any], int]) -> Any:
-        """The active controller's answer, whoever that is; `TimeoutError` if none answers."""
+        """The active controller's answer; `TimeoutError` if none answers."""
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             try:

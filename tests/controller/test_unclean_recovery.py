@@ -64,8 +64,8 @@ class Rig:
         questions, self.cluster.asked = self.cluster.asked, []
         return [question.broker_id for question in questions if self.key in question.partitions]
 
-    def answer(self, broker_id: int, last_epoch: int, end_offset: int, **fields: int) -> None:
-        info = {
+    def answer(self, broker_id: int, last_epoch: int, end_offset: int, **fields: Any) -> None:
+        info: dict[str, Any] = {
             "broker_epoch": self.cluster.image.brokers[broker_id].epoch,
             "leader_epoch": self.state.leader_epoch,
             "last_epoch": last_epoch,
@@ -365,6 +365,43 @@ def test_the_latest_epoch_then_the_longest_log_then_the_place(logs: dict[int, tu
     for broker_id, (epoch, end) in logs.items():
         rig.answer(broker_id, epoch, end)
     assert (rig.state.leader, rig.state.isr, rig.state.recovering) == (leader, (leader,), True)
+
+
+OLDER = ((1, 0), (3, 60))
+"""Leader epochs of the members of LastKnownElr: 60 records of epoch 1, the others of epoch 3."""
+
+
+@pytest.mark.parametrize(
+    ("logs", "leader"),
+    [
+        # 3 has led in epoch 4 and written a record in vain; a later leader has committed another one of epoch 3.
+        ({1: (3, 70, OLDER), 2: (3, 70, OLDER), 3: (4, 70, (*OLDER, (4, 69)))}, 1),
+        ({1: (3, 69, OLDER), 2: (3, 70, OLDER), 3: (4, 90, (*OLDER, (4, 69)))}, 2),
+        # It has all that they still have, and more.
+        ({1: (3, 69, OLDER), 2: (3, 68, OLDER), 3: (4, 70, (*OLDER, (4, 69)))}, 3),
+        ({1: (3, 69, OLDER), 2: (3, 68, OLDER), 3: (3, 70, OLDER)}, 3),
+        ({1: (-1, 0, ()), 2: (-1, 0, ()), 3: (4, 70, ())}, 3),
+        ({1: (1, 50, ((1, 0),)), 2: (-1, 0, ()), 3: (4, 70, (*OLDER, (4, 69)))}, 3),
+        # Its first records, and their epochs, are deleted.
+        ({1: (1, 50, ((1, 0),)), 2: (-1, 0, ()), 3: (4, 70, ((3, 60), (4, 69)))}, 3),
+        ({1: (1, 61, ((1, 0),)), 2: (-1, 0, ()), 3: (4, 70, ((3, 60), (4, 69)))}, 1),
+        # It has no records of the epoch of theirs, or says nothing of its epochs.
+        ({1: (2, 55, ((1, 0), (2, 50))), 2: (-1, 0, ()), 3: (4, 70, ((1, 0), (3, 60)))}, 1),
+        ({1: (3, 70, OLDER), 2: (3, 70, OLDER), 3: (4, 90, ())}, 1),
+    ],
+)
+def test_balanced_prefers_last_known_elr_to_a_log_that_lacks_some_of_theirs(
+    logs: dict[int, tuple[int, int, tuple[tuple[int, int], ...]]], leader: int
+) -> None:
+    """A later epoch alone is no reason: a leader commits records of earlier epochs, too (seed 941145473028)."""
+    rig = lost()
+    assert rig.state.last_known_elr == (1, 2)
+    for broker_id in (1, 2, 3):
+        rig.cluster.heartbeat(broker_id)
+    rig.asked()
+    for broker_id, (epoch, end, epochs) in logs.items():
+        rig.answer(broker_id, epoch, end, epochs=epochs)
+    assert rig.state.leader == leader
 
 
 # -- operators

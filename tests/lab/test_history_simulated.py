@@ -20,8 +20,10 @@ SEEDS = (1, 3, 149, 182)
 
 
 def _check(seed: int, path: Path) -> Verdict | None:
-    """None if the run did not come to its end, which is for the simulator's tests, or has a compacted topic."""
+    """None if the run did not come to its end, which is for the simulator's tests, or records are deleted in it."""
     run = ChaosRun(seed)
+    if run.config.trims:
+        return None  # retention deletes what nobody has polled
     if any(("cleanup.policy", "compact") in topic.configs for topic in run.config.topics):
         return None  # a compacted topic skips offsets, and Jepsen's poll-skip is about topics that keep all records
     recorder = Recorder(run.history)
@@ -41,8 +43,9 @@ def _check(seed: int, path: Path) -> Verdict | None:
     read = {entry.value for entry in run.history.reads}
     missed = [send for send in sends if send.outcome == "ok" and send.promised and send.value not in read]
     reported = next((found.count for found in verdict.found if found.anomaly is Anomaly.UNSEEN), 0)
-    assert reported == len(missed)
-    assert not verdict.not_polled_at_the_end
+    # A reader beyond the end of what an unclean election has left polls nothing there any more.
+    assert set(verdict.not_polled_at_the_end) <= unclean
+    assert reported + sum(verdict.not_polled_at_the_end.values()) == len(missed)
     return verdict
 
 
@@ -55,7 +58,7 @@ def test_a_simulated_run(seed: int, tmp_path: Path) -> None:
 def test_many_of_which_some_lose(tmp_path: Path) -> None:
     verdicts = [_check(seed, tmp_path / "run.jsonl") for seed in range(100, 220)]
     judged = [verdict for verdict in verdicts if verdict is not None]
-    assert len(judged) >= 105
+    assert len(judged) >= 95
     assert sum(Anomaly.LOST_WRITE in {found.anomaly for found in verdict.found} for verdict in judged) >= 2
     assert sum(not verdict.found for verdict in judged) >= 60
 

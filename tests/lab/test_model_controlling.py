@@ -102,7 +102,7 @@ def _lost(strategy: Strategy) -> tuple[Controlling, Controller]:
 
 def _reply(state: Controller, broker: int, last_epoch: int, end_offset: int) -> Event:
     epoch = state.registrations[broker].epoch
-    return ("reply", Reply(broker, epoch, state.leader_epoch, last_epoch, end_offset))
+    return ("reply", Reply(broker, epoch, state.leader_epoch, last_epoch, end_offset, ()))
 
 
 def test_balanced_waits_for_the_last_known() -> None:

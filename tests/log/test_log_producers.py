@@ -171,7 +171,7 @@ def test_snapshot_bytes() -> None:
 def test_a_producer_without_batches_in_a_snapshot() -> None:
     entry = ProducerEntry(1, 5)
     entry.last_timestamp = 77
-    [loaded] = decode_snapshot(encode_snapshot([entry]), "f")
+    [loaded] = decode_snapshot(encode_snapshot([entry]), "f").entries
     assert (loaded.last_sequence, loaded.last_offset, loaded.next_sequence) == (-1, -1, 0)
     assert (loaded.epoch, loaded.last_timestamp, loaded.transaction_first_offset) == (5, 77, -1)
 
@@ -190,12 +190,28 @@ def test_snapshots_come_back(producers: list[tuple[int, int, int, int]]) -> None
         states.append(producer_id, epoch, sequence, end, end + count - 1, 1, transactional=bool(sequence % 2))
         end += count
     twin = ProducerStates()
-    twin.load(decode_snapshot(encode_snapshot(states.entries.values()), "f"))
+    twin.load(*decode_snapshot(encode_snapshot(states.entries.values()), "f"))
     assert encode_snapshot(twin.entries.values()) == encode_snapshot(states.entries.values())
     assert twin.last_stable_offset(2**62) == states.last_stable_offset(2**62)
     assert {p: e.next_sequence for p, e in twin.entries.items()} == {
         p: e.next_sequence for p, e in states.entries.items()
     }
+
+
+def test_transactions_decided_above_the_high_watermark_are_in_a_snapshot() -> None:
+    states = states_with()
+    for first in (10, 20, 30):
+        states.append(1, 0, -1, first, first + 1, 1, transactional=True)
+        states.append_marker(1, 0, 0, first + 2, 1, aborted=first == 20)
+    states.replicated(22)
+    data = encode_snapshot(states.entries.values(), states.unreplicated)
+    twin = ProducerStates()
+    twin.load(*decode_snapshot(data, "f"))
+    assert [twin.last_stable_offset(end) for end in (22, 23, 32, 33)] == [20, 23, 30, 33]
+    assert decode_snapshot(data, "f").entries[0].transaction_first_offset == -1
+    body = data[6:-1]
+    with pytest.raises(CorruptSnapshotError, match="decided transactions"):
+        decode_snapshot(data[:2] + struct.pack(">I", crc32c(body)) + body, "f")
 
 
 GOOD = encode_snapshot(states_with((0, 3)).entries.values())
@@ -235,11 +251,11 @@ def test_a_damaged_snapshot_is_removed_and_an_older_one_read() -> None:
     disk = MemoryDisk()
     disk.make_directory("/t-0")
     files = SnapshotFiles(disk, "/t-0", [])
-    files.write(10, states_with((0, 3)).entries.values(), sync=True)
-    files.write(20, states_with((0, 9)).entries.values(), sync=True)
+    files.write(10, states_with((0, 3)), sync=True)
+    files.write(20, states_with((0, 9)), sync=True)
     disk.write_file(files.path(20), b"damaged")
-    offset, entries, complaints = files.load_latest(0, 25)
-    assert (offset, entries[0].next_sequence, len(complaints)) == (10, 3, 1)
+    offset, snapshot, complaints = files.load_latest(0, 25)
+    assert (offset, snapshot.entries[0].next_sequence, len(complaints)) == (10, 3, 1)
     assert files.offsets == [10]
-    assert files.load_latest(0, 9) == (-1, [], ())
-    assert files.load_latest(11, 25) == (-1, [], ()), "what came before the log's start is of no use"
+    assert files.load_latest(0, 9) == (-1, ([], []), ())
+    assert files.load_latest(11, 25) == (-1, ([], []), ()), "what came before the log's start is of no use"

@@ -465,6 +465,18 @@ def test_transactions_survive(clean: bool) -> None:
     assert log.last_stable_offset(8) == 8
 
 
+def test_a_clean_stop_above_the_high_watermark_keeps_what_a_marker_there_has_decided() -> None:
+    """A marker that may still be cut off exposes nothing, also after a restart (X5, seed 941145472185)."""
+    disk = MemoryDisk()
+    log = open_log(disk, CONFIG)
+    for sequence in range(2):
+        add(log, 1, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0, sequence=sequence)
+    log.append_as_leader(marker(7, 0, commit=True), 0, 0, internal=True)
+    log.close()
+    log = open_log(disk, CONFIG, recovery_point=3)
+    assert [log.last_stable_offset(end) for end in (2, 3)] == [0, 3]
+
+
 def test_a_damaged_transaction_index_is_made_anew() -> None:
     disk = MemoryDisk()
     log = open_log(disk, CONFIG)

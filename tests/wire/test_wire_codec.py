@@ -23,6 +23,7 @@ from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoR
 from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as LogsOf
 from tanist.wire.messages.get_replica_log_info_response import (
     GetReplicaLogInfoResponse,
+    LeaderEpochStart,
     PartitionLogInfo,
     TopicPartitionLogInfo,
 )
@@ -156,6 +157,10 @@ def test_replica_log_info() -> None:
     )
     expected = "000000000000000502" + "00" * 15 + "0602000000010000000200000003"
     assert encoder(GetReplicaLogInfoResponse, 0)(message).hex() == expected + "0000000000000004000000000000"
+    info.leader_epochs = (LeaderEpochStart(leader_epoch=2, start_offset=1),)
+    assert encoder(GetReplicaLogInfoResponse, 0)(message).hex() == (
+        expected + "00000000000000040000000100" + "0e" + "02" + "000000020000000000000001" + "00" + "0000"
+    )
 
 
 def test_the_question_for_replicas_logs_by_its_private_key() -> None:

@@ -13,6 +13,8 @@ The KIP's rules, as kept here (the sentences are those of its section "Unclean r
 - Freshness. An answer counts only with the broker epoch of the replica's registration ("this can avoid electing a
   broker that has rebooted after it made the response") and the partition's leader epoch ("to fence stale responses").
 - Choice. "The one with the highest leader epoch plus the longest log end offset": epochs first (safety U2, A39).
+  Balanced prefers members of LastKnownELR to a log that lacks what they have: the KIP's choice loses committed records
+  although nobody has lost any (`_best`).
 
 Where the KIP leaves a choice: a replica that cannot answer is not waited for. A recovery is over as soon as every
 replica has answered; one that is fenced is not waited for by Balanced (unless it is in LastKnownELR), and by Aggressive
@@ -26,7 +28,7 @@ Must never elect while a member of ISR or ELR could lead (U1): that is an electi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
@@ -71,6 +73,26 @@ class LogInfo:
     last_epoch: int
     """The leader epoch of its last record; -1 in an empty log."""
     log_end_offset: int
+    epochs: tuple[tuple[int, int], ...] = ()
+    """All its leader epochs and their start offsets, ascending; empty where they are not known."""
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """By this the logs of candidates are compared: KIP-966, "Unclean recovery"."""
+        return self.last_epoch, self.log_end_offset
+
+    def contains(self, other: LogInfo) -> bool:
+        """Whether the log is known to begin with all of the other one.
+
+        Logs with the same last epoch come from the same leader, and the longer one has what the shorter has. A log
+        with a later epoch has the other one if all its own records up to that end are of the same epochs, or deleted.
+        """
+        if self.last_epoch == other.last_epoch or not other.log_end_offset:
+            return self.log_end_offset >= other.log_end_offset
+        later = next((entry for entry in self.epochs if entry[0] > other.last_epoch), None)
+        if later is None or later[1] < other.log_end_offset:
+            return False
+        return later is self.epochs[0] or any(epoch == other.last_epoch for epoch, _ in self.epochs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +337,7 @@ class UncleanRecoveries:
         }
         recovery.answers = valid
         if _enough(recovery, live, needed, state, now_ms):
-            return _best(valid, state.replicas)
+            return _best(valid, state.replicas, needed if strategy is Strategy.BALANCED else ())
         for broker_id in live:
             if broker_id not in valid:
                 self._ask(broker_id, key, now_ms)
@@ -386,10 +408,21 @@ def _enough(recovery: _Recovery, live: list[int], needed: tuple[int, ...], state
     return all_live and now_ms >= recovery.grace_ms
 
 
-def _best(answers: Mapping[int, LogInfo], replicas: Iterable[int]) -> int:
-    """The most recent epoch, then the longest log, then the order of the replica list."""
-    order: Iterator[int] = (replica for replica in replicas if replica in answers)
-    return max(order, key=lambda replica: (answers[replica].last_epoch, answers[replica].log_end_offset))
+def _best(answers: Mapping[int, LogInfo], replicas: Iterable[int], last_known: Collection[int]) -> int:
+    """The most recent epoch, then the longest log, then the order of the replica list.
+
+    Balanced elects another replica than one of LastKnownElr (`last_known`) only if nothing of theirs is lost by that.
+    The others left the ISR before them, and a later epoch alone does not make up for it: a leader commits records of
+    earlier epochs, too, and may write none of its own. Then a former leader that has written in between, in vain, has
+    the later epoch. Among members of LastKnownElr the comparison is right: each had all that is committed, so the best
+    has lost none of it unless all have lost some (safety U4).
+    """
+    order = [replica for replica in replicas if replica in answers]
+    known = [answers[replica] for replica in order if replica in last_known]
+    if known:
+        least = max(known, key=lambda answer: answer.position)
+        order = [replica for replica in order if answers[replica] is least or answers[replica].contains(least)]
+    return max(order, key=lambda replica: answers[replica].position)
 
 
 def _reason(recovery: _Recovery) -> str:

@@ -398,7 +398,7 @@ class Appender:
         with self.disk_in_use():
             segment = self.segments.roll(base_offset, now_ms)
             if base_offset > self.snapshots.latest:
-                self.snapshots.write(base_offset, self._entries.values(), sync=False)
+                self.snapshots.write(base_offset, self.producers, sync=False)
         self._set_roll_time()
         return segment
 

@@ -419,8 +419,8 @@ class Log:
         end = self.log_end_offset
         if not self.producers.entries:
             return
-        offset, entries, _ = self._snapshots.load_latest(self.log_start_offset, end)
-        self.producers.load(entries)
+        offset, snapshot, _ = self._snapshots.load_latest(self.log_start_offset, end)
+        self.producers.load(*snapshot)
         replay_producers(self.producers, list(self._segments), max(offset, self.log_start_offset), end)
 
     def advance_log_start_offset(self, offset: int) -> bool:
@@ -597,7 +597,7 @@ class Log:
         self.mark_flushed(self.log_end_offset)
         self.recovery_point = self.log_end_offset
         if self.log_end_offset > max(self._snapshots.latest, self.log_start_offset):
-            self._snapshots.write(self.log_end_offset, self.producers.entries.values(), sync=True)
+            self._snapshots.write(self.log_end_offset, self.producers, sync=True)
         self._appender.close()
 
     def abandon(self) -> None:

@@ -3,16 +3,20 @@
 Owns the file format (Kafka's version 1: version i16, crc32c u32, count i32, 46 bytes a producer) and which of the
 files of a folder are kept. A snapshot is never trusted: a bad CRC, count or value makes it as good as absent, and an
 older one, or the log itself, is read instead.
+
+Where the snapshot lies above the high watermark, the transactions that were decided in between come after the
+producers (count i32, 25 bytes each): the last stable offset stays below them until their markers are replicated. Apache
+Kafka reads neither these bytes nor has such, and exposes records by a marker that may still be cut off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from tanist.log.names import SNAPSHOT_SUFFIX, offset_file, offset_of
-from tanist.log.producers import BatchMetadata, ProducerEntry, sequence_after
+from tanist.log.producers import BatchMetadata, CompletedTransaction, ProducerEntry, ProducerStates, sequence_after
 from tanist.ports import Disk
 from tanist.wire.crc import crc32c
 
@@ -20,6 +24,7 @@ VERSION: Final = 1
 _HEAD: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
+_DECIDED: Final = Struct(">qqq?")
 _CRC_START: Final = _HEAD.size
 
 
@@ -27,7 +32,18 @@ class CorruptSnapshotError(ValueError):
     """The file is no producer snapshot, or a damaged one."""
 
 
-def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
+class ProducerSnapshot(NamedTuple):
+    """The content of a file."""
+
+    entries: list[ProducerEntry]
+    unreplicated: list[CompletedTransaction]
+    """Decided at or above the high watermark of the time."""
+
+
+_NOTHING: Final = ProducerSnapshot([], [])
+
+
+def encode_snapshot(entries: Iterable[ProducerEntry], unreplicated: Collection[CompletedTransaction] = ()) -> bytes:
     packed = [
         _ENTRY.pack(
             entry.producer_id,
@@ -42,10 +58,12 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
         for entry in entries
     ]
     body = _COUNT.pack(len(packed)) + b"".join(packed)
+    if unreplicated:
+        body += _COUNT.pack(len(unreplicated)) + b"".join(_DECIDED.pack(*each) for each in unreplicated)
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
-def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
+def decode_snapshot(data: bytes, path: str) -> ProducerSnapshot:
     if len(data) < _CRC_START + _COUNT.size:
         raise CorruptSnapshotError(f"{path}: {len(data)} bytes are too few")
     version, crc = _HEAD.unpack_from(data)
@@ -55,10 +73,13 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
         raise CorruptSnapshotError(f"{path}: the CRC does not match")
     (count,) = _COUNT.unpack_from(data, _CRC_START)
     body = memoryview(data)[_CRC_START + _COUNT.size :]
-    if count * _ENTRY.size != len(body):
+    size = count * _ENTRY.size
+    if not 0 <= size <= len(body):
         raise CorruptSnapshotError(f"{path}: announces {count} producers in {len(body)} bytes")
     entries: list[ProducerEntry] = []
-    for producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first in _ENTRY.iter_unpack(body):
+    for producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first in _ENTRY.iter_unpack(
+        body[:size]
+    ):
         if producer_id < 0 or delta < 0:
             raise CorruptSnapshotError(f"{path}: producer {producer_id} with {delta + 1} records can't be")
         entry = ProducerEntry(producer_id, epoch)
@@ -69,7 +90,19 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
             entry.batches.append(BatchMetadata(sequence, offset, delta, timestamp))
             entry.next_sequence = sequence_after(sequence, 1)
         entries.append(entry)
-    return entries
+    return ProducerSnapshot(entries, _decided(body[size:], path))
+
+
+def _decided(data: memoryview, path: str) -> list[CompletedTransaction]:
+    if not data:
+        return []
+    count = _COUNT.unpack_from(data)[0] if len(data) >= _COUNT.size else -1
+    if count * _DECIDED.size != len(data) - _COUNT.size:
+        raise CorruptSnapshotError(f"{path}: announces {count} decided transactions in {len(data)} bytes")
+    decided = [CompletedTransaction(*fields) for fields in _DECIDED.iter_unpack(data[_COUNT.size :])]
+    if any(not 0 <= each.first_offset <= each.last_offset for each in decided):
+        raise CorruptSnapshotError(f"{path}: a transaction that ends before it begins")
+    return decided
 
 
 class SnapshotFiles:
@@ -95,8 +128,8 @@ class SnapshotFiles:
         """The offset of the latest snapshot, -1 when there is none."""
         return self.offsets[-1] if self.offsets else -1
 
-    def write(self, offset: int, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
-        data = encode_snapshot(entries)
+    def write(self, offset: int, producers: ProducerStates, *, sync: bool) -> None:
+        data = encode_snapshot(producers.entries.values(), producers.unreplicated)
         if offset not in self._doubted or self._disk.read_file(self.path(offset)) != data:
             again = offset in self._removed or offset in self._doubted
             self._disk.write_file(self.path(offset), data, sync=sync or again)
@@ -104,8 +137,8 @@ class SnapshotFiles:
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
 
-    def load_latest(self, at_least: int, up_to: int) -> tuple[int, list[ProducerEntry], tuple[str, ...]]:
-        """The latest readable snapshot between two offsets: its own (-1: none), its producers, complaints.
+    def load_latest(self, at_least: int, up_to: int) -> tuple[int, ProducerSnapshot, tuple[str, ...]]:
+        """The latest readable snapshot between two offsets: its own (-1: none), its content, complaints.
 
         One from before the log's start is of no use: the batches between the two are not to be read any more, and a
         producer that is not known may go on where one that is known to be behind may not. Unreadable ones met on the
@@ -119,7 +152,7 @@ class SnapshotFiles:
             except (CorruptSnapshotError, FileNotFoundError) as error:
                 complaints.append(str(error))
                 self.remove(offset)
-        return -1, [], tuple(complaints)
+        return -1, _NOTHING, tuple(complaints)
 
     def remove(self, offset: int) -> None:
         if offset in self.offsets:

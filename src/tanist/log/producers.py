@@ -10,7 +10,7 @@ It never touches a disk (`producer_snapshots` does), and a check changes nothing
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tanist.wire.errors import ErrorCode
@@ -155,9 +155,14 @@ class ProducerStates:
         self.entries: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         """First offset -> producer id, in ascending order of offset."""
-        self._unreplicated: list[CompletedTransaction] = []
+        self._unreplicated: deque[CompletedTransaction] = deque()
         self._verifications: dict[int, Verification] = {}
         """Producers whose transactions are being verified, until their first append, or a marker (KIP-890)."""
+
+    @property
+    def unreplicated(self) -> Collection[CompletedTransaction]:
+        """Decided at or above the high watermark, as far as that is known: in ascending order of their markers."""
+        return self._unreplicated
 
     @property
     def open_transactions(self) -> Mapping[int, int]:
@@ -333,13 +338,19 @@ class ProducerStates:
         high watermark itself.
         """
         if self._unreplicated:
-            self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
+            self.replicated(high_watermark)
         elif not self._ongoing:
             return high_watermark
         stable = min(high_watermark, next(iter(self._ongoing), high_watermark))
         for txn in self._unreplicated:
             stable = min(stable, txn.first_offset)
         return stable
+
+    def replicated(self, high_watermark: int) -> None:
+        """Markers below the high watermark hold nothing back any more."""
+        unreplicated = self._unreplicated
+        while unreplicated and unreplicated[0].last_offset < high_watermark:
+            unreplicated.popleft()
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been idle for `expiration_ms` and have no transaction open; how many that were."""
@@ -355,15 +366,16 @@ class ProducerStates:
 
     def forget_below(self, log_start_offset: int) -> None:
         """Decided transactions below the log's start hold nothing back."""
-        self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= log_start_offset]
+        self.replicated(log_start_offset)
 
-    def load(self, entries: Iterable[ProducerEntry]) -> None:
+    def load(self, entries: Iterable[ProducerEntry], unreplicated: Iterable[CompletedTransaction]) -> None:
         """Replace everything by the content of a snapshot."""
         self.clear()
         for entry in entries:
             self.entries[entry.producer_id] = entry
         ongoing = [(e.transaction_first_offset, e.producer_id) for e in self.entries.values()]
         self._ongoing = {offset: producer_id for offset, producer_id in sorted(ongoing) if offset >= 0}
+        self._unreplicated.extend(unreplicated)
 
     def clear(self) -> None:
         self.entries.clear()

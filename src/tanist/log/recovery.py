@@ -297,7 +297,7 @@ class LogLoader:
                 break
             limit = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 2**63 - 1
             if segment.base_offset > max(self._snapshots.latest, self._segments[0].base_offset):
-                self._snapshots.write(segment.base_offset, self._producers.entries.values(), sync=False)
+                self._snapshots.write(segment.base_offset, self._producers, sync=False)
             damage = self._scan(segment, limit)
             self._scanned += 1
             if damage is not None:
@@ -421,9 +421,9 @@ class LogLoader:
     def _load_producers(self, up_to: int, count: int) -> None:
         """Producers as of `up_to`, from the latest snapshot and the batches after it of the first `count` segments."""
         self._snapshots.doubt_above(up_to)
-        offset, entries, complaints = self._snapshots.load_latest(self._log_start_offset, up_to)
+        offset, snapshot, complaints = self._snapshots.load_latest(self._log_start_offset, up_to)
         self._reasons += complaints
-        self._producers.load(entries)
+        self._producers.load(*snapshot)
         if self._wall_ms is not None:
             self._producers.expire(self._wall_ms, self._config.producer_id_expiration_ms)
         replay_producers(self._producers, self._segments[:count], max(offset, self._log_start_offset), up_to)
@@ -431,7 +431,7 @@ class LogLoader:
     def _finish_producers(self, start: int, end: int) -> None:
         self._snapshots.doubt_above(end)
         if end > max(self._snapshots.latest, start):
-            self._snapshots.write(end, self._producers.entries.values(), sync=False)
+            self._snapshots.write(end, self._producers, sync=False)
         self._snapshots.remove_doubted()
 
 

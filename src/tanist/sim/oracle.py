@@ -140,6 +140,13 @@ class ReplicaMirror:
         end = max(self.end, self.start)
         return (self.batches[-1].epoch, end) if self.batches and self.end > self.began_at else (-1, end)
 
+    def contains(self, other: ReplicaMirror) -> bool:
+        """Whether the log begins with all of the other one, as far as it still has those records."""
+        if max(self.end, self.start) < max(other.end, other.start):
+            return False
+        last = other.batches[-1] if other.batches else None
+        return last is None or last.end <= self.start or self.last_before(last.end) == last
+
     def last_before(self, offset: int) -> Batch | None:
         """The batch that ends at `offset`; None if none does."""
         place = bisect_left(self.batches, offset, key=lambda batch: batch.end)

@@ -17,14 +17,17 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
+from tanist.log.epochs import LeaderEpochCache
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.get_replica_log_info_response import (
     GetReplicaLogInfoResponse,
+    LeaderEpochStart,
     PartitionLogInfo,
     TopicPartitionLogInfo,
 )
 
+_MAX_EPOCHS = 1_000
 MAX_PARTITIONS = 1_000
 """KIP: "If more than 1000 partitions are included, only the first 1000 will be served. Others will be returned with
 REQUEST_LIMIT_REACHED.\""""
@@ -80,11 +83,20 @@ class GetReplicaLogInfo:
             last_written_leader_epoch=hosted.log.last_written_epoch,
             current_leader_epoch=hosted.leader_epoch,
             log_end_offset=hosted.log.log_end_offset,
+            leader_epochs=_leader_epochs(hosted.log.epochs),
         )
 
 
 def build(parts: BrokerParts) -> Handler:
     return GetReplicaLogInfo(parts.metadata, parts.replicas, parts.lifecycle).handle
+
+
+def _leader_epochs(epochs: LeaderEpochCache) -> tuple[LeaderEpochStart, ...]:
+    """All of them, or none where they would swell the response: then the log counts as one that may have diverged."""
+    entries = epochs.entries
+    if len(entries) > _MAX_EPOCHS:
+        return ()
+    return tuple(LeaderEpochStart(leader_epoch=epoch, start_offset=start) for epoch, start in entries)
 
 
 def _too_many(partition: int) -> PartitionLogInfo:

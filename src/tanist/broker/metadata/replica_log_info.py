@@ -216,6 +216,7 @@ def _log_infos(response: GetReplicaLogInfoResponse) -> dict[TopicIdPartition, Lo
             leader_epoch=each.current_leader_epoch,
             last_epoch=each.last_written_leader_epoch,
             log_end_offset=each.log_end_offset,
+            epochs=tuple((entry.leader_epoch, entry.start_offset) for entry in each.leader_epochs),
         )
         for topic in response.topic_partition_log_info_list
         for each in topic.partition_log_info

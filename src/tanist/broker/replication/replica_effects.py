@@ -81,7 +81,8 @@ class ReplicaEffects:
             if kind is HighWatermarkAdvanced:
                 hosted.high_watermark_advanced()
                 self._mark_dirty(hosted)
-            elif kind is HighWatermarkSet:
+            elif isinstance(effect, HighWatermarkSet):
+                hosted.log.producers.replicated(effect.high_watermark)
                 self._mark_dirty(hosted)
             elif isinstance(effect, ProposeIsr):
                 if hosted.leader is not None:

@@ -153,6 +153,7 @@ class MarkerWrites:
             producer_epoch=marker.producer_epoch,
             timestamp_ms=wall_ms,
         )
+        hosted.log.producers.replicated(leader.high_watermark)
         appended = hosted.log.append_as_leader(memoryview(batch), hosted.leader_epoch, now_ms, wall_ms, internal=True)
         if appended.error:
             request.answer(partition, appended.error)

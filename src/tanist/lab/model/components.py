@@ -129,6 +129,8 @@ class Reply(NamedTuple):
     leader_epoch: int
     last_epoch: int
     end_offset: int
+    epochs: tuple[tuple[int, int], ...]
+    """Leader epochs and their start offsets."""
 
 
 class Recovery(NamedTuple):

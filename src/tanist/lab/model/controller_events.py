@@ -214,7 +214,7 @@ class ControllerEvents:
         if at.role is None:
             return None
         last_epoch = at.log[-1][0] if at.log else -1
-        return Reply(broker, at.epoch, at.leader_epoch, last_epoch, len(at.log))
+        return Reply(broker, at.epoch, at.leader_epoch, last_epoch, len(at.log), at.epochs)
 
     def _replied(self, controller: int, reply: Reply, label: Label) -> tuple[ControllerActed, ...]:
         before = self.tables.controllers[controller]

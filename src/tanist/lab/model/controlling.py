@@ -277,7 +277,7 @@ class Controlling:
         asked = {question.broker_id for question in recoveries.questions(now_ms)}
         for reply in known:
             if broker_id(reply.broker) in asked:
-                info = LogInfo(reply.broker_epoch, reply.leader_epoch, reply.last_epoch, reply.end_offset)
+                info = LogInfo(*reply[1:])
                 recoveries.answered(broker_id(reply.broker), {KEY: info}, image, now_ms)
                 asked.discard(broker_id(reply.broker))
         elected = self._elected(recoveries, image, now_ms)

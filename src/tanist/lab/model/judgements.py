@@ -213,8 +213,19 @@ def comparison(
         fresh = reply.broker_epoch == sent.epoch and reply.leader_epoch == before.leader_epoch
         if not fresh or reply.end_offset != len(sent.log):
             yield Violation("U3", f"what {reply.broker + 1} said of its log is not so any more, and it counts")
-    best = max((reply.last_epoch, reply.end_offset) for reply in compared)
-    if best not in [(reply.last_epoch, reply.end_offset) for reply in compared if reply.broker == chosen]:
+    log = brokers[chosen].log
+    last_known = [reply for reply in compared if before.last_known_elr >> reply.broker & 1]
+    least: Log = ()
+    if configuration.strategy is Strategy.BALANCED and last_known:
+        least = brokers[max(last_known, key=_position).broker].log
+        if common_prefix(log, least) < len(least):
+            yield Violation("U2", f"{chosen + 1} is chosen, and lacks records of the best of LastKnownElr")
+    best = max(
+        _position(reply)
+        for reply in compared
+        if common_prefix(brokers[reply.broker].log, least) == len(least) or reply.broker == chosen
+    )
+    if best not in [_position(reply) for reply in compared if reply.broker == chosen]:
         yield Violation("U2", f"{chosen + 1} is chosen, and another has a later epoch or more records")
     if configuration.strategy is not Strategy.BALANCED:
         return
@@ -228,6 +239,10 @@ def comparison(
     whole = common_prefix(brokers[chosen].log, history.committed) == len(history.committed)
     if losses < before.effective_min_isr and not whole:
         yield Violation("U4", f"{losses} of {set_text(needed)} lost records, and what was committed is gone")
+
+
+def _position(reply: Reply) -> tuple[int, int]:
+    return reply.last_epoch, reply.end_offset
 
 
 # -- of a step of a replica -------------------------------------------------------------------------------------------

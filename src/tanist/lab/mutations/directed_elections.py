@@ -37,6 +37,13 @@ def the_longest_log_is_old(run: Directed) -> Script:
     yield Until(lambda: not run.fenced(3) and run.leader(leader) is not None)
     run.writer.write(leader)
     yield Until(lambda: run.high_watermark(leader) == RECORDS + 1)
+    yield from _both_crash(run, leader, other)
+    for each in (1, 2):
+        run.unblock(3, each)
+
+
+def _both_crash(run: Directed, leader: int, other: int) -> Script:
+    """All that are in sync crash, one after the other, come back and are in LastKnownElr. Then there is an election."""
     run.host(other).kill()
     yield Until(lambda: run.state.elr == (other,))
     run.block(other, leader)
@@ -47,8 +54,33 @@ def the_longest_log_is_old(run: Directed) -> Script:
     run.host(leader).start()
     yield Until(lambda: run.state.leader >= 0)
     run.unblock(other, leader)
-    for each in (1, 2):
-        run.unblock(3, each)
+
+
+def a_later_epoch_in_vain(run: Directed) -> Script:
+    """1 leads in between and writes in vain; 2, the leader again, commits a record that it had from before, and writes
+    none. Then all replicas in sync have crashed. They have what is committed, and 1 has the later epoch.
+    """
+    yield from settled(run, RECORDS, leader=2)
+    holds = [run.hold_answers(each, 2) for each in (1, 3)]
+    run.writer.write(2, acks=1)
+    yield Until(lambda: run.end(2) == RECORDS + 1)
+    holds += [run.hold_answers(each, 1) for each in (2, 3)]
+    yield from run.move_leader(1, by=3)
+    yield Until(lambda: run.leader(1) is not None)
+    run.writer.write(1, acks=1)
+    yield Until(lambda: run.end(1) == RECORDS + 1)
+    yield from run.move_leader(2, by=3)
+    run.host(1).kill()
+    for hold in holds:
+        hold.release()
+    for each in (2, 3):
+        run.block(1, each)
+    yield Until(lambda: set(run.state.isr) == {2, 3} and run.high_watermark(2) == RECORDS + 1)
+    run.host(1).start()
+    yield Until(lambda: not run.fenced(1))
+    yield from _both_crash(run, 2, 3)
+    for each in (2, 3):
+        run.unblock(1, each)
 
 
 def nobody_eligible(run: Directed) -> Script:

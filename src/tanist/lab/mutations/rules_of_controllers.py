@@ -283,9 +283,14 @@ def a38b_does_not_wait_for_the_elr() -> tuple[Patch, ...]:
     )
 
 
-def _longest_log(answers: Any, replicas: Sequence[int]) -> int:
+def _longest_log(answers: Any, replicas: Sequence[int], _last_known: Any) -> int:
     there = [replica for replica in replicas if replica in answers]
     return max(there, key=lambda replica: (answers[replica].log_end_offset, answers[replica].last_epoch))
+
+
+def _latest_epoch(answers: Any, replicas: Sequence[int], _last_known: Any) -> int:
+    there = [replica for replica in replicas if replica in answers]
+    return max(there, key=lambda replica: answers[replica].position)
 
 
 def _answers_outlive_restarts(answer: Any, _broker_id: int, state: Any, _image: Any) -> bool:
@@ -317,4 +322,5 @@ def a39b_the_partitions_epoch_is_the_logs() -> tuple[Patch, ...]:
 
 
 a39_longest_log_wins = fixed(unclean_recovery, "_best", _longest_log)
+a39c_latest_epoch_wins = fixed(unclean_recovery, "_best", _latest_epoch)
 a40_answers_outlive_restarts = fixed(unclean_recovery, "_fresh", _answers_outlive_restarts)

@@ -186,6 +186,11 @@ MUTANTS: Mapping[str, Mutation] = {
         elections.the_longest_log_is_old,
         plain=(1, 2, 3),
     ),
+    "A39c": _directed(
+        "Balanced elects the latest epoch, though it lacks records of LastKnownElr",
+        controllers.a39c_latest_epoch_wins,
+        elections.a_later_epoch_in_vain,
+    ),
     "A40": _directed(
         "an answer counts after a restart of who gave it",
         controllers.a40_answers_outlive_restarts,

@@ -341,6 +341,7 @@ class ElectionChecks:
     ) -> None:
         """U2: none of the replicas that were asked had a longer log by (last epoch, end).
 
+        Where Balanced waits for members of LastKnownElr, only logs count that begin with the longest of theirs.
         No replica appends while there is no leader, so each has at least the log that it had when it was asked; only a
         loss of power since then may have shortened it. An unreachable replica has not answered. Balanced waits for the
         members of LastKnownElr, and for no others.
@@ -354,14 +355,37 @@ class ElectionChecks:
         }
         if strategy == BALANCED:
             asked |= {broker_id for broker_id in before.last_known_elr if broker_id in self._image.brokers}
+        least = self._longest_last_known(oracle, before) if strategy == BALANCED else None
+        if least is not None and not chosen.contains(least):
+            self._fail(
+                "U2",
+                f"{oracle.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, and "
+                f"lacks records of {least.node_id}, which is in LastKnownElr",
+            )
         for broker_id in asked:
             mirror = oracle.mirrors.get(broker_id)
-            if mirror is not None and mirror.position > chosen.position:
+            if mirror is None or (least is not None and not self._is_known_to_contain(mirror, least)):
+                continue
+            if mirror.position > chosen.position:
                 self._fail(
                     "U2",
                     f"{oracle.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
                     f"{broker_id} has {mirror.position}",
                 )
+
+    def _longest_last_known(self, oracle: PartitionOracle, before: PartitionState) -> ReplicaMirror | None:
+        mirrors = [
+            mirror
+            for broker_id in before.replicas
+            if broker_id in before.last_known_elr and broker_id in self._image.brokers
+            if (mirror := oracle.mirrors.get(broker_id)) is not None and mirror.released_epoch is None
+        ]
+        return max(mirrors, key=lambda mirror: mirror.position, default=None)
+
+    def _is_known_to_contain(self, mirror: ReplicaMirror, least: ReplicaMirror) -> bool:
+        """Without GetReplicaLogInfo a broker tells nothing of earlier epochs than its last."""
+        silent = not self._world.hosts[mirror.node_id].private_requests
+        return mirror.contains(least) and not (silent and mirror.position[0] > least.position[0] and least.end)
 
     def _was_cut_off(self, broker_id: int) -> bool:
         """Down, or recently cut off from a controller: its answer may not have arrived."""

@@ -1,4 +1,7 @@
-"""GetReplicaLogInfoResponse: API key 32093, version 0. By hand: KIP-966's response, which Apache has not shipped."""
+"""GetReplicaLogInfoResponse: API key 32093, version 0. By hand: KIP-966's response, which Apache has not shipped.
+
+`leader_epochs`, tag 0 of a partition, is ours: who knows the KIP's response only, skips it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,16 @@ from uuid import UUID
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
+class LeaderEpochStart(Struct):
+    leader_epoch: int = 0
+    start_offset: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("leader_epoch", "int32", (0, 0)),
+        Field("start_offset", "int64", (0, 0)),
+    )
+
+
 class PartitionLogInfo(Struct):
     partition: int = 0
     last_written_leader_epoch: int = 0
@@ -15,6 +28,7 @@ class PartitionLogInfo(Struct):
     log_end_offset: int = 0
     error_code: int = 0
     error_message: str | None = None
+    leader_epochs: tuple[LeaderEpochStart, ...] = ()
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("partition", "int32", (0, 0)),
@@ -23,6 +37,7 @@ class PartitionLogInfo(Struct):
         Field("log_end_offset", "int64", (0, 0)),
         Field("error_code", "int16", (0, 0)),
         Field("error_message", "string", (0, 0), nullable=(0, 0)),
+        Field("leader_epochs", Array(LeaderEpochStart), (0, 0), tag=0, tagged=(0, 0)),
     )
 
 
