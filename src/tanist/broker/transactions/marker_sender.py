@@ -93,6 +93,8 @@ class MarkerSender:
         )
         self._again: _Queue = {}
         self._timer: Timer | None = None
+        self._begun: list[_Job] = []
+        """Transactions that were prepared in this turn."""
         self.jobs: set[_Job] = set()
         """Transactions whose markers are not all written."""
         self._closed = False
@@ -101,7 +103,15 @@ class MarkerSender:
         """Write these markers, until all are written or the transaction is another coordinator's."""
         job = _Job(partition, markers, set(markers.partitions))
         self.jobs.add(job)
-        self._send(job, job.left)
+        # The client's answer is in this turn, and goes out at its end. Markers come after it.
+        self._begun.append(job)
+        if len(self._begun) == 1:
+            self._context.clock.call_at(self._context.clock.now_ms(), self._send_begun)
+
+    def _send_begun(self) -> None:
+        begun, self._begun = self._begun, []
+        for job in begun:
+            self._send(job, job.left)
 
     @property
     def waiting_count(self) -> int:
