@@ -299,7 +299,9 @@ def table(steps: Sequence[Step]) -> str:
 
 
 _LANES = ("client", "leader", "followers")
-_WIDTH, _LANE, _LEFT = 760, 64, 90
+_WIDTH, _LANE, _LEFT, _LETTER = 760, 64, 90, 6
+_ROWS = (-8, 16, 29)
+"""Where labels of a lane go: the first row with space."""
 
 
 def picture(title: str, steps: Sequence[Step]) -> str:
@@ -324,10 +326,13 @@ def picture(title: str, steps: Sequence[Step]) -> str:
 
     path = "".join(f"{'L' if number else 'M'}{x(each):.1f} {top[each.place]}" for number, each in enumerate(ordered))
     parts.append(f'<path d="{path}" fill="none" stroke="#2563a8" stroke-width="2"/>')
-    for number, step in enumerate(ordered):
-        y = top[step.place] + (16 if number % 2 else -8)
+    taken: dict[tuple[str, int], float] = {}
+    for step in ordered:
+        label = f"{step.name} {step.at_us:.0f}"
+        row = next((row for row in _ROWS if taken.get((step.place, row), 0.0) <= x(step)), _ROWS[-1])
+        taken[step.place, row] = x(step) + len(label) * _LETTER + 6
         parts.append(f'<circle cx="{x(step):.1f}" cy="{top[step.place]}" r="3" fill="#2563a8"/>')
-        parts.append(f'<text x="{x(step):.1f}" y="{y}">{escape(step.name)} {step.at_us:.0f}</text>')
+        parts.append(f'<text x="{x(step):.1f}" y="{top[step.place] + row}">{escape(label)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -335,6 +335,14 @@ def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], Cluster])
         assert Path(f"/proc/{pid}/comm").read_text() == f"tanist-{node}\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux")
+def test_nodes_of_a_cluster_do_not_preempt_each_other(make: Callable[[], Cluster]) -> None:
+    """Decision 6."""
+    cluster = make()
+    cluster.up(brokers=3, port=free_port())
+    assert [os.sched_getscheduler(pid) for pid in pids(cluster)] == [os.SCHED_BATCH] * 3
+
+
 def test_readiness_is_heard_from_any_process() -> None:
     tell = "from tanist.runtime.readiness import tell_ready; tell_ready()"
     with Readiness() as readiness:

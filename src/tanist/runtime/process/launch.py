@@ -15,6 +15,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tanist.runtime.cluster.watcher import close_in_node, watch_in_fork
 from tanist.runtime.process.serve import MakeNode, run_file
@@ -34,6 +35,7 @@ def _fork(properties: str, log: str, make_node: MakeNode, watch: Sequence[str]) 
     code = 1
     try:
         os.setsid()
+        _let_peers_finish()
         close_in_node(watch)
         _redirect(log)
         code = run_file(properties, {}, make_node)
@@ -47,6 +49,17 @@ def _fork(properties: str, log: str, make_node: MakeNode, watch: Sequence[str]) 
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _let_peers_finish() -> None:
+    """A leader's answer to one follower must not wake it on the leader's own core, before the other has its answer.
+
+    Nodes of a cluster on one machine are more than its cores. Linux lets a batch process finish what another has woken
+    it by (`docs/decisions/0006-nodes-are-batch-processes.md`); where that is not to be had, nothing changes.
+    """
+    if hasattr(os, "SCHED_BATCH"):
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _redirect(log: str) -> None:
