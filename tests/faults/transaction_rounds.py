@@ -46,8 +46,8 @@ from tests.interop.cluster import (
     wait_in_sync,
     wait_ready,
 )
-from tests.interop.tanist_cluster import TanistCluster, tanist
-from tests.interop.waiting import wait_for
+from tests.interop.tanist_cluster import CommandFailed, TanistCluster, tanist
+from tests.interop.waiting import NeverCame, wait_for
 
 INPUT, OUTPUT, GROUP = "input", "output", "copiers"
 PARTITIONS = 6
@@ -211,7 +211,11 @@ class Workers:
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
         for process in self._processes.values():
-            printed, _ = process.communicate(timeout=END_S)
+            try:
+                printed, _ = process.communicate(timeout=END_S)
+            except subprocess.TimeoutExpired:
+                self.counts["processes that did not end"] += 1
+                continue
             if not process.returncode:
                 self.counts += Counter(json.loads(printed.splitlines()[-1]))
 
@@ -224,22 +228,49 @@ class Workers:
             process.wait()
 
 
-def drained(cluster: Cluster) -> bool:
-    """Whether the group has committed all of the input."""
+def backlog(cluster: Cluster) -> dict[int, tuple[int, int]]:
+    """What the group has not committed of the input: committed offset and end, by partition. Raises KafkaException."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": GROUP, "enable.auto.commit": False})
+    found: dict[int, tuple[int, int]] = {}
     try:
         places = [TopicPartition(INPUT, partition) for partition in range(PARTITIONS)]
-        committed = consumer.committed(places, timeout=10.0)
-        return all(
-            each.error is None and max(each.offset, 0) >= consumer.get_watermark_offsets(each, timeout=10.0)[1]
-            for each in committed
-        )
-    except KafkaException:
-        return False
+        for each in consumer.committed(places, timeout=10.0):
+            if each.error is not None:
+                raise KafkaException(each.error)
+            committed, end = max(each.offset, 0), consumer.get_watermark_offsets(each, timeout=10.0)[1]
+            if committed < end:
+                found[each.partition] = committed, end
     finally:
         consumer.close()
+    return found
+
+
+def drained(cluster: Cluster) -> bool:
+    """Whether the group has committed all of the input."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return not backlog(cluster)
+    except KafkaException:
+        return False
+
+
+def stuck(cluster: Cluster) -> str:
+    """Why the copy does not end: what is not committed, and the transactions that are open."""
+    from confluent_kafka import KafkaException
+
+    try:
+        left = ", ".join(f"{partition} at {at} of {end}" for partition, (at, end) in backlog(cluster).items())
+    except KafkaException as error:
+        left = f"the group's offsets cannot be read: {error}"
+    try:
+        ids = tanist("transactions", "list", "--bootstrap", cluster.bootstrap)
+        hanging = tanist("transactions", "find-hanging", "--bootstrap", cluster.bootstrap, "--topic", OUTPUT)
+    except CommandFailed as error:
+        ids, hanging = str(error), ""
+    return f"not copied to the end within {DRAIN_S:g} s: {left}\n{ids}{hanging}"
 
 
 def run(
@@ -270,7 +301,10 @@ def run(
             raise
         load.stop()
         ended_s = time.monotonic()
-        wait_for(lambda: drained(cluster), "the workers have copied everything", timeout_s=DRAIN_S)
+        try:
+            wait_for(lambda: drained(cluster), "the workers have copied everything", timeout_s=DRAIN_S)
+        except NeverCame:
+            account.violations.append(stuck(cluster))
         account.drained_s = time.monotonic() - ended_s
         copiers.end()
         account.workers = copiers.counts
