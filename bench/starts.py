@@ -118,6 +118,15 @@ def forget_pages(folder: Path) -> None:
         os.close(fd)
 
 
+def parse_logs(text: str) -> list[tuple[str, int, int]]:
+    """`3000x16k,4x1g` -> each kind as it was written, the number of its logs, and the bytes of one."""
+    kinds = []
+    for kind in text.split(","):
+        number, _, size = kind.partition("x")
+        kinds.append((kind, int(number), int(size[:-1]) * _UNITS[size[-1]]))
+    return kinds
+
+
 def measured(folder: Path, threads: int, *, clean: bool, cold: bool) -> str:
     if clean:
         (folder / CLEAN_SHUTDOWN).write_bytes(encode_clean_shutdown(1))
@@ -142,11 +151,10 @@ def main() -> int:
         found = load(chosen.load, int(chosen.threads))
         print(", ".join(f"{name} {value:.2f}" for name, value in found.items()))
         return 0
-    for kind in chosen.logs.split(","):
-        number, _, size = kind.partition("x")
+    for kind, number, size_bytes in parse_logs(chosen.logs):
         with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as name:
             folder = Path(name)
-            fill(folder, int(number), int(size[:-1]) * _UNITS[size[-1]], chosen.batch)
+            fill(folder, number, size_bytes, chosen.batch)
             for title, clean, cold in (
                 ("after a crash", False, False),
                 ("after a crash, cold", False, True),

@@ -155,7 +155,7 @@ def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing
     monkeypatch.setattr("tanist.runtime.cluster.starting._ASK_PATIENCE_S", 0.2)
     cluster = make()
     for patience_s in (1.0, 5.0, 25.0):
-        with pytest.raises(ClusterError, match=rf"not ready after {patience_s:.0f} s: node 1: ") as caught:
+        with pytest.raises(ClusterError, match=rf"not ready after {patience_s:.0f} s: node \d: ") as caught:
             cluster.up(brokers=2, port=free_port(), config={"stand.in": behaviour}, patience_s=patience_s)
         assert pids(cluster) == []
         if "it has not joined the cluster yet" not in str(caught.value):

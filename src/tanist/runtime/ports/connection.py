@@ -9,7 +9,8 @@ are joined to one piece; larger ranges of files go by `sendfile`, and the bytes 
 (MSG_MORE, TCP_CORK). Chunks that the network does not take wait (`send_queue`) for the socket to be writable.
 
 The usual cases are short: one `recv` brings exactly one frame (`_on_readable`), and an answer is taken whole (`send`).
-They leave the positions of the buffer and the queue alone; all other cases keep them.
+They leave the positions of the buffer and the queue alone; all other cases keep them. Large frames and ranges wait for
+their share of a pass (`bulk`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
+from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
 from tanist.runtime.ports.dialling import Dialling
 from tanist.runtime.ports.receive_buffer import RECEIVE_BYTES_KEPT, RECEIVE_BYTES_MIN, ReceiveBuffer
 from tanist.runtime.ports.send_queue import (
-    BYTES_AT_ONCE,
     JOINED_BYTES,
     MSG_MORE,
     CannotSend,
@@ -42,7 +43,7 @@ _LENGTH = struct.Struct(">i")
 _TCP: int = socket.IPPROTO_TCP
 _CORK: int = getattr(socket, "TCP_CORK", 0)
 
-_CORKED_BYTES = 131_072
+_CORKED_BYTES = BULK_BYTES
 """Up to so many, a packet less is worth holding the others back."""
 
 
@@ -59,6 +60,7 @@ class ConnectionOwner(Protocol):
     """The network that a connection belongs to, as the connection sees it."""
 
     loop: Loop
+    bulk: Bulk
     connect_timeout_ms: int
     faults: ConnectionFaults | None
 
@@ -73,9 +75,9 @@ class SocketConnection:
     """The `Connection` port on a raw socket."""
 
     __slots__ = (
-        "_blocked", "_closed", "_dialling", "_fd", "_lent_turn", "_loop", "_max_frame_bytes", "_network", "_open",
-        "_option", "_out", "_paused", "_peer", "_queue", "_reading", "_received", "_recv_into", "_sock", "_sock_send",
-        "accepted", "handler",
+        "_blocked", "_bulk", "_closed", "_dialling", "_fd", "_holds_frame", "_lent_turn", "_loop", "_max_frame_bytes",
+        "_network", "_open", "_option", "_out", "_paused", "_peer", "_queue", "_reading", "_received", "_recv_into",
+        "_small_frame_bytes", "_sock", "_sock_send", "accepted", "handler",
     )  # fmt: skip
 
     def __init__(self, network: ConnectionOwner, peer: Any, max_frame_bytes: int) -> None:
@@ -83,8 +85,10 @@ class SocketConnection:
         self.accepted = False
         self._network = network
         self._loop = network.loop
+        self._bulk = network.bulk
         self._peer = peer
         self._max_frame_bytes = max_frame_bytes
+        self._small_frame_bytes = min(max_frame_bytes, BULK_BYTES)
         self._sock: socket.socket | None = None
         self._fd = -1
         # Methods of the socket: bound once, they cost half.
@@ -98,6 +102,8 @@ class SocketConnection:
         self._dialling: Dialling | None = None
         self._received = ReceiveBuffer()
         self._lent_turn = -1
+        self._holds_frame = False
+        """A large frame has arrived, and waits to be delivered."""
         self._queue = SendQueue()
         self._out = self._queue.chunks
         """Looked at by each `send`."""
@@ -139,7 +145,7 @@ class SocketConnection:
                 if type(chunk) is FileRange:
                     size = chunk.length
                     if size:
-                        sent = os.sendfile(self._fd, disk_file(chunk).fd, chunk.offset, min(size, BYTES_AT_ONCE))
+                        sent = self._send_range(chunk, size)
                 else:
                     size = len(chunk)  # type: ignore[arg-type]
                     if index < last:
@@ -156,6 +162,18 @@ class SocketConnection:
             self.end(error.strerror or str(error))
             return
         self._keep(chunks[index:], sent)
+
+    def _send_range(self, chunk: FileRange, size: int) -> int:
+        """As much of it as may go in this pass."""
+        fd = disk_file(chunk).fd
+        if size <= BULK_BYTES:
+            return os.sendfile(self._fd, fd, chunk.offset, size)
+        bulk = self._bulk
+        if bulk.left <= 0:
+            return 0
+        sent = os.sendfile(self._fd, fd, chunk.offset, min(size, bulk.left))
+        bulk.sent(sent)
+        return sent
 
     def _send_around(self, chunks: Sequence[Chunk], body: FileRange) -> None:
         """The same for the usual answer to a fetch: what stands around a range of a file goes in its packets.
@@ -343,7 +361,7 @@ class SocketConnection:
         if count > received.peak:
             received.peak = count
         length: int = _LENGTH.unpack_from(view)[0]
-        if length == count - 4 and 0 <= length <= self._max_frame_bytes and count < len(view):
+        if length == count - 4 and 0 <= length <= self._small_frame_bytes and count < len(view):
             # One frame and nothing else: nearly always. A full buffer may have more behind it, and should grow.
             self._lent_turn = loop.turn
             handler = self.handler
@@ -360,7 +378,7 @@ class SocketConnection:
 
     def _receive_more(self) -> None:
         """The same for a connection that is paused, has no buffer, or holds part of a frame."""
-        if self._sock is None:
+        if self._sock is None or self._holds_frame:
             return
         if self._paused:
             self._reading = False
@@ -424,11 +442,14 @@ class SocketConnection:
             self._replace_buffer(size)
         return received.view is not None
 
-    def _deliver(self) -> None:
-        """Hand every whole frame to the handler, unless it pauses or closes the connection."""
+    def _deliver(self, *, large: bool = False) -> None:
+        """Hand every whole frame to the handler, unless it pauses or closes the connection.
+
+        A large one waits for its share of the pass; `large`: it has it.
+        """
         handler, received = self.handler, self._received
         view = received.view
-        if handler is None or view is None:
+        if handler is None or view is None or self._holds_frame:
             return
         self._lent_turn = self._loop.turn
         read, written = received.read, received.written
@@ -443,6 +464,12 @@ class SocketConnection:
                 if end > written:
                     received.wanted = end - read
                     return
+                if length > BULK_BYTES:
+                    if not large:
+                        self._holds_frame = True
+                        self._bulk.deliver_later(self._deliver_large)
+                        return
+                    large = False
                 received.read = end
                 handler.on_frame(view[read + 4 : end])
                 read = end
@@ -455,6 +482,11 @@ class SocketConnection:
             received.read = received.written = 0
             if written == len(view) < RECEIVE_BYTES_KEPT:
                 self._replace_buffer(written * 4)  # the last recv filled it: there is more where that came from
+
+    def _deliver_large(self) -> None:
+        self._holds_frame = False
+        if not self._paused:
+            self._deliver(large=True)
 
     def _handler_failed(self, error: Exception) -> None:
         self._loop.failed("on_frame", error)
@@ -487,7 +519,7 @@ class SocketConnection:
         if sock is None:
             return False
         try:
-            return self._queue.write(sock)
+            return self._queue.write(sock, self._bulk)
         except CannotSend as error:
             self.end(str(error))
         except OSError as error:

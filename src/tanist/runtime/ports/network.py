@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.ports import Connection, ConnectionHandler
+from tanist.runtime.ports.bulk import Bulk
 from tanist.runtime.ports.connection import ConnectionFaults, SocketConnection
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.socket_address import SocketAddress
@@ -114,6 +115,7 @@ class SocketNetwork:
         on_exhausted: Callable[[str], None] | None = None,
     ) -> None:
         self.loop = loop
+        self.bulk = Bulk(loop)
         self.max_connections = max_connections
         self.connect_timeout_ms = connect_timeout_ms
         self._send_buffer_bytes = send_buffer_bytes

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tanist.ports import Chunk, FileRange
+from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
 from tanist.runtime.ports.files import DiskFile
 
 MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 
-BYTES_AT_ONCE = 4 << 20
+_BYTES_AT_ONCE = 4 << 20
 """The most that one connection may hand to the network in one go before others get their turn."""
 
 JOINED_BYTES = 16_384
@@ -72,17 +73,22 @@ class SendQueue:
         self.chunks.clear()
         self.pending_bytes = 0
 
-    def write(self, sock: socket.socket) -> bool:
+    def write(self, sock: socket.socket, bulk: Bulk) -> bool:
         """Send from the head of the queue; True when it is empty. `CannotSend`, or `OSError` of the socket."""
         chunks = self.chunks
-        budget = BYTES_AT_ONCE
+        budget = _BYTES_AT_ONCE
         try:
             while chunks:
                 if budget <= 0:
                     return False
                 head = chunks[0]
                 if type(head) is FileRange:
-                    sent = self._send_file(sock, head, budget)
+                    large = head.length - self.head_sent > BULK_BYTES
+                    if large and bulk.left <= 0:
+                        return False
+                    sent = self._send_file(sock, head, min(budget, bulk.left) if large else budget)
+                    if large:
+                        bulk.sent(sent)
                     if sent == 0:
                         raise CannotSend(f"{head.file.path} is shorter than what was to be sent of it")
                 else:

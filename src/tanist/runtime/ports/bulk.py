@@ -1,0 +1,71 @@
+"""Large transfers take part of a pass of the loop, so that small requests wait for one of them and not for all.
+
+A *pass* reads what input there is, finishes the turn and sends. Fifty consumers that read megabytes, or a producer that
+has a thousand of them in flight, would make it tens of milliseconds long. So, of all connections together,
+
+* ranges of files beyond `BULK_BYTES` are sent up to `SENT_PER_PASS`; what is over waits for its socket to be looked at
+  again, which is in the next pass;
+* frames beyond `BULK_BYTES` are handed to their handlers one a pass, each in a turn of its own, after the turn of the
+  smaller ones: its append is written when the small ones are written and answered.
+
+A connection that is alone sends and receives as it would without.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+BULK_BYTES = 131_072
+"""What is larger takes longer than all else that is done for a request."""
+
+SENT_PER_PASS = 1 << 20
+"""Some hundred microseconds."""
+
+
+class PassingLoop(Protocol):
+    """The loop, as it is used here."""
+
+    def post(self, callback: Callable[[], None]) -> None: ...
+
+    def finish_turn(self) -> None: ...
+
+
+class Bulk:
+    """The share of large transfers, of all connections of a network."""
+
+    __slots__ = ("_frames", "_loop", "_renews", "left")
+
+    def __init__(self, loop: PassingLoop) -> None:
+        self._loop = loop
+        self.left = SENT_PER_PASS
+        """Bytes of large ranges that may be sent in this pass; not above 0: none."""
+        self._renews = False
+        self._frames: deque[Callable[[], None]] = deque()
+        """Each delivers one large frame."""
+
+    def sent(self, count: int) -> None:
+        """So many bytes of a large range were sent."""
+        self.left -= count
+        if not self._renews:
+            self._renews = True
+            self._loop.post(self._renew)
+
+    def _renew(self) -> None:
+        self._renews = False
+        self.left = SENT_PER_PASS
+
+    def deliver_later(self, deliver: Callable[[], None]) -> None:
+        """Call `deliver`, which hands a large frame to its handler, when its turn has come."""
+        if not self._frames:
+            self._loop.post(self._deliver)
+        self._frames.append(deliver)
+
+    def _deliver(self) -> None:
+        deliver = self._frames.popleft()
+        if self._frames:
+            self._loop.post(self._deliver)
+        self._loop.finish_turn()  # the small ones first
+        deliver()
+        self._loop.finish_turn()
