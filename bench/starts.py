@@ -49,7 +49,7 @@ def fill(folder: Path, logs: int, size_bytes: int, batch_records: int) -> None:
     loop = Loop(on_failure=raised)
     disk = RealDisk(loop)
     directory = LogDirectory(disk, str(folder), UUID(int=9))
-    directory.load(0, 0, lambda _topic: LogConfig())
+    directory.load(0, lambda _topic: LogConfig())
     record = NewRecord(timestamp=0, key=None, value=bytes(RECORD_BYTES))
     batch = bytes(encode_batch([record] * batch_records))
     for number in range(logs):

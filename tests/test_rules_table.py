@@ -17,7 +17,7 @@ TESTS = ROOT / "tests"
 RULES = ROOT / "docs" / "rules.md"
 KIP = ROOT / "docs" / "kip966.md"
 
-FACTS = range(1, 168)
+FACTS = range(1, 169)
 VERDICTS = ("yes", "differs: ", "in part: ", "n/a: ")
 _REFERENCE = re.compile(r"`([^`]+)`")
 

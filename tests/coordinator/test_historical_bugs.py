@@ -242,7 +242,8 @@ def a_marker_keeps_its_producer() -> None:
     states = ProducerStates()
     states.append(1, 0, 0, 0, 0, 100, transactional=True)
     states.append_marker(1, 0, 9, 1, 50_000, aborted=True)
-    states.expire(60_000, 20_000)
+    states.expire(60_000, 1_000, 20_000)
+    states.expire(60_000, 21_000, 20_000)
     assert states.check_marker(states.entries.get(1), 0, 8).error == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 

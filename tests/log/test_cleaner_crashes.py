@@ -60,7 +60,7 @@ class Course:
     def start(self) -> tuple[LogDirectory, Log]:
         directory = LogDirectory(self.disk.view(self.process), "/d")
         # When a broker starts it does not know yet that the topic is compacted.
-        directory.load(self.now, self.now, lambda topic: replace(CONFIG, cleanup_policy="delete"))
+        directory.load(self.now, lambda topic: replace(CONFIG, cleanup_policy="delete"))
         if KEY not in directory.logs:
             directory.create_log(*KEY, UUID(int=5), CONFIG, self.now)
         log = directory.logs[KEY]

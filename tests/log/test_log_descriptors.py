@@ -25,7 +25,7 @@ AT_ONCE = 4
 
 def directory_of(disk: MemoryDisk) -> LogDirectory:
     directory = LogDirectory(disk, "/d")
-    directory.load(0, 10**6, lambda topic: CONFIG)
+    directory.load(0, lambda topic: CONFIG)
     return directory
 
 
@@ -138,7 +138,7 @@ def test_a_start_with_too_few_descriptors_is_no_failure_of_the_disk(descriptors:
     disk.descriptors = descriptors
     directory = LogDirectory(disk, "/d")
     with pytest.raises(OSError) as caught:
-        directory.load(0, 10**6, lambda topic: CONFIG)
+        directory.load(0, lambda topic: CONFIG)
     assert is_descriptor_shortage(caught.value)
     assert directory.failed is None
     assert disk.open_files == len(directory.logs)  # and none of the log that could not be opened

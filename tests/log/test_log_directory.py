@@ -21,7 +21,7 @@ POINTS = "/d/recovery-point-offset-checkpoint"
 
 def loaded(disk: MemoryDisk, path: str = "/d") -> LogDirectory:
     directory = LogDirectory(disk, path)
-    directory.load(0, 10**6, lambda topic: CONFIG)
+    directory.load(0, lambda topic: CONFIG)
     return directory
 
 
@@ -49,7 +49,7 @@ def test_a_clean_stop_and_start() -> None:
     disk.journal.clear()
     again = LogDirectory(disk, "/d")
     assert again.read_broker_epoch() == 77
-    assert {str(log.topic_partition) for log in again.load(0, 0, lambda topic: CONFIG)} == {
+    assert {str(log.topic_partition) for log in again.load(0, lambda topic: CONFIG)} == {
         "t-0",
         "t-1",
         "my-topic.v2-0",
@@ -235,7 +235,7 @@ def test_a_log_whose_topic_cannot_be_reported_takes_the_directory_down() -> None
     disk.write_file("/d/t-0/partition.metadata", b"nonsense")
     again = LogDirectory(disk, "/d")
     with pytest.raises(OSError, match=r"partition.metadata.*move /d/t-0 away"):
-        again.load(0, 0, lambda topic: CONFIG)
+        again.load(0, lambda topic: CONFIG)
     assert again.failed is not None
 
 

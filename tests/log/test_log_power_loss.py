@@ -55,7 +55,7 @@ class Course:
 
     def start(self) -> tuple[LogDirectory, Log]:
         directory = LogDirectory(self.disk.view(self.process), "/d")
-        directory.load(self.now, self.now, lambda topic: CONFIG)
+        directory.load(self.now, lambda topic: CONFIG)
         if KEY not in directory.logs:
             directory.create_log(*KEY, TOPIC_ID, CONFIG, self.now)
         log = directory.logs[KEY]

@@ -149,8 +149,21 @@ def test_idle_producers_expire_but_not_within_a_transaction() -> None:
     states.append(1, 0, 0, 0, 0, 1_000, transactional=False)
     states.append(2, 0, 0, 1, 1, 1_000, transactional=True)
     states.append(3, 0, 0, 2, 2, 1_001, transactional=False)
-    assert states.expire(2_000, 1_000) == 1
+    assert states.expire(2_000, 50, 1_000) == 0, "it may have written just now, an old event"
+    assert states.expire(2_000, 1_049, 1_000) == 0
+    assert states.expire(2_000, 1_050, 1_000) == 1
     assert sorted(states.entries) == [2, 3]
+
+
+def test_a_producer_of_old_events_is_kept_while_it_writes() -> None:
+    """A backfill has the timestamps of its events. Forgotten, its next retry would be appended twice."""
+    states = ProducerStates()
+    for number in range(20):
+        states.append(7, 0, number, number, number, -1, transactional=False)
+        states.expire(10**12, number * 900, 1_000)
+    entry = states.entries[7]
+    assert states.check(entry, 0, 16, 0, transactional=False).duplicate is not None, "a retry of one of the last five"
+    assert states.expire(10**12, 19 * 900 + 1_000, 1_000) == 1
 
 
 def test_snapshot_bytes() -> None:

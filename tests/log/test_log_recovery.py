@@ -434,12 +434,13 @@ def test_producers_come_from_the_snapshot_and_what_follows_it() -> None:
         assert log.append_as_leader(retry, 3, 0).duplicate
 
 
-def test_idle_producers_are_not_loaded() -> None:
+def test_producers_that_are_loaded_have_their_time_to_go_on() -> None:
+    """Nobody knows how long ago they were active: their last timestamps are those of events."""
     config = LogConfig(producer_id_expiration_ms=500)
-    disk = stopped(config=config)
-    assert open_log(disk, config, recovery_point=10, wall_ms=1_509).producers.entries == {}
-    disk = stopped(config=config)
-    assert list(open_log(disk, config, recovery_point=10, wall_ms=1_508).producers.entries) == [9]
+    log = open_log(stopped(config=config), config, recovery_point=10)
+    for now_ms, known in ((10, [9]), (509, [9]), (510, [])):
+        log.expire_producers(10**9, now_ms)
+        assert list(log.producers.entries) == known
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -223,6 +223,8 @@ def test_idle_producers_expire_on_the_way() -> None:
     log = open_log(config=LogConfig(producer_id_expiration_ms=1_000))
     add(log, timestamp=5_000, producer_id=9, producer_epoch=0, sequence=0)
     log.roll_if_due(0, 5_999)
+    log.roll_if_due(10, 6_000)
+    log.roll_if_due(1_009, 7_000)
     assert list(log.producers.entries) == [9]
-    log.roll_if_due(0, 6_000)
+    log.roll_if_due(1_010, 7_000)
     assert log.producers.entries == {}

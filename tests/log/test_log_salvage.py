@@ -281,7 +281,7 @@ class Life:
         self.keeper = Quarantine(self.view, "/d", 7, itertools.count(1))
         self.keeper.tidy()
         directory = LogDirectory(self.view, "/d")
-        directory.load(0, 0, lambda topic: CONFIG)
+        directory.load(0, lambda topic: CONFIG)
         return directory.logs.get(("t", 0)) or directory.create_log("t", 0, ID, CONFIG, 0)
 
     def save_and_cut(self) -> list[Any]:
@@ -383,7 +383,7 @@ def test_what_others_have_put_there_is_left_alone() -> None:
 def test_a_log_directory_takes_the_quarantine_for_no_log() -> None:
     disk, _ = with_entries(1)
     directory = LogDirectory(disk, "/d")
-    assert [log.directory for log in directory.load(0, 0, lambda topic: CONFIG)] == [FOLDER]
+    assert [log.directory for log in directory.load(0, lambda topic: CONFIG)] == [FOLDER]
     assert directory.paths_to_delete == []
 
 

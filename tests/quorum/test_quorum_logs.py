@@ -30,7 +30,7 @@ class Host:
         self.disk = LossyDisk(seed)
 
     def open(self, **config: int) -> MetadataLog:
-        return MetadataLog.open(self.disk, ROOT, MetadataLogConfig(**config), wall_ms=WALL_MS)
+        return MetadataLog.open(self.disk, ROOT, MetadataLogConfig(**config))
 
     def names(self, suffix: str = "") -> list[str]:
         return [path.rsplit("/", 1)[1] for path in self.disk.files if path.endswith(suffix)]

@@ -98,7 +98,6 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
             retention_ms=config.metadata_max_retention_ms,
         ),
         context.clock.now_ms(),
-        wall_ms=context.clock.wall_ms(),
     )
     folder = f"{config.metadata_log_dir}/{FOLDER}"
     # Static voters are known by their node ids alone. Where there are none, the metadata log names the voters, or a

@@ -94,11 +94,11 @@ class LogDirectory:
         except FileNotFoundError:
             return None
 
-    def load(self, now_ms: int, wall_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
+    def load(self, now_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
         """Open every log of the directory, recovering them if the last stop was not clean."""
         for found in self.begin_load():
             try:
-                log = self.open_log(found, configs_for(found.folder.topic), now_ms, wall_ms, self.rescue)
+                log = self.open_log(found, configs_for(found.folder.topic), now_ms, self.rescue)
             except OSError as error:
                 self.load_failed(error)
                 raise
@@ -139,7 +139,6 @@ class LogDirectory:
         found: FoundLog,
         config: LogConfig,
         now_ms: int,
-        wall_ms: int,
         rescue: Callable[[TopicPartition, UUID], Rescue] | None,
         progress: RecoveryProgress | None = None,
     ) -> Log:
@@ -156,7 +155,6 @@ class LogDirectory:
                 recovery_point=found.recovery_point,
                 clean=self.was_clean,
                 log_start_offset=found.log_start_offset,
-                wall_ms=wall_ms,
                 rescue=None if rescue is None else partial(rescue, TopicPartition(*found.folder)),
                 progress=progress,
             )
@@ -237,9 +235,7 @@ class LogDirectory:
 
     # -- logs
 
-    def create_log(
-        self, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int, wall_ms: int | None = None
-    ) -> Log:
+    def create_log(self, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int) -> Log:
         """Make the log of a replica that was placed here. A shortage of descriptors leaves nothing of it."""
         key = TopicPartition(topic, partition)
         if key in self.logs:
@@ -262,7 +258,6 @@ class LogDirectory:
                 now_ms,
                 recovery_point=0,
                 clean=False,
-                wall_ms=wall_ms,
                 new=new,
             )
         except OSError as error:

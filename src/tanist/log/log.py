@@ -128,7 +128,6 @@ class Log:
         recovery_point: int,
         clean: bool,
         log_start_offset: int = 0,
-        wall_ms: int | None = None,
         rescue: Callable[[UUID], Rescue] | None = None,
         progress: RecoveryProgress | None = None,
         new: bool = False,
@@ -160,7 +159,6 @@ class Log:
             directory,
             config,
             now_ms,
-            wall_ms=wall_ms,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             clean=clean,
@@ -473,7 +471,7 @@ class Log:
         self._appender.now_ms = now_ms
         self._segments.close_retired()
         if wall_ms is not None:
-            self.expire_producers(wall_ms)
+            self.expire_producers(wall_ms, now_ms)
         active = self._segments.active
         if self.failed is not None or active.size == 0 or now_ms - active.created_ms <= self._appender.roll_ms:
             return False
@@ -495,9 +493,9 @@ class Log:
             due_ms = min(due_ms, self._last_flush_ms + self.config.flush_ms)
         return due_ms
 
-    def expire_producers(self, wall_ms: int) -> int:
+    def expire_producers(self, wall_ms: int, now_ms: int) -> int:
         """Forget idle producers; how many."""
-        return self.producers.expire(wall_ms, self.config.producer_id_expiration_ms)
+        return self.producers.expire(wall_ms, now_ms, self.config.producer_id_expiration_ms)
 
     # -- cleaning
 

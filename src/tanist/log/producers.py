@@ -54,6 +54,7 @@ class ProducerEntry:
         "batches",
         "coordinator_epoch",
         "epoch",
+        "idle_since_ms",
         "last_timestamp",
         "next_sequence",
         "producer_id",
@@ -65,6 +66,9 @@ class ProducerEntry:
         self.epoch = epoch
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp = -1
+        """Of its last batch, or of its last marker. Producers give batches any timestamp."""
+        self.idle_since_ms = -1
+        """Since when nothing came of it, as `expire` has seen it (monotonic clock); -1: something came since then."""
         self.transaction_first_offset = -1
         """First offset of the ongoing transaction, -1 when there is none."""
         self.next_sequence = 0
@@ -86,6 +90,7 @@ class ProducerEntry:
         twin = ProducerEntry(self.producer_id, self.epoch)
         twin.coordinator_epoch = self.coordinator_epoch
         twin.last_timestamp = self.last_timestamp
+        twin.idle_since_ms = self.idle_since_ms
         twin.transaction_first_offset = self.transaction_first_offset
         twin.next_sequence = self.next_sequence
         twin.batches = self.batches.copy()
@@ -111,6 +116,7 @@ class ProducerEntry:
         self.batches.append(_tuple(BatchMetadata, (last_sequence, last_offset, offset_delta, timestamp)))
         self.next_sequence = (last_sequence + 1) & _SEQUENCE_MASK
         self.last_timestamp = timestamp
+        self.idle_since_ms = -1
 
 
 class Verification:
@@ -321,6 +327,7 @@ class ProducerStates:
         entry.enter_epoch(epoch)
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = timestamp
+        entry.idle_since_ms = -1
         first_offset, entry.transaction_first_offset = entry.transaction_first_offset, -1
         if first_offset < 0:
             return None
@@ -352,17 +359,25 @@ class ProducerStates:
         while unreplicated and unreplicated[0].last_offset < high_watermark:
             unreplicated.popleft()
 
-    def expire(self, wall_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been idle for `expiration_ms` and have no transaction open; how many that were."""
+    def expire(self, wall_ms: int, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been idle for `expiration_ms` and have no transaction open; how many that were.
+
+        Their last timestamp is so old, and nothing came of them for so long since the log was opened. By the timestamp
+        alone, as in Apache Kafka, a producer of old events would be forgotten between two of its batches, and a
+        retry be appended twice.
+        """
         self.forget_verifications()
-        stale = [
-            producer_id
-            for producer_id, entry in self.entries.items()
-            if entry.transaction_first_offset < 0 and wall_ms - entry.last_timestamp >= expiration_ms
-        ]
-        for producer_id in stale:
+        gone = []
+        for producer_id, entry in self.entries.items():
+            if entry.transaction_first_offset >= 0 or wall_ms - entry.last_timestamp < expiration_ms:
+                continue
+            if entry.idle_since_ms < 0:
+                entry.idle_since_ms = now_ms
+            elif now_ms - entry.idle_since_ms >= expiration_ms:
+                gone.append(producer_id)
+        for producer_id in gone:
             del self.entries[producer_id]
-        return len(stale)
+        return len(gone)
 
     def forget_below(self, log_start_offset: int) -> None:
         """Decided transactions below the log's start hold nothing back."""

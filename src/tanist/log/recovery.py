@@ -115,7 +115,6 @@ class LogLoader:
         config: LogConfig,
         now_ms: int,
         *,
-        wall_ms: int | None,
         recovery_point: int,
         log_start_offset: int,
         clean: bool,
@@ -126,7 +125,6 @@ class LogLoader:
         self._directory = directory
         self._config = config
         self._now_ms = now_ms
-        self._wall_ms = wall_ms
         self._recovery_point = recovery_point
         self._log_start_offset = log_start_offset
         self._clean = clean
@@ -424,8 +422,6 @@ class LogLoader:
         offset, snapshot, complaints = self._snapshots.load_latest(self._log_start_offset, up_to)
         self._reasons += complaints
         self._producers.load(*snapshot)
-        if self._wall_ms is not None:
-            self._producers.expire(self._wall_ms, self._config.producer_id_expiration_ms)
         replay_producers(self._producers, self._segments[:count], max(offset, self._log_start_offset), up_to)
 
     def _finish_producers(self, start: int, end: int) -> None:

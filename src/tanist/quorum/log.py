@@ -113,8 +113,6 @@ class MetadataLog:
         log_directory: str,
         config: MetadataLogConfig | None = None,
         now_ms: int = 0,
-        *,
-        wall_ms: int | None = None,
     ) -> MetadataLog:
         """Open, or make, `__cluster_metadata-0` in `log_directory`."""
         config = config or MetadataLogConfig()
@@ -129,7 +127,6 @@ class MetadataLog:
             now_ms,
             recovery_point=0,
             clean=False,
-            wall_ms=wall_ms,
         )
         opened = cls(disk, log, config, {})
         opened._cut_at_gap()

@@ -97,7 +97,6 @@ class _Load:
         self,
         logs: Iterable[tuple[FoundLog, LogConfig]],
         now_ms: int,
-        wall_ms: int,
         rescue: Callable[[TopicPartition, UUID], Rescue] | None,
         progress: RecoveryProgress,
     ) -> _Opened:
@@ -107,7 +106,7 @@ class _Load:
             if progress.is_cancelled():
                 break
             try:
-                opened.append((found, self.directory.open_log(found, config, now_ms, wall_ms, rescue, progress)))
+                opened.append((found, self.directory.open_log(found, config, now_ms, rescue, progress)))
             except LoadingCancelled:
                 break
             except _SaveFirst:
@@ -255,7 +254,7 @@ class LogLoading:
         configured = [(found, self._config_of(found.folder.topic)) for found in logs]
         rescue = load.directory.rescue if saves else _save_first
         self._context.disk.run(
-            partial(load.open_logs, configured, clock.now_ms(), clock.wall_ms(), rescue, thread),
+            partial(load.open_logs, configured, clock.now_ms(), rescue, thread),
             partial(self._opened, load, thread, saves),
         )
 

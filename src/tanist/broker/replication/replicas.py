@@ -270,7 +270,6 @@ class Replicas:
                     topic_id,
                     self._log_config(name),
                     self._context.clock.now_ms(),
-                    self._context.clock.wall_ms(),
                 )
             except OSError as failure:
                 if is_descriptor_shortage(failure):

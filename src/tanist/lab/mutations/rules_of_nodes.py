@@ -78,6 +78,22 @@ def a43_forgets_producers() -> tuple[Patch, ...]:
 duplicates_are_appended = fixed(ProducerStates, "check", always(SimpleNamespace(error=0, duplicate=None)))
 
 
+def producers_expire_by_their_timestamps() -> tuple[Patch, ...]:
+    """As in Apache Kafka, but whenever a log is looked after."""
+
+    def expire(producers: Any, wall_ms: int, now_ms: int, expiration_ms: int) -> int:
+        gone = [
+            producer_id
+            for producer_id, entry in producers.entries.items()
+            if entry.transaction_first_offset < 0 and wall_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in gone:
+            del producers.entries[producer_id]
+        return len(gone)
+
+    return (Patch(ProducerStates, "expire", expire),)
+
+
 def a50_ignores_topic_ids() -> tuple[Patch, ...]:
     """A log on disk belongs to the present topic of its name, whatever topic it was written for."""
     take = Replicas._take_log

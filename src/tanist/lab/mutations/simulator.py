@@ -252,6 +252,11 @@ MUTANTS: Mapping[str, Mutation] = {
     "duplicates": _directed(
         "a batch that comes twice is appended twice", nodes.duplicates_are_appended, logs.a_batch_comes_again
     ),
+    "old-events": _drawn(
+        "a producer is forgotten when its last timestamp is old",
+        nodes.producers_expire_by_their_timestamps,
+        situations.old_events,
+    ),
     "session-named": _drawn(
         "a session looks at a partition that its follower names only when the log grows",
         nodes.sessions_forget_what_is_named,

@@ -17,6 +17,8 @@ from tanist.sim.world.world import COMBINED
 Situation = Callable[[int], ChaosConfig]
 """The configuration of a seed."""
 
+_OLD_MS = 2 * 24 * 3_600_000
+
 LEAVING = ("stop", "partition", "leader", "kill", "power", "blackout", "freeze")
 
 
@@ -50,6 +52,12 @@ def recovering(strategy: str, **changes: Any) -> Situation:
         )
 
     return situation
+
+
+def old_events(seed: int) -> ChaosConfig:
+    """Producers of a backfill, whose answers are lost."""
+    drawn = ChaosConfig.drawn(seed)
+    return replace(drawn, event_age_ms=_OLD_MS, kinds=("reset", "partition", "leader"), fault_pause_ms=(50, 800))
 
 
 def changing_voters(seed: int) -> ChaosConfig:

@@ -1,5 +1,5 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
-change, replication throttles, records that go by retention and DeleteRecords.
+change, replication throttles, records that go by retention and DeleteRecords, producers of old events.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -19,6 +19,10 @@ VOTERS_SHARE = 0.15
 THROTTLES_SHARE = 0.12
 
 TRIMMING_SHARE = 0.10
+
+_OLD_EVENTS_SHARE = 0.10
+_OLD_MS = 2 * 24 * 3_600_000
+"""More than `producer.id.expiration.ms`, less than `retention.ms`, by their defaults."""
 
 _BATCH_BYTES = 100
 """About the size of a record of the workload, in a batch of its own."""
@@ -56,6 +60,11 @@ def throttles(seed: int, records: int) -> dict[str, Any]:
         "left_out": 0,
         "throttle_bytes": records * _BATCH_BYTES // rng.choice(_COPY_SECONDS),
     }
+
+
+def event_age_ms(seed: int) -> int:
+    """How old the events are that producers write: of most seeds they are new."""
+    return _OLD_MS if stream(seed, "old events").random() < _OLD_EVENTS_SHARE else 0
 
 
 def has_trimming(seed: int) -> bool:

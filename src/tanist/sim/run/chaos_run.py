@@ -187,6 +187,7 @@ class ChaosRun:
                         topic.name,
                         topic.partitions,
                         pause_ms=config.pause_ms,
+                        event_age_ms=config.event_age_ms if careful else 0,
                         acks=-1 if careful else 1,
                         idempotent=careful,
                         key_of=key_of if (POLICY, "compact") in topic.configs else no_key,

@@ -14,6 +14,7 @@ from tanist.sim.checkers.compaction import POLICY
 from tanist.sim.faults.schedule import KINDS
 from tanist.sim.run.additions import (
     changing_voters,
+    event_age_ms,
     has_changing_voters,
     has_trimming,
     plain_brokers,
@@ -66,6 +67,8 @@ class ChaosConfig:
     """Of each topic, with idempotence and acks=all."""
     careless_producers: int = 0
     """With acks=1: their records may be lost, and make logs diverge."""
+    event_age_ms: int = 0
+    """The timestamps of their records are so old."""
     observers: int = 1
     late_consumers: int = 0
     """Of each topic: they start at half time, and read everything from the start, again and again."""
@@ -121,6 +124,8 @@ class ChaosConfig:
         config = cls._plainly_drawn(seed)
         if trims:
             config = replace(config, **trimming(seed, config.topics, config.properties))
+        else:
+            config = replace(config, event_age_ms=event_age_ms(seed))
         if voters:
             config = replace(config, **changing_voters(seed, config.roles, config.kinds, config.properties))
         return config

@@ -39,14 +39,17 @@ class Producer(SimClient):
         acks: int = -1,
         pause_ms: int = 5,
         idempotent: bool = True,
+        event_age_ms: int = 0,
         key_of: Callable[[bytes], bytes | None] = no_key,
     ) -> None:
+        """`event_age_ms`: its records have timestamps of so long ago, as those of a backfill."""
         super().__init__(world, name, history)
         self.topic = topic
         self.partitions = partitions
         self.acks = acks
         self.pause_ms = pause_ms
         self.idempotent = idempotent
+        self.event_age_ms = event_age_ms
         self._key_of = key_of
         self._identities: dict[int, tuple[int, int]] = {}
         """Partition -> producer id and epoch. The same for all, until a loss gives a partition a new one."""
@@ -121,10 +124,10 @@ class Producer(SimClient):
         if where is None:
             self._refresh_and_retry(partition)
             return
-        wall_ms = self.clock.wall_ms()
+        event_ms = self.clock.wall_ms() - self.event_age_ms
         producer_id, producer_epoch = self._identities[partition]
         records = encode_batch(
-            [NewRecord(timestamp=wall_ms, key=self._key_of(send.value), value=send.value) for send in batch],
+            [NewRecord(timestamp=event_ms, key=self._key_of(send.value), value=send.value) for send in batch],
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=self._sequences[partition] if self.idempotent else -1,
