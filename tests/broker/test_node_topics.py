@@ -213,3 +213,13 @@ def test_the_preferred_leader_is_elected_on_request(cluster: Cluster) -> None:
     cluster.until(lambda: cluster.leader("t") == 2)
     again = cluster.ask(request, 2).replica_election_results[0].partition_result[0]
     assert again.error_code == ErrorCode.ELECTION_NOT_NEEDED
+
+
+def test_idle_producers_are_forgotten_by_leaders_and_followers() -> None:
+    cluster = Cluster(config={"min.insync.replicas": "2", "producer.id.expiration.ms": "5000"})
+    cluster.create_topic("t")
+    assert cluster.produce("t", [b"x"], producer_id=5, producer_epoch=0, base_sequence=0).error_code == 0
+    cluster.until(lambda: all(list(h.log.producers.entries) == [5] for h in cluster.hosted("t").values()))
+    cluster.run(4_000)
+    assert all(list(h.log.producers.entries) == [5] for h in cluster.hosted("t").values())
+    cluster.until(lambda: not any(h.log.producers.entries for h in cluster.hosted("t").values()), within_ms=180_000)

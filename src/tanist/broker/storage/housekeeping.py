@@ -111,17 +111,22 @@ class Housekeeping:
                 self._effects.has_open_transactions(hosted)
 
     def _upkeep(self) -> None:
-        """Roll and flush logs: those that were appended to since the last time, and the others when it is due."""
+        """Roll and flush logs: those that were appended to since the last time, and the others when it is due.
+
+        Idle producers are forgotten by leaders and followers alike: a follower may be one for years.
+        """
         self._write_topic_ids()
         now_ms = self._context.clock.now_ms()
         due = [hosted for hosted in self._replicas if hosted.upkeep_ms <= now_ms]
         wall_ms = self._context.clock.wall_ms()
         for hosted in due:
-            if hosted.leader is not None:
-                try:
-                    hosted.log.roll_if_due(now_ms, wall_ms)
-                except OSError as failure:
-                    hosted.disk_failed(failure)
+            if hosted.leader is None:
+                hosted.log.expire_producers(wall_ms, now_ms)
+                continue
+            try:
+                hosted.log.roll_if_due(now_ms, wall_ms)
+            except OSError as failure:
+                hosted.disk_failed(failure)
         for hosted in due:
             if not hosted.stale:
                 self._flush(hosted, now_ms)
