@@ -188,9 +188,14 @@ class TransactionChecks:
 
     def unsettled(self) -> list[str]:
         found: list[str] = []
+        followed: dict[TopicIdPartition, str] = {}
+        led: set[TopicIdPartition] = set()
         for node in self._world.nodes():
             for hosted in node.replicas:
+                key = (hosted.topic_id, hosted.index)
+                followed[key] = f"{hosted.topic}-{hosted.index}"
                 if hosted.leader is not None:
+                    led.add(key)
                     stable = hosted.log.producers.last_stable_offset(hosted.leader.high_watermark)
                     if stable < hosted.leader.high_watermark:
                         found.append(f"{hosted.topic}-{hosted.index} is stable to {stable}")
@@ -199,6 +204,8 @@ class TransactionChecks:
             coordinator = node.parts.transactions.loaded
             if coordinator is not None:
                 found += self._under_way(coordinator)
+        # The metadata may name a leader that has been killed, and is back before its session has ended.
+        found += [f"{name} is led by nobody" for key, name in followed.items() if key not in led]
         return found
 
     def _under_way(self, coordinator: TransactionCoordinator) -> Iterator[str]:
