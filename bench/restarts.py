@@ -32,7 +32,7 @@ from tanist.log.names import LOG_SUFFIX, offset_of
 from tests.interop import apache
 from tests.interop.cluster import Cluster, cpu_seconds, free_ports, interrupt_on_sigterm, pids, resident_bytes
 from tests.interop.raw import LATEST, RawClient
-from tests.interop.tanist_cluster import TanistNode
+from tests.interop.tanist_cluster import TanistNode, tanist
 
 TOPIC = "kept"
 VALUE_BYTES = 1_000
@@ -42,6 +42,8 @@ SAMPLE = 20
 PATIENCE_S = 900.0
 POLL_S = 0.01
 SIDES = ("tanist", "apache")
+_WITHOUT_ELR = "eligible.leader.replicas.version=0"
+"""The one replica of a partition leads again after a crash: this is about logs, not about elections."""
 
 
 class Folder:
@@ -51,8 +53,13 @@ class Folder:
         self._apache = apache.ApacheCluster(
             directory, nodes=1, properties=stands.BROKER_CONFIG, heap=stands.HEAP, first_port=free_ports(2)
         )
-        self._apache.format()
-        self._tanist = TanistNode(self._apache.properties_file(1))
+        properties_file = self._apache.properties_file(1)
+        self.data.mkdir(parents=True)
+        lines = [f"{key}={value}\n" for key, value in self._apache.node_properties(1).items()]
+        properties_file.write_text("".join(lines))
+        cluster_id = tanist("random-uuid").strip()
+        tanist("format", "--config", str(properties_file), "--cluster-id", cluster_id, "--feature", _WITHOUT_ELR)
+        self._tanist = TanistNode(properties_file)
         self.partitions = partitions
         self.ends: dict[int, int] = {}
         """The log end offsets of the sample."""
