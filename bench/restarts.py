@@ -18,6 +18,8 @@ The page cache is as large as the machine's memory: of 50 GB it holds what was r
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -94,7 +96,7 @@ class Folder:
             step = max(1, self.partitions // SAMPLE)
             sample = {*range(0, self.partitions, step), self.partitions - 1}
             self.ends = {index: client.list_offset(TOPIC, index, LATEST) for index in sorted(sample)}
-        node.stop()
+        self._end(node)
 
     def _has_leaders(self, client: RawClient) -> bool:
         leaders = client.metadata((TOPIC,)).leaders(TOPIC)
@@ -155,8 +157,22 @@ class Folder:
         servers = pids(node)
         found["cpu_s"] = cpu_seconds(servers)
         found["rss_mb"] = resident_bytes(servers) / 1e6
-        node.stop_node(1)
+        found["stop_s"] = self._end(node)
         return found
+
+    def _end(self, node: Cluster) -> float:
+        """Stop a node in order, however long that takes: thousands of logs are synced."""
+        pid = node.pid(1)
+        if pid is None:
+            raise RuntimeError(f"{node.name} has ended by itself: see the log in {self.data.parent}")
+        started = time.perf_counter()
+        os.kill(pid, signal.SIGTERM)
+        while node.pid(1) is not None:
+            if time.perf_counter() - started > PATIENCE_S:
+                raise TimeoutError(f"{node.name} does not stop within {PATIENCE_S:.0f} s")
+            time.sleep(POLL_S)
+        node.stop_node(1)
+        return time.perf_counter() - started
 
 
 def main() -> int:
