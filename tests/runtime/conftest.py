@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from tanist.runtime.ports.loop import Loop
+from tests.runtime.network_rig import Handler, Server
 
 
 class Runner:
@@ -36,3 +38,16 @@ def runner() -> Iterator[Runner]:
     runner = Runner()
     yield runner
     runner.loop.close()
+
+
+@pytest.fixture
+def serve(runner: Any) -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
+
+    def make(on: Callable[[Handler, bytes], None] | None = None, **options: Any) -> Server:
+        servers.append(Server(runner, on, **options))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.network.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +12,9 @@ import pytest
 from tanist.ports import Connection, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, SENT_PER_PASS, Bulk
 from tanist.runtime.ports.disk import RealDisk
-from tanist.runtime.ports.network import SocketNetwork
+from tests.runtime.network_rig import Handler, frame, sending
 
 LARGE = BULK_BYTES + 1
-
-
-class Handler:
-    def __init__(self, connection: Connection, on: Callable[[Connection, bytes], None]) -> None:
-        self._connection = connection
-        self._on = on
-
-    def on_open(self, connection: Connection) -> None: ...
-
-    def on_frame(self, frame: memoryview) -> None:
-        self._on(self._connection, bytes(frame))
-
-    def on_close(self, reason: str) -> None: ...
-
-
-@pytest.fixture
-def serve(runner: Any) -> Iterator[Callable[..., Callable[[], socket.socket]]]:
-    networks: list[SocketNetwork] = []
-
-    def make(on: Callable[[Connection, bytes], None]) -> Callable[[], socket.socket]:
-        network = SocketNetwork(runner.loop)
-        networks.append(network)
-        listener = network.listen("127.0.0.1", 0, lambda connection: Handler(connection, on), max_frame_bytes=1 << 24)
-        return lambda: socket.create_connection(("127.0.0.1", listener.port), timeout=20)
-
-    yield make
-    for network in networks:
-        network.close()
-
-
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
 
 
 def test_a_pass_sends_so_much_of_large_ranges_and_no_more(
@@ -57,7 +23,7 @@ def test_a_pass_sends_so_much_of_large_ranges_and_no_more(
     data = os.urandom(1 << 20)
     (tmp_path / "log").write_bytes(data)
     file = RealDisk(runner.loop).open(str(tmp_path / "log"))
-    client = serve(lambda connection, _: connection.send([FileRange(file, 0, len(data))]))
+    client = serve(lambda handler, _: handler.connection.send([FileRange(file, 0, len(data))])).client
     passes = [0]
     sendfile = os.sendfile
 
@@ -141,7 +107,7 @@ def test_a_frame_that_cannot_be_handled_holds_no_other_up() -> None:
 def test_small_requests_are_answered_while_large_ones_wait(runner: Any, serve: Any) -> None:
     """All are at hand in one pass: without a share, three large ones would be handled first."""
     order: list[int] = []
-    client = serve(lambda _, body: order.append(len(body)))
+    client = serve(lambda _, body: order.append(len(body))).client
     large = [client() for _ in range(3)]
     for each in large:
         each.sendall(frame(bytes(LARGE)))  # their buffers have grown from here on: one `recv` brings a whole frame
@@ -159,20 +125,9 @@ def test_small_requests_are_answered_while_large_ones_wait(runner: Any, serve: A
 def test_frames_of_one_connection_keep_their_order(runner: Any, serve: Any) -> None:
     sizes = [10, LARGE, 20, LARGE + 5, LARGE, 0, 3 * LARGE, 30]
     order: list[int] = []
-    client = serve(lambda _, body: order.append(len(body)))()
-    client.setblocking(False)
-    left = memoryview(b"".join(frame(bytes(size)) for size in sizes))
-
-    def all_sent() -> bool:
-        nonlocal left
-        try:
-            while left:
-                left = left[client.send(left) :]
-        except BlockingIOError:
-            return False
-        return len(order) == len(sizes)
-
-    runner.until(all_sent)
+    client = serve(lambda _, body: order.append(len(body))).client()
+    all_sent = sending(client, b"".join(frame(bytes(size)) for size in sizes))
+    runner.until(lambda: all_sent() and len(order) == len(sizes))
     assert order == sizes
 
 
@@ -180,13 +135,13 @@ def test_a_paused_connection_keeps_a_large_frame_until_it_is_resumed(runner: Any
     order: list[int] = []
     held: list[Connection] = []
 
-    def on(connection: Connection, body: bytes) -> None:
+    def on(handler: Handler, body: bytes) -> None:
         order.append(len(body))
         if not held:
-            held.append(connection)
-            connection.pause()
+            held.append(handler.connection)
+            handler.connection.pause()
 
-    client = serve(on)()
+    client = serve(on).client()
     client.sendall(frame(b"first") + frame(bytes(LARGE)))
     runner.until(lambda: order == [5])
     passed = runner.loop.now_ms() + 30
@@ -200,13 +155,13 @@ def test_a_connection_that_ends_while_its_large_frame_waits_delivers_nothing(run
     order: list[int] = []
     connections: list[Connection] = []
 
-    def on(connection: Connection, body: bytes) -> None:
+    def on(handler: Handler, body: bytes) -> None:
         order.append(len(body))
-        connections.append(connection)
+        connections.append(handler.connection)
         if body == b"end it":
             connections[0].close()
 
-    client = serve(on)
+    client = serve(on).client
     large, small = client(), client()
     large.sendall(frame(bytes(LARGE)))
     runner.until(lambda: order == [LARGE])

@@ -15,69 +15,12 @@ from typing import Any
 
 import pytest
 
-from tanist.ports import Connection, FileRange
+from tanist.ports import FileRange
 from tanist.runtime.ports import connection as connection_module
 from tanist.runtime.ports import receive_buffer
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.network import SocketNetwork
-
-
-class Handler:
-    def __init__(
-        self, connection: Connection | None = None, on: Callable[[Handler, bytes], None] | None = None
-    ) -> None:
-        self.connection: Any = connection
-        self.frames: list[bytes] = []
-        self.closed: list[str] = []
-        self._on = on
-
-    def on_open(self, connection: Connection) -> None:
-        self.connection = connection
-
-    def on_frame(self, frame: memoryview) -> None:
-        self.frames.append(bytes(frame))
-        if self._on is not None:
-            self._on(self, self.frames[-1])
-
-    def on_close(self, reason: str) -> None:
-        self.closed.append(reason)
-
-
-class Server:
-    """A network that listens, its handlers, and plain blocking sockets as clients."""
-
-    def __init__(self, runner: Any, on: Callable[[Handler, bytes], None] | None = None, **options: Any) -> None:
-        self.runner = runner
-        self.exhausted: list[str] = []
-        self.network = SocketNetwork(runner.loop, on_exhausted=self.exhausted.append, **options)
-        self.handlers: list[Handler] = []
-        self._on = on
-        self.listener = self.network.listen("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 24)
-
-    def _accept(self, connection: Connection) -> Handler:
-        handler = Handler(connection, self._on)
-        self.handlers.append(handler)
-        return handler
-
-    def client(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.listener.port), timeout=20)
-
-
-@pytest.fixture
-def serve(runner: Any) -> Iterator[Callable[..., Server]]:
-    servers: list[Server] = []
-
-    def make(on: Callable[[Handler, bytes], None] | None = None, **options: Any) -> Server:
-        servers.append(Server(runner, on, **options))
-        return servers[-1]
-
-    yield make
-    for server in servers:
-        server.network.close()
-
-
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
+from tests.runtime.network_rig import Handler, frame, sending
 
 
 def test_at_the_limit_of_connections_the_next_waits_until_one_closes(runner: Any, serve: Any) -> None:
@@ -189,19 +132,8 @@ def test_a_buffer_grows_for_a_big_frame_and_is_given_back_when_idle(runner: Any,
     server.network.sweep_ms = 10
     client = server.client()
     body = os.urandom(5_000_000)
-    client.setblocking(False)
-    left = memoryview(frame(body))
-
-    def all_sent() -> bool:
-        nonlocal left
-        try:
-            while left:
-                left = left[client.send(left) :]
-        except BlockingIOError:
-            return False
-        return bool(server.handlers and server.handlers[0].frames)
-
-    runner.until(all_sent)
+    all_sent = sending(client, frame(body))
+    runner.until(lambda: all_sent() and bool(server.handlers and server.handlers[0].frames))
     assert server.handlers[0].frames == [body]
     served = server.handlers[0].connection
     runner.until(lambda: served._received.view is None)
