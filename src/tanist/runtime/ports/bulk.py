@@ -35,26 +35,32 @@ class PassingLoop(Protocol):
 class Bulk:
     """The share of large transfers, of all connections of a network."""
 
-    __slots__ = ("_frames", "_loop", "_renews", "left")
+    __slots__ = ("_frames", "_left", "_loop", "_renews")
 
     def __init__(self, loop: PassingLoop) -> None:
         self._loop = loop
-        self.left = SENT_PER_PASS
+        self._left = SENT_PER_PASS
         """Bytes of large ranges that may be sent in this pass; not above 0: none."""
         self._renews = False
         self._frames: deque[Callable[[], None]] = deque()
         """Each delivers one large frame."""
 
-    def sent(self, count: int) -> None:
-        """So many bytes of a large range were sent."""
-        self.left -= count
+    def share_of(self, size: int) -> int:
+        """Of a range of so many bytes, those that may be sent now; 0: none in this pass."""
+        return size if size <= BULK_BYTES else max(0, min(size, self._left))
+
+    def sent(self, size: int, count: int) -> None:
+        """So many bytes of a range of this size were sent."""
+        if size <= BULK_BYTES:
+            return
+        self._left -= count
         if not self._renews:
             self._renews = True
             self._loop.post(self._renew)
 
     def _renew(self) -> None:
         self._renews = False
-        self.left = SENT_PER_PASS
+        self._left = SENT_PER_PASS
 
     def deliver_later(self, deliver: Callable[[], None]) -> None:
         """Call `deliver`, which hands a large frame to its handler, when its turn has come."""

@@ -165,14 +165,11 @@ class SocketConnection:
 
     def _send_range(self, chunk: FileRange, size: int) -> int:
         """As much of it as may go in this pass."""
-        fd = disk_file(chunk).fd
-        if size <= BULK_BYTES:
-            return os.sendfile(self._fd, fd, chunk.offset, size)
-        bulk = self._bulk
-        if bulk.left <= 0:
+        share = self._bulk.share_of(size)
+        if not share:
             return 0
-        sent = os.sendfile(self._fd, fd, chunk.offset, min(size, bulk.left))
-        bulk.sent(sent)
+        sent = os.sendfile(self._fd, disk_file(chunk).fd, chunk.offset, share)
+        self._bulk.sent(size, sent)
         return sent
 
     def _send_around(self, chunks: Sequence[Chunk], body: FileRange) -> None:

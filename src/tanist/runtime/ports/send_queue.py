@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tanist.ports import Chunk, FileRange
-from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
+from tanist.runtime.ports.bulk import Bulk
 from tanist.runtime.ports.files import DiskFile
 
 MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
@@ -83,12 +83,12 @@ class SendQueue:
                     return False
                 head = chunks[0]
                 if type(head) is FileRange:
-                    large = head.length - self.head_sent > BULK_BYTES
-                    if large and bulk.left <= 0:
+                    left = head.length - self.head_sent
+                    share = bulk.share_of(left)
+                    if not share:
                         return False
-                    sent = self._send_file(sock, head, min(budget, bulk.left) if large else budget)
-                    if large:
-                        bulk.sent(sent)
+                    sent = self._send_file(sock, head, min(budget, share))
+                    bulk.sent(left, sent)
                     if sent == 0:
                         raise CannotSend(f"{head.file.path} is shorter than what was to be sent of it")
                 else:
