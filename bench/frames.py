@@ -36,6 +36,11 @@ class Frames:
     payload_bytes: int
     """Bytes of record batches in one request; 0 where the answer carries them."""
 
+    def error_of(self, answer: bytes) -> int:
+        """The partition's error code in an answer without its length prefix."""
+        at = self.error_at - 4
+        return int.from_bytes(answer[at : at + 2], "big")
+
 
 def varint(value: int) -> bytes:
     """A zigzag varint, as records use them."""

@@ -48,8 +48,7 @@ def takes_records(cluster: Cluster, partitions: int) -> bool:
         (frame,) = produce.requests
         with RawClient(*cluster.address(leaders[index]), timeout_s=60) as client:
             answer = client.exchange(frame)
-        at = produce.error_at - 4
-        if int.from_bytes(answer[at : at + 2], "big"):
+        if produce.error_of(answer):
             return False
     return True
 

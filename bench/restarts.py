@@ -34,7 +34,8 @@ from tanist.log.names import LOG_SUFFIX, offset_of
 from tests.interop import apache
 from tests.interop.cluster import Cluster, cpu_seconds, free_ports, interrupt_on_sigterm, pids, resident_bytes
 from tests.interop.raw import LATEST, RawClient
-from tests.interop.tanist_cluster import TanistNode, tanist
+from tests.interop.tanist_cluster import PROGRAM
+from tests.interop.waiting import wait_for
 
 TOPIC = "kept"
 VALUE_BYTES = 1_000
@@ -55,13 +56,7 @@ class Folder:
         self._apache = apache.ApacheCluster(
             directory, nodes=1, properties=stands.BROKER_CONFIG, heap=stands.HEAP, first_port=free_ports(2)
         )
-        properties_file = self._apache.properties_file(1)
-        self.data.mkdir(parents=True)
-        lines = [f"{key}={value}\n" for key, value in self._apache.node_properties(1).items()]
-        properties_file.write_text("".join(lines))
-        cluster_id = tanist("random-uuid").strip()
-        tanist("format", "--config", str(properties_file), "--cluster-id", cluster_id, "--feature", _WITHOUT_ELR)
-        self._tanist = TanistNode(properties_file)
+        self._tanist = stands.formatted(self._apache, PROGRAM, _WITHOUT_ELR)
         self.partitions = partitions
         self.ends: dict[int, int] = {}
         """The log end offsets of the sample."""
@@ -90,8 +85,7 @@ class Folder:
                 produce = frames.produce(TOPIC, index, batch, 1)
                 for _ in range(max(1, size_bytes // len(batch))):
                     answer = client.exchange(produce.requests[0])
-                    error = int.from_bytes(answer[produce.error_at - 4 : produce.error_at - 2], "big")
-                    if error:
+                    if error := produce.error_of(answer):
                         raise RuntimeError(f"{TOPIC}-{index} does not take a batch: error {error}")
             step = max(1, self.partitions // SAMPLE)
             sample = {*range(0, self.partitions, step), self.partitions - 1}
@@ -112,18 +106,12 @@ class Folder:
         return True
 
     def _await(self, reached: Callable[[], bool], node: Cluster) -> None:
-        deadline = time.perf_counter() + PATIENCE_S
-        while True:
-            try:
-                if reached():
-                    return
-            except OSError:
-                pass  # it does not listen, or does not lead yet
+        def looked() -> bool:
             if node.pid(1) is None:
                 raise RuntimeError(f"{node.name} has ended: see the log in {self.data.parent}")
-            if time.perf_counter() > deadline:
-                raise TimeoutError(f"{node.name} is not ready after {PATIENCE_S:.0f} s")
-            time.sleep(POLL_S)
+            return reached()
+
+        wait_for(looked, f"{node.name} serves", timeout_s=PATIENCE_S, poll_s=POLL_S)
 
     # -- states
 
@@ -167,10 +155,7 @@ class Folder:
             raise RuntimeError(f"{node.name} has ended by itself: see the log in {self.data.parent}")
         started = time.perf_counter()
         os.kill(pid, signal.SIGTERM)
-        while node.pid(1) is not None:
-            if time.perf_counter() - started > PATIENCE_S:
-                raise TimeoutError(f"{node.name} does not stop within {PATIENCE_S:.0f} s")
-            time.sleep(POLL_S)
+        wait_for(lambda: node.pid(1) is None, f"{node.name} has stopped", timeout_s=PATIENCE_S, poll_s=POLL_S)
         node.stop_node(1)
         return time.perf_counter() - started
 

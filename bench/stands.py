@@ -62,13 +62,17 @@ def single_node(target: str, directory: Path, properties: Mapping[str, str] | No
     if target == "apache":
         apache.format()
         return apache
-    lines = "".join(f"{key}={value}\n" for key, value in apache.node_properties(1).items())
-    properties_file = apache.properties_file(1)
+    return formatted(apache, program_of(target))
+
+
+def formatted(node: ApacheCluster, program: Path, *features: str) -> TanistNode:
+    """The one node of Apache's as one of ours, with its properties, its folder formatted by `program`."""
+    properties_file = node.properties_file(1)
     properties_file.parent.mkdir(parents=True)
-    properties_file.write_text(lines)
+    properties_file.write_text("".join(f"{key}={value}\n" for key, value in node.node_properties(1).items()))
     cluster_id = tanist("random-uuid").strip()
-    program = program_of(target)
-    tanist("format", "--config", str(properties_file), "--cluster-id", cluster_id, program=program)
+    levels = [part for feature in features for part in ("--feature", feature)]
+    tanist("format", "--config", str(properties_file), "--cluster-id", cluster_id, *levels, program=program)
     return TanistNode(properties_file, program=program)
 
 

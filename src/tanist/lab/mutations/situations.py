@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tanist.sim.run.additions import OLD_EVENTS_MS
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
 
 Situation = Callable[[int], ChaosConfig]
 """The configuration of a seed."""
-
-_OLD_MS = 2 * 24 * 3_600_000
 
 LEAVING = ("stop", "partition", "leader", "kill", "power", "blackout", "freeze")
 
@@ -57,7 +56,7 @@ def recovering(strategy: str, **changes: Any) -> Situation:
 def old_events(seed: int) -> ChaosConfig:
     """Producers of a backfill, whose answers are lost."""
     drawn = ChaosConfig.drawn(seed)
-    return replace(drawn, event_age_ms=_OLD_MS, kinds=("reset", "partition", "leader"), fault_pause_ms=(50, 800))
+    return replace(drawn, event_age_ms=OLD_EVENTS_MS, kinds=("reset", "partition", "leader"), fault_pause_ms=(50, 800))
 
 
 def changing_voters(seed: int) -> ChaosConfig:

@@ -21,7 +21,7 @@ THROTTLES_SHARE = 0.12
 TRIMMING_SHARE = 0.10
 
 _OLD_EVENTS_SHARE = 0.10
-_OLD_MS = 2 * 24 * 3_600_000
+OLD_EVENTS_MS = 2 * 24 * 3_600_000
 """More than `producer.id.expiration.ms`, less than `retention.ms`, by their defaults."""
 
 _BATCH_BYTES = 100
@@ -64,7 +64,7 @@ def throttles(seed: int, records: int) -> dict[str, Any]:
 
 def event_age_ms(seed: int) -> int:
     """How old the events are that producers write: of most seeds they are new."""
-    return _OLD_MS if stream(seed, "old events").random() < _OLD_EVENTS_SHARE else 0
+    return OLD_EVENTS_MS if stream(seed, "old events").random() < _OLD_EVENTS_SHARE else 0
 
 
 def has_trimming(seed: int) -> bool:
