@@ -177,3 +177,7 @@ class MemoryDisk:
 
     def run(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
         done(job())
+
+    def run_now(self, jobs: Sequence[Callable[[], None]]) -> None:
+        for job in jobs:
+            job()

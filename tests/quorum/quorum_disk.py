@@ -159,3 +159,7 @@ class LossyDisk:
 
     def run(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         done(job())
+
+    def run_now(self, jobs: Sequence[Callable[[], None]]) -> None:
+        for job in jobs:
+            job()

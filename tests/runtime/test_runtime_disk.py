@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +275,21 @@ def test_a_job_may_write_a_file_that_is_written_here_at_the_same_time(disk: Real
     assert failures == []
     assert disk.read_file(path) == b"0299"
     assert disk.list(str(tmp_path)) == sorted([LEDGER_NAME, "partition.metadata"])
+
+
+def test_jobs_of_run_now_run_side_by_side_and_all_of_them_before_a_failure_is_raised(disk: RealDisk) -> None:
+    together = threading.Barrier(2, timeout=20)
+    ended: list[int] = []
+
+    def fail() -> None:
+        together.wait()
+        raise OSError(errno.EIO, "the first")
+
+    def work(number: int) -> None:
+        if number == 1:
+            together.wait()
+        ended.append(number)
+
+    with pytest.raises(OSError, match="the first"):
+        disk.run_now([fail, *(partial(work, number) for number in range(1, 20))])
+    assert sorted(ended) == list(range(1, 20))

@@ -222,8 +222,8 @@ class LogDirectory:
     def shutdown_cleanly(self, broker_epoch: int) -> None:
         """Make everything durable and close it; then, and only then, leave the mark."""
         try:
+            self._disk.run_now([log.close for log in self.logs.values()])
             for log in self.logs.values():
-                log.close()
                 if log.failed is not None:
                     raise log.failed
             self.checkpoint_recovery_points(sync=True)

@@ -336,6 +336,10 @@ class SimDiskView:
         disk = self._disk
         disk.scheduler.after(disk.rng.randint(100, 2_000), work, self._process)
 
+    def run_now(self, jobs: Sequence[Callable[[], None]]) -> None:
+        for job in jobs:
+            job()
+
 
 def _of(file: File) -> SimFile:
     if not isinstance(file, SimFile):
