@@ -146,8 +146,7 @@ def test_an_apache_leader_upgrades_kraft_version_over_voters_of_ours(tmp_path: P
 
         wait_for(apache_leads, "the controller of Apache Kafka leads", timeout_s=240, poll_s=2.0)
         wait_for(upgraded, "kraft.version is 1", timeout_s=120)
-        found = described_voters(addresses)
-        assert found is not None
-        assert {node_id: each.int != 0 for node_id, each in found[1].items()} == dict.fromkeys((1, 2, 3), True)
+        _, voters = wait_for(lambda: described_voters(addresses), "a leader describes its voters")
+        assert {node_id: each.int != 0 for node_id, each in voters.items()} == dict.fromkeys((1, 2, 3), True)
     finally:
         cluster.stop()
