@@ -26,6 +26,7 @@ from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.run.chaos_run import SeedResult
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.transaction_profiles import TransactionConfig
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
@@ -249,6 +250,21 @@ def test_what_is_excluded_is_not_drawn(seed: int) -> None:
     nothing = Terms(Restriction(without=frozenset({*FAULTS, *OPERATORS}))).plan(seed)
     assert nothing is not None
     assert nothing.length == 0
+
+
+def test_transactions_meet_trimmed_logs_and_other_workloads_stay_alone() -> None:
+    plan = Terms(transactions=True, trimming=True).plan(5)
+    assert plan is not None
+    assert plan.config.trims
+    assert isinstance(plan.config, TransactionConfig)
+    scenario = Scenario(plan, "title", "X1", None, "X1 at 1 s", ())
+    assert from_document(json.loads(json.dumps(as_document(scenario)))) == scenario
+    with pytest.raises(ValueError, match="do not go together"):
+        Terms(groups=True, trimming=True)
+    with pytest.raises(ValueError, match="do not go together"):
+        Terms(transactions=True, voters=True)
+    with pytest.raises(ValueError, match="do not go together"):
+        Terms(mutation="A2", trimming=True)
 
 
 @given(st.integers(0, 100_000))

@@ -8,6 +8,7 @@ import pytest
 
 from tanist.lab.mutations.examination import hunt
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
+from tanist.sim.checkers.transactions import Scan, numbers_of
 from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
 from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED, TransactionRun, run_transactions
 
@@ -32,6 +33,8 @@ SHOWN_BY = {
     "T18": {"X1"},
     "T19": {"X1", "X3"},
     "T20": {"X1", "X11"},
+    "T21": {"L12", "X10", "X5", "X7", "X8"},
+    "T22": {"X8", "X10"},
 }
 SOON = ("T4", "T7", "T10", "T12", "T13", "T19")
 """Shown by the first seeds."""
@@ -61,6 +64,21 @@ def test_a_seed_with_unclean_elections_holds() -> None:
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["losses"]
     assert outcome.counts["transactions: lost markers"]
+
+
+def test_a_seed_with_trimmed_logs_holds() -> None:
+    outcome = TransactionRun(5, TransactionConfig.drawn_with_trimming(5)).run()
+    assert outcome.violation is None, outcome.violation
+    assert outcome.counts["transactions: committed"]
+    assert outcome.counts["transactions: readers behind the log start"]
+    assert outcome.counts["trimming: DeleteRecords acknowledged"]
+
+
+def test_of_a_number_that_was_written_again_the_deleted_one_does_not_count() -> None:
+    scan = Scan(committed=[(3, None, b"a:0"), (4, None, b"a:1"), (9, None, b"a:0")])
+    assert sorted(numbers_of(scan, 0)) == ["a:0", "a:0", "a:1"]
+    assert sorted(numbers_of(scan, 4)) == ["a:0", "a:1"]
+    assert sorted(numbers_of(scan, 20)) == ["a:0", "a:1"]
 
 
 @pytest.mark.parametrize("seed", [6, 7])

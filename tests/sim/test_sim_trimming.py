@@ -121,13 +121,14 @@ def partition() -> tuple[PartitionOracle, TrimAllowance]:
     allowance = oracle.trimming = TrimAllowance(oracle)
     oracle.extend([Batch(0, 3, 0, 1), Batch(3, 5, 0, 2), Batch(5, 9, 1, 3)])
     for first, latest_ms in ((0, 1_000), (3, 1_100), (5, 5_000)):
-        allowance.committed(header(first, latest_ms))
+        allowance.committed(*batch(first, latest_ms))
     return oracle, allowance
 
 
-def header(first: int, latest_ms: int) -> BatchHeader:
-    [(_, found)] = iterate_headers(memoryview(encode_batch([NewRecord(timestamp=latest_ms, value=b"v")])))
-    return found._replace(base_offset=first, max_timestamp=latest_ms)
+def batch(first: int, latest_ms: int) -> tuple[BatchHeader, memoryview]:
+    data = memoryview(encode_batch([NewRecord(timestamp=latest_ms, value=b"v")]))
+    [(_, found)] = iterate_headers(data)
+    return found._replace(base_offset=first, max_timestamp=latest_ms), data
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def log() -> Log:
 
 def test_retention_by_time_needs_every_batch_to_be_too_old(log: Log) -> None:
     _, allowance = partition()
-    size = header(0, 0).size_bytes
+    size = len(batch(0, 0)[1])
     assert allowance.retention_may_drop(0, 5, log, 2_200, 1_000, -1)
     assert not allowance.retention_may_drop(0, 5, log, 2_100, 1_000, -1)  # the second one is not too old
     assert not allowance.retention_may_drop(0, 9, log, 2_200, 1_000, -1)

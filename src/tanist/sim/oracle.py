@@ -174,8 +174,11 @@ class Trimming(Protocol):
     def highest(self) -> int:
         """The highest log start that a replica had, and may have."""
 
-    def committed(self, header: BatchHeader) -> None:
+    def committed(self, header: BatchHeader, batch: memoryview) -> None:
         """A batch is committed."""
+
+    def committed_batches(self) -> list[memoryview]:
+        """The history H whole, with what was trimmed of it."""
 
     def history_lost(self) -> None:
         """An unclean election has made the history shorter."""

@@ -18,6 +18,7 @@ from tanist.text import counted
 if TYPE_CHECKING:
     from tanist.lab.replay.moments import Moment
     from tanist.lab.replay.selection import Shown
+    from tanist.lab.simulation.running import Terms
     from tanist.lab.simulation.scenario import Scenario
     from tanist.sim.run.chaos_run import ChaosRun
 
@@ -145,11 +146,13 @@ def _story(ctx: click.Context, what: str, mutate: str | None, width: int, **work
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     if what.lstrip("-").isdigit():
-        if sum((*workload.values(), mutate is not None)) > 1:
-            raise click.UsageError(
-                "--mutate, --groups, --transactions, --voters and --trimming do not go together", ctx
-            )
-        return _of_seed(int(what), mutate, width - 2, **workload)
+        from tanist.lab.simulation.running import Terms
+
+        try:
+            terms = Terms(mutation=mutate, **workload)
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from error
+        return _of_seed(int(what), terms, width - 2)
     if mutate is not None:
         raise click.UsageError("--mutate is for a seed; a scenario file says which rule is broken", ctx)
     path = Path(what)
@@ -166,12 +169,11 @@ def _story(ctx: click.Context, what: str, mutate: str | None, width: int, **work
         raise click.UsageError(str(error), ctx) from error
 
 
-def _of_seed(seed: int, mutation: str | None, width: int, **workload: Any) -> _Story:
+def _of_seed(seed: int, terms: Terms, width: int) -> _Story:
     from tanist.lab.simulation.breaking import broken, rules
     from tanist.lab.simulation.failure import events
-    from tanist.lab.simulation.running import Terms
 
-    terms = Terms(mutation=mutation, **workload)
+    mutation = terms.mutation
     plan = terms.plan(seed)
     introduction = [f"seed {seed}"]
     if mutation is not None:

@@ -138,9 +138,10 @@ def run_command(
         raise click.UsageError(str(error), ctx) from error
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
-    if sum((groups, transactions, voters, trimming, mutate is not None)) > 1:
-        raise click.UsageError("--mutate, --groups, --transactions, --voters and --trimming do not go together", ctx)
-    terms = Terms(restriction, mutate, groups=groups, transactions=transactions, voters=voters, trimming=trimming)
+    try:
+        terms = Terms(restriction, mutate, groups=groups, transactions=transactions, voters=voters, trimming=trimming)
+    except ValueError as error:
+        raise click.UsageError(str(error), ctx) from error
     chosen = _chosen(ctx, seeds, draw_count, minutes)
     if chosen.drawn and not as_json:
         click.echo(f"drawn: seeds {chosen}")

@@ -24,6 +24,8 @@ from tanist.coordinator.transactions.shard import Transaction, TransactionShard
 from tanist.coordinator.transactions.state import TransactionValues
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
+from tanist.log.indexes import AbortedTransaction
+from tanist.log.log import Log
 from tanist.log.producers import ProducerStates, Verdict
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
@@ -192,6 +194,26 @@ def t19_a_marker_ends_what_is_open() -> tuple[Patch, ...]:
 t20_any_generation_commits_offsets = fixed(GroupOffsets, "_txn_commit_error", always(0))
 
 
+def t21_a_transaction_goes_with_its_first_records() -> tuple[Patch, ...]:
+    forget = ProducerStates.forget_below
+
+    def forgets(states: ProducerStates, log_start_offset: int) -> None:
+        forget(states, log_start_offset)
+        for first_offset in [offset for offset in states._ongoing if offset < log_start_offset]:
+            states.entries[states._ongoing.pop(first_offset)].transaction_first_offset = -1
+
+    return (Patch(ProducerStates, "forget_below", forgets),)
+
+
+def t22_an_abort_goes_with_its_first_records() -> tuple[Patch, ...]:
+    found = Log.aborted_within
+
+    def whole_ones(log: Log, *where: Any) -> list[AbortedTransaction]:
+        return [each for each in found(log, *where) if each.first_offset >= log.log_start_offset]
+
+    return (Patch(Log, "aborted_within", whole_ones),)
+
+
 # -- the table
 
 
@@ -205,6 +227,15 @@ def _among(rule: str, patches: Breaks, **changes: Any) -> Mutation:
 
     def play(seed: int) -> TransactionRun:
         return TransactionRun(seed, replace(TransactionConfig.drawn(seed), **changes))
+
+    return Mutation(rule, patches, play)
+
+
+def _trimmed(rule: str, patches: Breaks, **changes: Any) -> Mutation:
+    """Shows where records go, by retention and DeleteRecords."""
+
+    def play(seed: int) -> TransactionRun:
+        return TransactionRun(seed, replace(TransactionConfig.drawn_with_trimming(seed), **changes))
 
     return Mutation(rule, patches, play)
 
@@ -270,4 +301,12 @@ TRANSACTION_MUTANTS: Mapping[str, Mutation] = {
     ),
     "T19": _losing("a marker ends an earlier transaction", t19_a_marker_ends_what_is_open, clients=BUMPING),
     "T20": _grouped("offsets are committed by a generation of any age", t20_any_generation_commits_offsets),
+    "T21": _trimmed(
+        "an open transaction is forgotten with its first records", t21_a_transaction_goes_with_its_first_records
+    ),
+    "T22": _trimmed(
+        "an aborted transaction is forgotten with its first records",
+        t22_an_abort_goes_with_its_first_records,
+        abort_share=0.6,
+    ),
 }

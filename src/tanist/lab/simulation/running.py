@@ -39,6 +39,15 @@ class Terms:
     trimming: bool = False
     """In every seed records go, by retention and DeleteRecords, and not only in those that draw it."""
 
+    def __post_init__(self) -> None:
+        """`ValueError` if there are no seeds of such a kind."""
+        trimming = self.trimming and not self.transactions
+        if sum((self.groups, self.transactions, self.voters, trimming, self.mutation is not None)) > 1:
+            raise ValueError(
+                "--mutate, --groups, --transactions, --voters and --trimming do not go together "
+                "(--transactions and --trimming do)"
+            )
+
     @property
     def expected(self) -> Mapping[str, str]:
         """Situation -> its meaning: a large range of seeds must reach each of them."""
@@ -56,7 +65,7 @@ class Terms:
         if self.groups:
             drawn: ChaosConfig = GroupConfig.drawn(seed)
         elif self.transactions:
-            drawn = TransactionConfig.drawn(seed)
+            drawn = TransactionConfig.drawn_with_trimming(seed) if self.trimming else TransactionConfig.drawn(seed)
         elif self.trimming:
             drawn = ChaosConfig.drawn_with_trimming(seed)
         else:

@@ -134,11 +134,12 @@ class LeaderChecks:
             return
         for view in pieces(log, wanted[0].first, wanted[-1].end):
             for position, header in iterate_headers(view):
+                batch = view[position : position + header.size_bytes]
                 if oracle.trimming is not None and given_up_in_epoch is None:
-                    oracle.trimming.committed(header)
+                    oracle.trimming.committed(header, batch)
                 if header.is_control:
                     continue
-                for record in decode_batch(view[position : position + header.size_bytes]):
+                for record in decode_batch(batch):
                     value = bytes(record.value or b"")
                     if given_up_in_epoch is not None:
                         if oracle.values.get(record.offset) != value:

@@ -16,6 +16,11 @@ After the faults, by a scan of the logs:
     X10 a reader of committed records has got each of them once, in the order of the log, and nothing else
     X8  on each replica the producers and the aborted transactions are those of a scan of its log
 
+Retention and DeleteRecords take records of any transaction away; `checkers/trimming.py` has the history whole. X1 to X3
+hold for the history, and X10 for what the reader was not too late for. A record that a log has lost so may be written
+again: by a retry, at a leader that knows nothing of its producer. X8 allows a replica to know of records below its
+start, and X5 a last stable offset that goes back to a leader that knows of more.
+
 Unclean elections lose committed records. X5, X7, X8 and X10 hold all the same; X5 begins anew, and X10 is a reader's
 that begins after the faults. X1 to X4 and X6 are judged if the logs of the coordinators have lost nothing, and of X1
 only that nothing is committed twice or without its offset: numbers may be lost. An old client's next transaction may
@@ -25,7 +30,7 @@ have joined one that has lost its marker, so there X1 is not judged at all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -79,8 +84,8 @@ class TransactionChecks:
     def __init__(self, world: World, replicas: ReplicaChecks) -> None:
         self._world = world
         self._replicas = replicas
-        self._stable: dict[tuple[TopicIdPartition, int], int] = {}
-        """By partition, and the number of unclean elections."""
+        self._stable: dict[tuple[TopicIdPartition, int, int], int] = {}
+        """By partition, the number of unclean elections, and with trimmed logs the leader epoch."""
         self._epochs: dict[str, tuple[int, int]] = {}
         """The newest epoch that a client has of each transactional id."""
         self._retired: dict[str, set[int]] = {}
@@ -144,10 +149,11 @@ class TransactionChecks:
                 continue
             high_watermark = hosted.leader.high_watermark
             stable = hosted.log.producers.last_stable_offset(high_watermark)
-            before = self._stable.get((key, oracle.unclean), 0)
+            since = (key, oracle.unclean, 0 if oracle.trimming is None else hosted.leader_epoch)
+            before = self._stable.get(since, 0)
             if stable > high_watermark or stable < before:
                 self._fail("X5", f"{oracle.name}: last stable offset {stable} after {before}, at {high_watermark}")
-            self._stable[key, oracle.unclean] = stable
+            self._stable[since] = stable
             if hosted.topic == TRANSACTIONS_TOPIC and not self._has_lost(TRANSACTIONS_TOPIC):
                 self._read_decisions(hosted, key, oracle.high_watermark)
 
@@ -222,13 +228,15 @@ class TransactionChecks:
         numbers: Counter[str] = Counter()
         for node in self._world.nodes():
             for hosted in node.replicas:
-                scan = scan_of(hosted.log)
-                self._check_replica(f"{hosted.topic}-{hosted.index} on node {node.node_id}", hosted.log, scan)
+                own = scan_of(pieces(hosted.log, hosted.log.log_start_offset, hosted.log.log_end_offset))
+                trimming = self._replicas.oracles[hosted.topic_id, hosted.index].trimming
+                scan = own if trimming is None else scan_of(trimming.committed_batches())
+                self._check_replica(f"{hosted.topic}-{hosted.index} on node {node.node_id}", hosted.log, own, scan)
                 if hosted.leader is None:
                     continue
                 if hosted.topic == reader.topic:
-                    self._check_read(hosted, scan, reader.values[hosted.index])
-                    numbers.update((value or b"").decode() for _, _, value in scan.committed)
+                    self._check_read(hosted, scan, reader)
+                    numbers.update(numbers_of(scan, 0 if trimming is None else trimming.highest))
                 if not decided:
                     continue
                 if scan.wrong_markers:
@@ -248,8 +256,11 @@ class TransactionChecks:
     def _has_lost(self, topic: str) -> bool:
         return any(oracle.lost for oracle in self._replicas.oracles.values() if oracle.name.rpartition("-")[0] == topic)
 
-    def _check_read(self, hosted: HostedPartition, scan: Scan, read: list[tuple[int, bytes]]) -> None:
-        wanted = sorted((offset, value or b"") for offset, _, value in scan.committed)
+    def _check_read(self, hosted: HostedPartition, scan: Scan, reader: CommittedReader) -> None:
+        read, skipped = reader.values[hosted.index], reader.skipped[hosted.index]
+        wanted = sorted(
+            (offset, value or b"") for offset, _, value in scan.committed if not any(offset in gone for gone in skipped)
+        )
         if read != wanted:
             at = next((n for n, pair in enumerate(zip(read, wanted, strict=False)) if pair[0] != pair[1]), len(wanted))
             self._fail(
@@ -296,35 +307,55 @@ class TransactionChecks:
         if replayed:
             self._fail("X6", f"only in the log: {', '.join(sorted(replayed))}")
 
-    def _check_replica(self, name: str, log: Log, scan: Scan) -> None:
+    def _check_replica(self, name: str, log: Log, own: Scan, whole: Scan) -> None:
+        """X8, by a scan of the replica's own log, and one of the log as it was before it was trimmed."""
         entries = log.producers.entries
         known = {
             producer_id: entry.transaction_first_offset
             for producer_id, entry in entries.items()
             if entry.transaction_first_offset >= 0
         }
-        if known != scan.open:
-            self._fail("X8", f"{name}: open transactions {known}, a scan finds {scan.open}")
+        if known != own.open:
+            self._fail("X8", f"{name}: open transactions {known}, a scan finds {own.open}")
         for producer_id, entry in entries.items():
-            if entry.epoch != scan.epochs.get(producer_id, entry.epoch):
-                found = scan.epochs[producer_id]
+            if entry.epoch != own.epochs.get(producer_id, entry.epoch):
+                found = own.epochs[producer_id]
                 self._fail("X8", f"{name}: producer {producer_id} in epoch {entry.epoch}, a scan finds {found}")
         index = [
             (each.producer_id, each.first_offset, each.last_offset)
             for each in log.aborted_transactions(log.log_start_offset, log.log_end_offset)
         ]
-        if sorted(index) != sorted(scan.aborted):
-            self._fail("X8", f"{name}: aborted transactions {sorted(index)}, a scan finds {sorted(scan.aborted)}")
+        if own is whole and sorted(index) != sorted(own.aborted):
+            self._fail("X8", f"{name}: aborted transactions {sorted(index)}, a scan finds {sorted(own.aborted)}")
+        self._check_aborted(name, index, own, whole)
+
+    def _check_aborted(self, name: str, index: list[tuple[int, int, int]], own: Scan, whole: Scan) -> None:
+        """X8 with a trimmed log: its index may know, or not know, of records below its start."""
+        known = {(producer_id, last): first for producer_id, first, last in index}
+        first_of = {(producer_id, last): first for producer_id, first, last in whole.aborted}
+        for producer_id, first, last in own.aborted:
+            if known.get((producer_id, last), last) > first:
+                self._fail("X8", f"{name}: aborted transactions {index}, a scan finds {(producer_id, first, last)}")
+        for key, first in known.items():
+            if key not in first_of or first < first_of[key]:
+                self._fail("X8", f"{name}: an aborted transaction {key} from {first} on, the history has {first_of}")
 
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)
 
 
-def scan_of(log: Log) -> Scan:
-    """The transactions of a whole log."""
+def numbers_of(scan: Scan, start: int) -> list[str]:
+    """The committed numbers; of one that was written again, those below the `start` of a log do not count."""
+    found = [(offset, (value or b"").decode()) for offset, _, value in scan.committed]
+    last = {number: offset for offset, number in sorted(found)}
+    return [number for offset, number in found if offset >= start or offset == last[number]]
+
+
+def scan_of(views: Iterable[memoryview]) -> Scan:
+    """The transactions of a log, by the batches in it."""
     scan = Scan()
     pending: dict[int, list[tuple[BatchHeader, memoryview]]] = {}
-    for view in pieces(log, log.log_start_offset, log.log_end_offset):
+    for view in views:
         for position, header in iterate_headers(view):
             batch = view[position : position + header.size_bytes]
             producer_id = header.producer_id

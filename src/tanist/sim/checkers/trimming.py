@@ -35,10 +35,10 @@ _TOPIC: Final = 2
 
 @dataclass(slots=True)
 class _Kept:
-    """A committed batch, as retention sees it."""
+    """A committed batch."""
 
     latest_ms: int
-    size_bytes: int
+    data: bytes
 
 
 class TrimAllowance:
@@ -54,12 +54,12 @@ class TrimAllowance:
         self.starts: dict[int, list[tuple[int, int]]] = {}
         """Node -> (virtual microseconds, its log start since then)."""
         self._kept: dict[int, _Kept] = {}
-        """First offset of a committed batch -> what retention knows of it."""
+        """By first offset."""
 
     # -- oracle.Trimming
 
-    def committed(self, header: BatchHeader) -> None:
-        self._kept[header.base_offset] = _Kept(header.max_timestamp, header.size_bytes)
+    def committed(self, header: BatchHeader, batch: memoryview) -> None:
+        self._kept[header.base_offset] = _Kept(header.max_timestamp, bytes(batch))
 
     def history_lost(self) -> None:
         self.highest = min(self.highest, self._oracle.high_watermark)
@@ -82,6 +82,10 @@ class TrimAllowance:
         if not known or known[0].first != start or known[-1].end != first:
             known = self.from_history(start, first)
         return known + found
+
+    def committed_batches(self) -> list[memoryview]:
+        """The history H whole, with what was trimmed of it."""
+        return [memoryview(self._kept[batch.first].data) for batch in self._oracle.history]
 
     def from_history(self, start: int, end: int) -> list[Batch]:
         oracle, found = self._oracle, []
@@ -120,7 +124,7 @@ class TrimAllowance:
             return True
         if most < 0:
             return False
-        staying = sum(kept.size_bytes for _, kept in going[young[-1] + 1 :])
+        staying = sum(len(kept.data) for _, kept in going[young[-1] + 1 :])
         return staying + sum(map(len, pieces(log, end, log.log_end_offset))) >= most
 
     def _between(self, start: int, end: int) -> list[Batch]:

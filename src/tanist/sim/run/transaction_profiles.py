@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tanist.sim.run.additions import trimming
 from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
 from tanist.sim.workload.membership import CLASSIC, CONSUMER
 from tanist.sim.workload.operations import Topic
@@ -51,6 +52,14 @@ class TransactionConfig(ChaosConfig):
     def losing_records(cls, seed: int) -> TransactionConfig:
         """The same with losses, whether the seed draws them or not."""
         return cls._without_losses(seed).losing(seed)
+
+    @classmethod
+    def drawn_with_trimming(cls, seed: int) -> TransactionConfig:
+        """The same with retention and DeleteRecords of the applications' topic, and without losses."""
+        config = cls._without_losses(seed)
+        config = replace(config, **trimming(seed, config.topics, config.properties))
+        rng = stream(seed, "transactions/members")
+        return config.in_groups(rng.choice((CLASSIC, CONSUMER))) if rng.random() < _MEMBERS_SHARE else config
 
     @classmethod
     def of_a_group(cls, seed: int) -> TransactionConfig:

@@ -22,7 +22,7 @@ from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.transaction_profiles import BOTH, BUMPING, TransactionConfig
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import member_of
-from tanist.sim.workload.operations import Operation
+from tanist.sim.workload.operations import TRIM_OPERATIONS, Operation
 from tanist.sim.workload.transactional import TransactionalClient
 from tanist.sim.world.clock import stream
 from tanist.sim.world.scheduler import MICROSECONDS
@@ -61,15 +61,20 @@ class TransactionRun(ChaosRun):
         # The checkers of produces know the batches of their own producers; here others write.
         replicas.leaders.on_committed = _ignored(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _ignored(replicas.elections.on_given_up)
-        topic = self.terms.topics[0]
-        self.reader = CommittedReader(self.world, "reader", topic.name, topic.partitions)
-        self.late_reader = CommittedReader(self.world, "reader/late", topic.name, topic.partitions)
+        self.reader = self._reader("reader")
+        self.late_reader = self._reader("reader/late")
         """Begins after the faults: of records that an unclean election took away it knows nothing."""
         self.applications = [
             self._client(application, instance)
             for application in range(self.terms.applications)
             for instance in range(self.terms.instances)
         ]
+
+    def _reader(self, name: str) -> CommittedReader:
+        topic = self.terms.topics[0]
+        reader = CommittedReader(self.world, name, topic.name, topic.partitions, resets=self.terms.trims)
+        reader.on_skipped = self._skipped
+        return reader
 
     def _client(self, application: int, instance: int) -> TransactionalClient:
         terms, topic = self.terms, self.terms.topics[0]
@@ -87,6 +92,7 @@ class TransactionRun(ChaosRun):
             pause_ms=terms.client_pause_ms,
             abort_share=terms.abort_share,
             application=f"app{application}" if grouped else "",
+            small_batches=terms.trims,
         )
         if grouped:
             client.member = member_of(
@@ -102,7 +108,9 @@ class TransactionRun(ChaosRun):
 
     def _play(self) -> None:
         world, terms = self.world, self.terms
-        liveness = LivenessPhase(world, self.checkers, self.nemesis, self.admin, terms.settle_time_ms)
+        liveness = LivenessPhase(
+            world, self.checkers, self.nemesis, self.admin, terms.settle_time_ms, trimmer=self.trimmer
+        )
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
@@ -114,7 +122,9 @@ class TransactionRun(ChaosRun):
             world.scheduler.after(later_us, client.start)
         self.reader.start()
         self.nemesis.start()
-        self.admin.start(self.operations)
+        self.admin.start([each for each in self.operations if each.kind not in TRIM_OPERATIONS])
+        if self.trimmer is not None:
+            self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
         if terms.freezes:
             for client in self.applications:
                 self._freeze_at_times(client, stream(self.seed, f"{client.name}/pauses"))
@@ -131,6 +141,13 @@ class TransactionRun(ChaosRun):
         self.reader.stop()
         self.late_reader.stop()
         self.checks.check(reader)
+
+    def _skipped(self, partition: int, position: int) -> None:
+        replicas = self.checkers.replicas
+        if replicas.trims is not None:
+            self.world.counts["transactions: readers behind the log start"] += 1
+            name = f"{self.reader.topic}-{partition}"
+            replicas.trims.check_reset(next(each for each in replicas.oracles.values() if each.name == name), position)
 
     def _await_ends(self, liveness: LivenessPhase) -> None:
         liveness.must(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from tanist.broker.network.channel import Channel
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import History
+from tanist.sim.workload.readers import EARLIEST, LIST_OFFSETS_VERSION, list_offsets
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import World
 from tanist.wire.batch import crc_matches, iterate_headers
+from tanist.wire.errors import ErrorCode
 from tanist.wire.isolation import committed_batches
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
@@ -20,12 +24,18 @@ _READ_COMMITTED: Final = 1
 class CommittedReader(SimClient):
     """Reads all partitions of a topic from the beginning; `values` has what it has got of each."""
 
-    def __init__(self, world: World, name: str, topic: str, partitions: int) -> None:
+    def __init__(self, world: World, name: str, topic: str, partitions: int, *, resets: bool = False) -> None:
+        """`resets`: it goes on at the start of a log that begins above its position."""
         super().__init__(world, name, History())
+        self._resets = resets
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
         self.values: dict[int, list[tuple[int, bytes]]] = {partition: [] for partition in range(partitions)}
         """By partition: offset and value."""
+        self.skipped: dict[int, list[range]] = {partition: [] for partition in range(partitions)}
+        """By partition: offsets that were gone, for the log begins above them (`auto.offset.reset=earliest`)."""
+        self.on_skipped: Callable[[int, int], None] = lambda partition, position: None
+        """The partition, and where it goes on."""
 
     def start(self) -> None:
         for partition in self.positions:
@@ -57,12 +67,15 @@ class CommittedReader(SimClient):
             session_epoch=-1,
             topics=(FetchTopic(topic=self.topic, partitions=(wanted,)),),
         )
-        where[2].call(request, _FETCH_VERSION, REQUEST_TIMEOUT_MS, partial(self._answered, partition))
+        where[2].call(request, _FETCH_VERSION, REQUEST_TIMEOUT_MS, partial(self._answered, partition, *where[1:]))
 
-    def _answered(self, partition: int, response: Any) -> None:
+    def _answered(self, partition: int, leader_epoch: int, channel: Channel, response: Any) -> None:
         if self.stopped:
             return
         answer = None if response is None or not response.responses else response.responses[0].partitions[0]
+        if answer is not None and answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self._resets:
+            self._go_to_start(partition, leader_epoch, channel)
+            return
         if answer is None or answer.error_code:
             self._again(partition)
             return
@@ -79,6 +92,19 @@ class CommittedReader(SimClient):
                 if record.offset >= self.positions[partition]
             ]
             self.positions[partition] = max(self.positions[partition], header.next_offset)
+
+    def _go_to_start(self, partition: int, leader_epoch: int, channel: Channel) -> None:
+        def answered(response: Any) -> None:
+            answer = None if response is None else response.topics[0].partitions[0]
+            position = self.positions[partition]
+            if answer is not None and answer.error_code == 0 and answer.offset > position:
+                self.skipped[partition].append(range(position, answer.offset))
+                self.positions[partition] = answer.offset
+                self.on_skipped(partition, answer.offset)
+            self._again(partition)
+
+        request = list_offsets(self.topic, partition, leader_epoch, EARLIEST)
+        channel.call(request, LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])

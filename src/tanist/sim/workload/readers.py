@@ -20,7 +20,7 @@ from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, Fet
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 _FETCH_VERSION = 12
-_LIST_OFFSETS_VERSION = 7
+LIST_OFFSETS_VERSION = 7
 LATEST, EARLIEST = -1, -2
 """Where a consumer may continue, as ListOffsets calls them."""
 
@@ -143,8 +143,8 @@ class Consumer(SimClient):
                 self.history.on_moved(self.topic, partition, self.name, answer.offset)
             self._again(partition)
 
-        request = _list_offsets(self.topic, partition, leader_epoch, self._reset)
-        channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+        request = list_offsets(self.topic, partition, leader_epoch, self._reset)
+        channel.call(request, LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])
@@ -198,8 +198,8 @@ class Observer(SimClient):
                 self.world.counts["end not known yet"] += 1
             self._again(partition, refresh=error != 0)
 
-        request = _list_offsets(self._topic, partition, leader_epoch, LATEST)
-        channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+        request = list_offsets(self._topic, partition, leader_epoch, LATEST)
+        channel.call(request, LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def _again(self, partition: int, *, refresh: bool) -> None:
         if refresh:
@@ -207,6 +207,6 @@ class Observer(SimClient):
         self.later(BACKOFF_MS if refresh else self._pause_ms, lambda: self._ask(partition))
 
 
-def _list_offsets(topic: str, partition: int, leader_epoch: int, timestamp: int) -> ListOffsetsRequest:
+def list_offsets(topic: str, partition: int, leader_epoch: int, timestamp: int) -> ListOffsetsRequest:
     wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp)
     return ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))

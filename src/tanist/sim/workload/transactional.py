@@ -12,8 +12,9 @@ that it cannot get over.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
@@ -133,8 +134,12 @@ class TransactionalClient(SimClient):
         pause_ms: int,
         abort_share: float,
         application: str = "",
+        small_batches: bool = False,
     ) -> None:
-        """With `application` it reads the partitions that a group gives it, and shares none with other instances."""
+        """With `application` it reads the partitions that a group gives it, and shares none with other instances.
+
+        `small_batches`: of one record each, so that a transaction has several in a partition.
+        """
         super().__init__(world, name, History())
         self.transactional_id = transactional_id
         self.group = f"{application or transactional_id}-group"
@@ -156,6 +161,7 @@ class TransactionalClient(SimClient):
         self._timeout_ms = timeout_ms
         self._pause_ms = pause_ms
         self._abort_share = abort_share
+        self._small_batches = small_batches
         self._coordinators: dict[int, tuple[str, int]] = {}
         self._producer = (-1, -1)
         self._sequences: dict[int, int] = {}
@@ -243,12 +249,12 @@ class TransactionalClient(SimClient):
         pause_ms = self.rng.randint(0, 4 * self._pause_ms + 100)
         self.later(pause_ms, lambda: self._initialize() if self._life == life else None)
 
-    def _give_up(self, attempt: Attempt, partition: int, sequence: int) -> None:
+    def _give_up(self, attempt: Attempt, partition: int, request: ProduceRequest) -> None:
         """Abort without an answer to each batch. One that the network has held up arrives after the marker."""
         self.world.counts["transactions: aborted with batches under way"] += 1
         self._life += 1
         attempt.commits = False
-        self._end(attempt, goes_on=self.bumps, late=(partition, self._produce_request(attempt, partition, sequence)))
+        self._end(attempt, goes_on=self.bumps, late=(partition, request))
 
     def _initialize(self, expected: tuple[int, int] = (-1, -1)) -> None:
         """A new epoch; with `expected` for a producer that goes on after an error (KIP-360)."""
@@ -348,11 +354,16 @@ class TransactionalClient(SimClient):
                 self._commit_offset(attempt)
 
         for partition in partitions:
-            self._produce_to(attempt, partition, lambda partition=partition: written(partition))  # type: ignore[misc]
+            numbers = attempt.numbers[partition]
+            batches = [[number] for number in numbers] if self._small_batches else [numbers]
+            self._produce_to(attempt, partition, batches, partial(written, partition))
 
-    def _produce_to(self, attempt: Attempt, partition: int, written: Callable[[], None]) -> None:
+    def _produce_to(
+        self, attempt: Attempt, partition: int, batches: Sequence[list[int]], written: Callable[[], None]
+    ) -> None:
+        """Batches of these numbers, one after the other."""
         life, tries = self._life, 0
-        numbers = attempt.numbers[partition]
+        numbers = batches[0]
         sequence = self._sequences.get(partition, 0)
 
         def ask() -> None:
@@ -368,7 +379,7 @@ class TransactionalClient(SimClient):
                 self.refresh([self.topic])
                 self.later(BACKOFF_MS, ask)
                 return
-            request = self._produce_request(attempt, partition, sequence)
+            request = self._produce_request(attempt, partition, numbers, sequence)
             where[2].call(request, self._versions["produce"], REQUEST_TIMEOUT_MS, answered)
 
         def answered(response: Any) -> None:
@@ -377,12 +388,15 @@ class TransactionalClient(SimClient):
             error = -1 if response is None else int(response.responses[0].partition_responses[0].error_code)
             if error in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self._sequences[partition] = sequence + len(numbers)
-                written()
+                if len(batches) > 1:
+                    self._produce_to(attempt, partition, batches[1:], written)
+                else:
+                    written()
                 return
             if error > 0:
                 self.errors[error] += 1
             if error and self.rng.random() < _GIVES_UP_SHARE:
-                self._give_up(attempt, partition, sequence)
+                self._give_up(attempt, partition, self._produce_request(attempt, partition, numbers, sequence))
             elif error == -1 or error in RETRIABLE or error == ErrorCode.CONCURRENT_TRANSACTIONS:
                 self.refresh([self.topic])
                 self.later(BACKOFF_MS, ask)
@@ -391,9 +405,11 @@ class TransactionalClient(SimClient):
 
         ask()
 
-    def _produce_request(self, attempt: Attempt, partition: int, sequence: int) -> ProduceRequest:
+    def _produce_request(
+        self, attempt: Attempt, partition: int, numbers: Sequence[int], sequence: int
+    ) -> ProduceRequest:
         wall_ms = self.clock.wall_ms()
-        values = [f"{attempt.source}:{number}".encode() for number in attempt.numbers[partition]]
+        values = [f"{attempt.source}:{number}".encode() for number in numbers]
         records = encode_batch(
             [NewRecord(wall_ms, None, value) for value in values],
             producer_id=attempt.producer[0],

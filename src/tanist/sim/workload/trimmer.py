@@ -66,8 +66,8 @@ class Trimmer(SimClient):
 
     def settle(self) -> None:
         """Delete the older half of each partition's committed records, until that is acknowledged."""
-        self._unsettled = set(self._oracle.partitions)
-        for key in self._oracle.partitions:
+        self._unsettled = set(self._partitions())
+        for key in self._partitions():
             self.run(partial(self._settle, key))
 
     def _settle(self, key: TopicIdPartition) -> None:
@@ -79,10 +79,15 @@ class Trimmer(SimClient):
 
         self._delete(key, self._drawn(self._oracle.partitions[key], 0.5), answered)
 
+    def _partitions(self) -> list[TopicIdPartition]:
+        """Those of its topics; internal topics are compacted."""
+        partitions = self._oracle.partitions
+        return [key for key, oracle in partitions.items() if oracle.name.rpartition("-")[0] in self._topics]
+
     # -- operations
 
     def _act(self, operation: Operation) -> None:
-        keys = list(self._oracle.partitions)
+        keys = self._partitions()
         if keys:
             key = keys[int(operation.first * len(keys))]
             self._delete(key, self._offsets[operation.kind](key, operation.second), lambda error: None)
