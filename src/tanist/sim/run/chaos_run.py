@@ -138,15 +138,7 @@ class ChaosRun:
 
     def _play(self) -> None:
         world, config = self.world, self.config
-        liveness = LivenessPhase(
-            world,
-            self.checkers,
-            self.nemesis,
-            self.admin,
-            config.settle_time_ms,
-            voter_admin=self.voter_admin,
-            trimmer=self.trimmer,
-        )
+        liveness = self._liveness_phase()
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
@@ -157,12 +149,7 @@ class ChaosRun:
         for client in clients:
             client.start()
         self.nemesis.start()
-        others = VOTER_OPERATIONS.keys() | TRIM_OPERATIONS.keys()
-        self.admin.start([each for each in self.operations if each.kind not in others])
-        if self.trimmer is not None:
-            self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
-        if self.voter_admin is not None:
-            self.voter_admin.start([each for each in self.operations if each.kind in VOTER_OPERATIONS])
+        self._start_operators()
         world.run_for(config.fault_time_ms // 2)
         late = self._consumers("late", config.late_consumers)
         for consumer in late:
@@ -173,6 +160,26 @@ class ChaosRun:
         for consumer in late:
             consumer.reads_again = False
         liveness.run(stream(self.seed, LIVENESS_STREAM), config.left_out, producers, consumers, observers)
+
+    def _liveness_phase(self) -> LivenessPhase:
+        return LivenessPhase(
+            self.world,
+            self.checkers,
+            self.nemesis,
+            self.admin,
+            self.config.settle_time_ms,
+            voter_admin=self.voter_admin,
+            trimmer=self.trimmer,
+        )
+
+    def _start_operators(self) -> None:
+        """Each gets the operations of its own kinds."""
+        others = VOTER_OPERATIONS.keys() | TRIM_OPERATIONS.keys()
+        self.admin.start([each for each in self.operations if each.kind not in others])
+        if self.trimmer is not None:
+            self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
+        if self.voter_admin is not None:
+            self.voter_admin.start([each for each in self.operations if each.kind in VOTER_OPERATIONS])
 
     def _producers(self) -> list[Producer]:
         config, made = self.config, []

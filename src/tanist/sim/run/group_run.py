@@ -115,7 +115,7 @@ class GroupRun(ChaosRun):
 
     def _play(self) -> None:
         world, config = self.world, self.groups
-        liveness = LivenessPhase(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
+        liveness = self._liveness_phase()
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
@@ -126,7 +126,7 @@ class GroupRun(ChaosRun):
         for watcher in self.watchers:
             self._as(watcher, watcher.start)
         self.nemesis.start()
-        self.admin.start(self.operations)
+        self._start_operators()
         for member in self.members:
             self._churn(member, stream(self.seed, f"{member.name}/churn"))
         if config.grows:

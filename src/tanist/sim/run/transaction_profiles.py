@@ -42,10 +42,7 @@ class TransactionConfig(ChaosConfig):
     @classmethod
     def drawn(cls, seed: int) -> TransactionConfig:
         """The configuration of a seed."""
-        config = cls._without_losses(seed)
-        rng = stream(seed, "transactions/members")
-        if rng.random() < _MEMBERS_SHARE:
-            config = config.in_groups(rng.choice((CLASSIC, CONSUMER)))
+        config = cls._without_losses(seed)._with_members(seed)
         return config.losing(seed) if stream(seed, "transactions/losses").random() < _LOSING_SHARE else config
 
     @classmethod
@@ -57,9 +54,7 @@ class TransactionConfig(ChaosConfig):
     def drawn_with_trimming(cls, seed: int) -> TransactionConfig:
         """The same with retention and DeleteRecords of the applications' topic, and without losses."""
         config = cls._without_losses(seed)
-        config = replace(config, **trimming(seed, config.topics, config.properties))
-        rng = stream(seed, "transactions/members")
-        return config.in_groups(rng.choice((CLASSIC, CONSUMER))) if rng.random() < _MEMBERS_SHARE else config
+        return replace(config, **trimming(seed, config.topics, config.properties))._with_members(seed)
 
     @classmethod
     def of_a_group(cls, seed: int) -> TransactionConfig:
@@ -104,6 +99,11 @@ class TransactionConfig(ChaosConfig):
                 "log.segment.bytes": str(rng.choice((1_048_576, 1_073_741_824))),
             },
         )
+
+    def _with_members(self, seed: int) -> TransactionConfig:
+        """The same, for a share of the seeds with members of groups."""
+        rng = stream(seed, "transactions/members")
+        return self.in_groups(rng.choice((CLASSIC, CONSUMER))) if rng.random() < _MEMBERS_SHARE else self
 
     def in_groups(self, protocol: str) -> TransactionConfig:
         """The same with instances that are members of a group (KIP-447)."""

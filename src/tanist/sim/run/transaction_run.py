@@ -22,7 +22,7 @@ from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.transaction_profiles import BOTH, BUMPING, TransactionConfig
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import member_of
-from tanist.sim.workload.operations import TRIM_OPERATIONS, Operation
+from tanist.sim.workload.operations import Operation
 from tanist.sim.workload.transactional import TransactionalClient
 from tanist.sim.world.clock import stream
 from tanist.sim.world.scheduler import MICROSECONDS
@@ -72,9 +72,7 @@ class TransactionRun(ChaosRun):
 
     def _reader(self, name: str) -> CommittedReader:
         topic = self.terms.topics[0]
-        reader = CommittedReader(self.world, name, topic.name, topic.partitions, resets=self.terms.trims)
-        reader.on_skipped = self._skipped
-        return reader
+        return CommittedReader(self.world, name, self.history, topic.name, topic.partitions, resets=self.terms.trims)
 
     def _client(self, application: int, instance: int) -> TransactionalClient:
         terms, topic = self.terms, self.terms.topics[0]
@@ -108,9 +106,7 @@ class TransactionRun(ChaosRun):
 
     def _play(self) -> None:
         world, terms = self.world, self.terms
-        liveness = LivenessPhase(
-            world, self.checkers, self.nemesis, self.admin, terms.settle_time_ms, trimmer=self.trimmer
-        )
+        liveness = self._liveness_phase()
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
@@ -122,9 +118,7 @@ class TransactionRun(ChaosRun):
             world.scheduler.after(later_us, client.start)
         self.reader.start()
         self.nemesis.start()
-        self.admin.start([each for each in self.operations if each.kind not in TRIM_OPERATIONS])
-        if self.trimmer is not None:
-            self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
+        self._start_operators()
         if terms.freezes:
             for client in self.applications:
                 self._freeze_at_times(client, stream(self.seed, f"{client.name}/pauses"))
@@ -141,13 +135,6 @@ class TransactionRun(ChaosRun):
         self.reader.stop()
         self.late_reader.stop()
         self.checks.check(reader)
-
-    def _skipped(self, partition: int, position: int) -> None:
-        replicas = self.checkers.replicas
-        if replicas.trims is not None:
-            self.world.counts["transactions: readers behind the log start"] += 1
-            name = f"{self.reader.topic}-{partition}"
-            replicas.trims.check_reset(next(each for each in replicas.oracles.values() if each.name == name), position)
 
     def _await_ends(self, liveness: LivenessPhase) -> None:
         liveness.must(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from tanist.broker.network.channel import Channel
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import History
-from tanist.sim.workload.readers import EARLIEST, LIST_OFFSETS_VERSION, list_offsets
+from tanist.sim.workload.readers import EARLIEST, ask_offset
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import World
 from tanist.wire.batch import crc_matches, iterate_headers
@@ -24,9 +23,11 @@ _READ_COMMITTED: Final = 1
 class CommittedReader(SimClient):
     """Reads all partitions of a topic from the beginning; `values` has what it has got of each."""
 
-    def __init__(self, world: World, name: str, topic: str, partitions: int, *, resets: bool = False) -> None:
+    def __init__(
+        self, world: World, name: str, history: History, topic: str, partitions: int, *, resets: bool = False
+    ) -> None:
         """`resets`: it goes on at the start of a log that begins above its position."""
-        super().__init__(world, name, History())
+        super().__init__(world, name, history)
         self._resets = resets
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
@@ -34,8 +35,6 @@ class CommittedReader(SimClient):
         """By partition: offset and value."""
         self.skipped: dict[int, list[range]] = {partition: [] for partition in range(partitions)}
         """By partition: offsets that were gone, for the log begins above them (`auto.offset.reset=earliest`)."""
-        self.on_skipped: Callable[[int, int], None] = lambda partition, position: None
-        """The partition, and where it goes on."""
 
     def start(self) -> None:
         for partition in self.positions:
@@ -94,17 +93,16 @@ class CommittedReader(SimClient):
             self.positions[partition] = max(self.positions[partition], header.next_offset)
 
     def _go_to_start(self, partition: int, leader_epoch: int, channel: Channel) -> None:
-        def answered(response: Any) -> None:
-            answer = None if response is None else response.topics[0].partitions[0]
+        def answered(answer: Any) -> None:
             position = self.positions[partition]
             if answer is not None and answer.error_code == 0 and answer.offset > position:
                 self.skipped[partition].append(range(position, answer.offset))
                 self.positions[partition] = answer.offset
-                self.on_skipped(partition, answer.offset)
+                self.world.counts["transactions: readers behind the log start"] += 1
+                self.history.on_moved(self.topic, partition, self.name, answer.offset)
             self._again(partition)
 
-        request = list_offsets(self.topic, partition, leader_epoch, EARLIEST)
-        channel.call(request, LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+        ask_offset(channel, self.topic, partition, leader_epoch, EARLIEST, answered)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])

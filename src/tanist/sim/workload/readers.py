@@ -20,7 +20,7 @@ from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, Fet
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 _FETCH_VERSION = 12
-LIST_OFFSETS_VERSION = 7
+_LIST_OFFSETS_VERSION = 7
 LATEST, EARLIEST = -1, -2
 """Where a consumer may continue, as ListOffsets calls them."""
 
@@ -136,15 +136,13 @@ class Consumer(SimClient):
     def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:
         """`auto.offset.reset`: continue at the log's end, or at its start."""
 
-        def answered(response: Any) -> None:
-            answer = None if response is None else response.topics[0].partitions[0]
+        def answered(answer: Any) -> None:
             if answer is not None and answer.error_code == 0:
                 self.positions[partition] = answer.offset
                 self.history.on_moved(self.topic, partition, self.name, answer.offset)
             self._again(partition)
 
-        request = list_offsets(self.topic, partition, leader_epoch, self._reset)
-        channel.call(request, LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+        ask_offset(channel, self.topic, partition, leader_epoch, self._reset, answered)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])
@@ -189,8 +187,7 @@ class Observer(SimClient):
         _, leader_epoch, channel = where
         least = self._committed_before(self._topic, partition, leader_epoch)
 
-        def answered(response: Any) -> None:
-            answer = None if response is None else response.topics[0].partitions[0]
+        def answered(answer: Any) -> None:
             error = -1 if answer is None else answer.error_code
             if answer is not None and error == 0:
                 self.history.on_end(EndSeen(self._topic, partition, answer.offset, leader_epoch, least))
@@ -198,8 +195,7 @@ class Observer(SimClient):
                 self.world.counts["end not known yet"] += 1
             self._again(partition, refresh=error != 0)
 
-        request = list_offsets(self._topic, partition, leader_epoch, LATEST)
-        channel.call(request, LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+        ask_offset(channel, self._topic, partition, leader_epoch, LATEST, answered)
 
     def _again(self, partition: int, *, refresh: bool) -> None:
         if refresh:
@@ -207,6 +203,16 @@ class Observer(SimClient):
         self.later(BACKOFF_MS if refresh else self._pause_ms, lambda: self._ask(partition))
 
 
-def list_offsets(topic: str, partition: int, leader_epoch: int, timestamp: int) -> ListOffsetsRequest:
+def ask_offset(
+    channel: Channel, topic: str, partition: int, leader_epoch: int, timestamp: int, answered: Callable[[Any], None]
+) -> None:
+    """Ask a leader for an offset by its timestamp, `LATEST` or `EARLIEST`. `answered` gets the partition's answer, None
+    without one.
+    """
     wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp)
-    return ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
+
+    def received(response: Any) -> None:
+        answered(None if response is None else response.topics[0].partitions[0])
+
+    channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, received)
