@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -156,8 +157,12 @@ def _interrupt_on_signals() -> None:
 
 def _say(line: str, err: bool = False) -> None:
     """The terminal may be closed by now, and the pipe's reader gone: the cluster matters more."""
-    with suppress(OSError):
+    try:
         click.echo(line, err=err)
+    except OSError:
+        # Python would try again at the exit to write what is left in the buffer, and exit with 120.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), (sys.stderr if err else sys.stdout).fileno())
 
 
 def _attend(cluster: Cluster, *, err: bool) -> None:
