@@ -435,6 +435,24 @@ def test_a_new_log_does_not_inherit_a_log_start() -> None:
     assert (again.log_start_offset, again.log_end_offset) == (0, 2)
 
 
+def test_log_starts_are_written_again_only_if_they_have_moved() -> None:
+    """Each write is synced on the event loop, which waits for a busy disk."""
+    disk, directory = filled()
+    directory.logs["t", 1].advance_log_start_offset(4)
+    directory.checkpoint_log_starts()
+    assert f"sync {LOG_STARTS}" in disk.journal
+    disk.journal.clear()
+    directory.checkpoint_log_starts()
+    assert not any(LOG_STARTS in line for line in disk.journal)
+    directory.logs["t", 1].advance_log_start_offset(5)
+    directory.checkpoint_log_starts()
+    assert f"sync {LOG_STARTS}" in disk.journal
+    again = loaded(disk.copy())
+    again._disk.journal.clear()  # type: ignore[attr-defined]
+    again.checkpoint_log_starts()
+    assert f"sync {LOG_STARTS}" in again._disk.journal, "a former run may have been killed before its sync"  # type: ignore[attr-defined]
+
+
 def test_a_log_start_goes_down_before_its_log_is_cut_below_it() -> None:
     """After an unclean election the records that follow are not those that were deleted."""
     disk, directory = filled()

@@ -199,14 +199,16 @@ class LogMachine(RuleBasedStateMachine):
 
     # -- durability
 
-    @rule(sync=st.booleans())
-    def flush(self, sync: bool) -> None:
-        files = self.log.unflushed_files()
+    @rule(sync=st.booleans(), rolled=st.booleans())
+    def flush(self, sync: bool, rolled: bool) -> None:
+        due = self.log.flush_due(self.now)
+        end = due if rolled and due is not None else self.log.log_end_offset
+        files = self.log.unflushed_files(end)
         if sync:
             for file in files:
                 self.disk.sync_now(file)
-            self.log.mark_flushed(self.log.log_end_offset, self.now)
-            assert self.log.flushed_offset == self.log.log_end_offset
+            self.log.mark_flushed(end, self.now)
+            assert self.log.flushed_offset >= end
         assert self.log.recovery_point <= self.log.flushed_offset
 
     @rule()

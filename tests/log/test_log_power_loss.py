@@ -105,7 +105,10 @@ class Course:
             self.directory.checkpoint_recovery_points()
         elif kind < 0.80:
             end = log.log_end_offset
-            files = log.unflushed_files()
+            rolled = log.flush_due(self.now)
+            if rolled is not None and rng.random() < 0.5:
+                end = rolled
+            files = log.unflushed_files(end)
             self.safe = end
             if rng.random() < 0.5:
                 for file in files:

@@ -123,10 +123,10 @@ def test_a_new_configuration_counts_from_now_on() -> None:
 # -- durability
 
 
-def synced(disk: MemoryDisk, log: Log) -> set[str]:
-    """Sync what the log asks for; the names that were."""
-    end = log.log_end_offset
-    files = log.unflushed_files()
+def synced(disk: MemoryDisk, log: Log, end: int | None = None) -> set[str]:
+    """Sync what the log asks for, up to an offset or all; the names that were."""
+    files = log.unflushed_files(end)
+    end = log.log_end_offset if end is None else end
     for file in files:
         disk.sync_now(file)
     log.mark_flushed(end)
@@ -143,12 +143,32 @@ def test_flushing_moves_the_recovery_point() -> None:
     assert (log.recovery_point, log.flushed_offset) == (0, 1), "the indexes of an active segment are not durable"
     for _ in range(4):
         add(log)
-    assert log.flush_due(0), "segments have rolled"
+    assert log.flush_due(0) == 4, "segments have rolled"
     names = synced(disk, log)
     assert {f"{base:020d}{suffix}" for base in (0, 2) for suffix in (".index", ".timeindex")} < names
     assert {f"{2:020d}.log", f"{4:020d}.log"} < names
     assert (log.recovery_point, log.flushed_offset) == (4, 5)
-    assert not log.flush_due(0)
+    assert log.flush_due(0) is None
+
+
+def test_a_roll_flushes_what_has_rolled_and_not_the_active_segment() -> None:
+    """Its file is being written: a sync of it would make the writes wait. And the clock of `flush.ms` goes on."""
+    disk = MemoryDisk()
+    log = open_log(disk, LogConfig(segment_bytes=2 * SIZE, flush_ms=1_000))
+    for _ in range(5):
+        add(log)
+    assert log.flush_due(500) == 4
+    log.write_pending()
+    files = log.unflushed_files(4)
+    assert {file.path for file in files if file.path.endswith(".log")} == {
+        f"{FOLDER}/{base:020d}.log" for base in (0, 2)
+    }
+    for file in files:
+        disk.sync_now(file)
+    log.mark_flushed(4, 500)
+    assert (log.recovery_point, log.flushed_offset) == (4, 4)
+    assert log.flush_due(999) is None
+    assert log.flush_due(1_000) == 5, "by time, all"
 
 
 def test_the_recovery_point_stays_in_a_segment_whose_indexes_are_not_durable() -> None:

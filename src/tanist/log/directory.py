@@ -348,6 +348,8 @@ class LogDirectory:
             for key, log in self.logs.items()
             if log.log_start_offset > log.first_segment_offset
         }
+        if starts == self._log_starts_written and LOG_START_CHECKPOINT in self._written:
+            return
         self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
         self._log_starts_written = starts
 

@@ -554,18 +554,24 @@ class Log:
         """Has `flush.messages` been reached since the last flush? With 1, every append is to be durable first."""
         return self.log_end_offset - self.flushed_offset >= self._appender.config.flush_messages
 
-    def flush_due(self, now_ms: int) -> bool:
-        """Is it time to flush: by `flush.messages`, by `flush.ms`, or because a segment has rolled?"""
-        if self._segments.active.base_offset > self.recovery_point:
-            return True
-        if self.log_end_offset <= self.flushed_offset:
-            return False
-        return self.flush_messages_due or now_ms - self._last_flush_ms >= self.config.flush_ms
+    def flush_due(self, now_ms: int) -> int | None:
+        """The offset up to which it is time to flush; None if it is not.
 
-    def unflushed_files(self) -> list[File]:
-        """The files to sync so that all that has been appended is durable.
+        By `flush.messages` and `flush.ms` all that was appended. Else the segments that have rolled, but not the active
+        one, as in Kafka: while a file is synced, ext4 lets writes to it wait for the blocks that it allocates.
+        """
+        if self.log_end_offset > self.flushed_offset and (
+            self.flush_messages_due or now_ms - self._last_flush_ms >= self.config.flush_ms
+        ):
+            return self.log_end_offset
+        base_offset = self._segments.active.base_offset
+        return base_offset if base_offset > self.recovery_point else None
 
-        Then call `mark_flushed` with the end as of now.
+    def unflushed_files(self, end_offset: int | None = None) -> list[File]:
+        """The files to sync so that all that has been appended is durable; with an `end_offset`, so that all is that
+        segments which begin below it have.
+
+        Then call `mark_flushed` with that offset, or with the end as of now.
         """
         self.write_pending()
         if not self.topic_id_durable and self.topic_id != ZERO_UUID:
@@ -573,11 +579,15 @@ class Log:
             self.topic_id_durable = True
         if self.log_end_offset and not self._appender.epochs_durable:
             self._appender.write_epochs(sync=True)
-        return self._segments.unsynced_files(self.flushed_offset)
+        return self._segments.unsynced_files(
+            self.flushed_offset, self.log_end_offset if end_offset is None else end_offset
+        )
 
     def mark_flushed(self, offset: int, now_ms: int | None = None) -> None:
         """A sync that began when the log ended at `offset` is done. Only what the files confirm counts."""
-        self._last_flush_ms = self._appender.time(now_ms)
+        now_ms = self._appender.time(now_ms)
+        if offset >= self.log_end_offset or offset > self._segments.active.base_offset:
+            self._last_flush_ms = now_ms  # else segments that have rolled were flushed, and `flush.ms` goes on
         flushed = self._segments.confirmed(self.flushed_offset, min(offset, self.log_end_offset))
         self.flushed_offset = max(self.flushed_offset, flushed)
         if self._appender.epochs_durable:

@@ -294,13 +294,17 @@ class Segments:
 
     # -- durability
 
-    def unsynced_files(self, from_offset: int) -> list[File]:
-        """The files to sync so that everything written is durable, if everything below `from_offset` is."""
+    def unsynced_files(self, from_offset: int, end_offset: int) -> list[File]:
+        """The files to sync so that everything in segments below `end_offset` is durable, if what is below
+        `from_offset` is.
+        """
         sealed = (file for segment in self._unsynced for file in segment.files())
         # An empty index is synced as well: a name that is lost makes recovery read its segment.
         files = [file for file in sealed if file.synced < file.size or file.size == 0]
         first = bisect_left(self._bases, from_offset)
         for segment in self._list[max(0, first - 1) :]:
+            if segment.base_offset >= end_offset:
+                break
             if segment not in self._unsynced and segment.file.synced < segment.file.size:
                 files.append(segment.file)
         return files

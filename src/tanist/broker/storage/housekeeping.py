@@ -135,8 +135,9 @@ class Housekeeping:
         """Sync what `flush.ms` asks for, and segments that were rolled (so that recovery need not scan them)."""
         if hosted in self._syncing or (len(self._syncing) >= _SYNCING_MAX and self._context.disk.crowded()):
             return
-        if hosted.log.flush_due(now_ms):
-            self._sync(hosted)
+        end_offset = hosted.log.flush_due(now_ms)
+        if end_offset is not None:
+            self._sync(hosted, end_offset)
         else:
             hosted.upkeep_ms = hosted.log.next_upkeep_ms(now_ms)
 
@@ -170,11 +171,10 @@ class Housekeeping:
         self._replicas.naming = frozenset((each.topic, each.index) for each in some)
         self._context.disk.run(write, written)
 
-    def _sync(self, hosted: HostedPartition) -> None:
+    def _sync(self, hosted: HostedPartition, end_offset: int) -> None:
         log = hosted.log
-        end_offset = log.log_end_offset
         try:
-            files = log.unflushed_files()
+            files = log.unflushed_files(end_offset)
         except OSError as failure:
             hosted.disk_failed(failure)
             return

@@ -24,9 +24,9 @@ from tanist.runtime.faults import request_counts
 from tanist.runtime.faults.request_rules import RequestFault
 from tanist.runtime.faults.request_stamp import stamped
 from tanist.runtime.ports.connection import SocketConnection
+from tanist.runtime.ports.files import disk_file
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.runtime.ports.send_queue import disk_file
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import WireError
 from tanist.wire.frames import decode_request, parse_request_header

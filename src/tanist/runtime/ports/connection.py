@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
+from tanist.runtime.ports.cold_ranges import ColdReads, any_cold
 from tanist.runtime.ports.dialling import Dialling
+from tanist.runtime.ports.files import DiskFile, disk_file
 from tanist.runtime.ports.receive_buffer import RECEIVE_BYTES_KEPT, RECEIVE_BYTES_MIN, ReceiveBuffer
 from tanist.runtime.ports.send_queue import (
     JOINED_BYTES,
     MSG_MORE,
     CannotSend,
     SendQueue,
-    disk_file,
     joined,
 )
 
@@ -61,6 +62,7 @@ class ConnectionOwner(Protocol):
 
     loop: Loop
     bulk: Bulk
+    cold_reads: ColdReads
     connect_timeout_ms: int
     faults: ConnectionFaults | None
 
@@ -77,7 +79,7 @@ class SocketConnection:
     __slots__ = (
         "_blocked", "_bulk", "_closed", "_dialling", "_fd", "_holds_frame", "_lent_turn", "_loop", "_max_frame_bytes",
         "_network", "_open", "_option", "_out", "_paused", "_peer", "_queue", "_reading", "_received", "_recv_into",
-        "_small_frame_bytes", "_sock", "_sock_send", "accepted", "handler",
+        "_small_frame_bytes", "_sock", "_sock_send", "_waits_for_disk", "accepted", "handler",
     )  # fmt: skip
 
     def __init__(self, network: ConnectionOwner, peer: Any, max_frame_bytes: int) -> None:
@@ -109,6 +111,8 @@ class SocketConnection:
         """Looked at by each `send`."""
         self._blocked = False
         """Waiting for the socket to be writable."""
+        self._waits_for_disk = False
+        """A thread reads what is to be sent next."""
 
     # -- Connection
 
@@ -133,6 +137,10 @@ class SocketConnection:
         index = sent = 0
         try:
             if len(chunks) > 1:
+                if any_cold(chunks):
+                    self._enqueue(chunks)
+                    self._flush()
+                    return
                 body = chunks[1]
                 if type(body) is not FileRange or body.length <= JOINED_BYTES:
                     chunks = joined(chunks)
@@ -500,13 +508,30 @@ class SocketConnection:
         if not self._write() and self._open:
             self._block()
 
-    def _block(self) -> None:
+    def _read_first(self, file: DiskFile, offset: int, length: int) -> None:
+        """Have a thread read what is to be sent next, and go on when it is in memory."""
+        self._waits_for_disk = True
+        if self._blocked:
+            self._blocked = False
+            self._loop.aio.remove_writer(self._fd)
+        try:
+            self._network.cold_reads.read(file, offset, length, self._was_read)
+        except OSError as error:
+            self.end(f"{file.path} cannot be sent: {error.strerror}")
+
+    def _was_read(self) -> None:
+        self._waits_for_disk = False
+        self._queue.was_read()
         if self._open:
+            self._flush()
+
+    def _block(self) -> None:
+        if self._open and not self._waits_for_disk:
             self._blocked = True
             self._loop.aio.add_writer(self._fd, self._on_writable)
 
     def _on_writable(self) -> None:
-        if self._open and self._write() and self._open:
+        if self._open and self._write() and self._blocked:
             self._blocked = False
             self._loop.aio.remove_writer(self._fd)
 
@@ -515,8 +540,12 @@ class SocketConnection:
         sock = self._sock
         if sock is None:
             return False
+        queue = self._queue
         try:
-            return self._queue.write(sock, self._bulk)
+            done = queue.write(sock, self._bulk)
+            if queue.cold is not None:
+                self._read_first(*queue.cold)
+            return done
         except CannotSend as error:
             self.end(str(error))
         except OSError as error:

@@ -14,12 +14,15 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tanist.ports import Buffer
+from tanist.ports import Buffer, FileRange
 from tanist.runtime.ports.descriptors import opening
 from tanist.runtime.ports.synced_lengths import FileKey, SyncLedger
 
 _VECTOR_MAX = 1024
 """IOV_MAX of Linux and macOS."""
+
+WARM_BYTES = 64 << 20
+"""So much of what was written last is taken to be in the page cache, without asking for each answer."""
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
@@ -29,7 +32,7 @@ class DiskFile:
 
     __slots__ = (
         "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced", "failure",
-        "fd", "key",
+        "fd", "key", "warm_from",
     )  # fmt: skip
 
     def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int) -> None:
@@ -44,6 +47,8 @@ class DiskFile:
         """Bytes from the start that have not changed since the last sync began; `_synced` <= `_stable` <= `_size`."""
         self._nameless = size == 0
         """Made just now, perhaps: its name is to be made durable with its content."""
+        self.warm_from = size
+        """What was written from here on is in the page cache, as it was written lately."""
         self._pins = 0
         self._closing = False
         self.fd = fd
@@ -78,12 +83,15 @@ class DiskFile:
             raise
         if end > self._size:
             self._size = end
+            if end - self.warm_from > 2 * WARM_BYTES:
+                self.warm_from = end - WARM_BYTES
 
     def truncate(self, size: int) -> None:
         if size < self._stable:
             self._disturb(size)
         os.ftruncate(self.fd, size)
         self._size = size
+        self.warm_from = min(self.warm_from, size)
 
     def close(self) -> None:
         """Close once nobody needs the descriptor any more: a sync that runs, a response that is being sent."""
@@ -162,6 +170,14 @@ class DiskFile:
     def _close_now(self) -> None:
         fd, self.fd = self.fd, -1
         os.close(fd)
+
+
+def disk_file(chunk: FileRange) -> DiskFile:
+    """The file of a range that is to be sent."""
+    file = chunk.file
+    if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
+        raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
+    return file
 
 
 def write_whole(path: str, data: Buffer, *, sync: bool) -> os.stat_result:

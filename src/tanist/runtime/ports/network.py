@@ -17,6 +17,7 @@ from typing import Any
 
 from tanist.ports import Connection, ConnectionHandler
 from tanist.runtime.ports.bulk import Bulk
+from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.connection import ConnectionFaults, SocketConnection
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.socket_address import SocketAddress
@@ -116,6 +117,7 @@ class SocketNetwork:
     ) -> None:
         self.loop = loop
         self.bulk = Bulk(loop)
+        self.cold_reads = ColdReads(loop)
         self.max_connections = max_connections
         self.connect_timeout_ms = connect_timeout_ms
         self._send_buffer_bytes = send_buffer_bytes
@@ -180,6 +182,7 @@ class SocketNetwork:
             listener.close()
         for connection in list(self._connections):
             connection.close()
+        self.cold_reads.close()
 
     def forget(self, connection: SocketConnection) -> None:
         """A connection has closed."""

@@ -15,7 +15,8 @@ from typing import Any
 
 from tanist.ports import Chunk, FileRange
 from tanist.runtime.ports.bulk import Bulk
-from tanist.runtime.ports.files import DiskFile
+from tanist.runtime.ports.cold_ranges import in_memory
+from tanist.runtime.ports.files import DiskFile, disk_file
 
 MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 
@@ -33,13 +34,17 @@ class CannotSend(Exception):
 
 
 class SendQueue:
-    __slots__ = ("chunks", "head_sent", "pending_bytes")
+    __slots__ = ("_read_to", "chunks", "cold", "head_sent", "pending_bytes")
 
     def __init__(self) -> None:
         self.chunks: deque[Chunk] = deque()
         self.head_sent = 0
         """How many bytes of the first chunk are gone."""
         self.pending_bytes = 0
+        self.cold: tuple[DiskFile, int, int] | None = None
+        """File, offset and length of a range that `write` has come to and that must be read first (`cold_ranges`)."""
+        self._read_to = 0
+        """Up to here the file of the first chunk was read, and is not asked again."""
 
     def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
         """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
@@ -72,9 +77,13 @@ class SendQueue:
                 disk_file(chunk).unpin()
         self.chunks.clear()
         self.pending_bytes = 0
+        self.cold = None
 
     def write(self, sock: socket.socket, bulk: Bulk) -> bool:
-        """Send from the head of the queue; True when it is empty. `CannotSend`, or `OSError` of the socket."""
+        """Send from the head of the queue; True when it is empty. `CannotSend`, or `OSError` of the socket.
+
+        With `cold` set there is more to send once that was read; then call `was_read`.
+        """
         chunks = self.chunks
         budget = _BYTES_AT_ONCE
         try:
@@ -85,7 +94,7 @@ class SendQueue:
                 if type(head) is FileRange:
                     left = head.length - self.head_sent
                     share = bulk.share_of(left)
-                    if not share:
+                    if not share or self._is_cold(head, min(budget, share)):
                         return False
                     sent = self._send_file(sock, head, min(budget, share))
                     bulk.sent(left, sent)
@@ -101,13 +110,27 @@ class SendQueue:
             return False
         return True
 
+    def _is_cold(self, head: FileRange, length: int) -> bool:
+        file, offset = disk_file(head), head.offset + self.head_sent
+        if offset >= file.warm_from or offset < self._read_to or in_memory(file, offset, length):
+            return False
+        self.cold = (file, offset, length)
+        return True
+
+    def was_read(self) -> None:
+        """`cold` is in memory now, or cannot be read."""
+        if self.cold is not None:
+            _, offset, length = self.cold
+            self._read_to = offset + length
+            self.cold = None
+
     def _send_file(self, sock: socket.socket, head: FileRange, budget: int) -> int:
         done = self.head_sent
         file = disk_file(head)
         sent = os.sendfile(sock.fileno(), file.fd, head.offset + done, min(head.length - done, budget))
         if done + sent == head.length:
             self.chunks.popleft()
-            self.head_sent = 0
+            self.head_sent = self._read_to = 0
             file.unpin()
         else:
             self.head_sent = done + sent
@@ -157,13 +180,6 @@ def joined(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
         else:
             pieces.append(chunk)
     return [b"".join(pieces)]
-
-
-def disk_file(chunk: FileRange) -> DiskFile:
-    file = chunk.file
-    if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
-        raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
-    return file
 
 
 def _kept(chunk: Chunk) -> Chunk:

@@ -36,6 +36,11 @@ class Workers:
         """Threads with nothing to do and nothing waiting for them."""
         return max(0, self._limit - self._busy)
 
+    @property
+    def busy(self) -> int:
+        """Jobs that run or wait."""
+        return self._busy
+
     def submit(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         """Run `job` in a thread; then `done`, in a later turn of the loop, with its result or what it raised."""
         if self._closed:

@@ -22,6 +22,7 @@ from tanist.runtime.ports.loop import HeapTimer, Loop
 if TYPE_CHECKING:
     from tanist.broker.metrics.text import Exposition
     from tanist.broker.node import Node
+    from tanist.runtime.ports.cold_ranges import ColdReads
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -58,7 +59,7 @@ _REASONS = {
 }
 
 
-def node_pages(node: Node, loop: Loop) -> Pages:
+def node_pages(node: Node, loop: Loop, cold_reads: ColdReads) -> Pages:
     """A node's metrics, and its process's; its replicas one by one on a page of their own, for they may be many."""
     started_s = time.time()
 
@@ -67,7 +68,7 @@ def node_pages(node: Node, loop: Loop) -> Pages:
         from tanist.broker.metrics.scrape import scrape
 
         exposition = scrape(node.parts)
-        _process_metrics(exposition, loop, started_s)
+        _process_metrics(exposition, loop, cold_reads, started_s)
         return exposition.render()
 
     def partitions() -> str:
@@ -252,7 +253,7 @@ class _Exchange(asyncio.Protocol):
             self._transport.close()  # once all of it is read
 
 
-def _process_metrics(out: Exposition, loop: Loop, started_s: float) -> None:
+def _process_metrics(out: Exposition, loop: Loop, cold_reads: ColdReads, started_s: float) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     out.add("process_cpu_seconds_total", round(usage.ru_utime + usage.ru_stime, 3))
     out.add("process_resident_memory_bytes", _resident_bytes())
@@ -260,6 +261,8 @@ def _process_metrics(out: Exposition, loop: Loop, started_s: float) -> None:
     out.add("process_start_time_seconds", round(started_s, 3))
     out.add("tanist_loop_turns_total", loop.turn)
     out.add("tanist_loop_lateness_max_ms", loop.lateness.max_ms(loop.now_ms()) or 0)
+    out.add("tanist_cold_reads_total", cold_reads.count)
+    out.add("tanist_cold_reads_waiting", cold_reads.waiting)
 
 
 def _resident_bytes() -> int | None:

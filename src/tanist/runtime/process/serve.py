@@ -33,6 +33,7 @@ from tanist.runtime.readiness import tell_ready, tell_status
 from tanist.runtime.titles import name_process
 
 if TYPE_CHECKING:
+    from tanist.runtime.ports.cold_ranges import ColdReads
     from tanist.runtime.process.metrics_http import MetricsServer
 
 _READY_LOOK_MS = 10
@@ -130,7 +131,7 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
         process.stop_with(node)
-        metrics = _tell_metrics(loop, config, node)
+        metrics = _tell_metrics(loop, config, node, network.cold_reads)
         node.start()
     except (OSError, ValueError) as error:
         return _cannot_start(config, _in_words(error), exit_record)
@@ -154,7 +155,7 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     return process.exit_code
 
 
-def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsServer | None:
+def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: ColdReads) -> MetricsServer | None:
     """Open the metrics' port, if there is to be one. `OSError` if it is taken."""
     from tanist.broker.node import Node
 
@@ -163,7 +164,7 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsSe
     from tanist.runtime.process.metrics_http import MetricsServer, node_pages
 
     host, port = config.metrics_listener
-    server = MetricsServer(loop, host, port, node_pages(node, loop))
+    server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads))
     report("INFO", f"metrics at http://{f'[{host}]' if ':' in host else host}:{server.port}/metrics")
     return server
 

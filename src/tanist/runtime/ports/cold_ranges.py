@@ -1,0 +1,99 @@
+"""Ranges of files that are not in the page cache are read by threads before the loop sends them.
+
+`sendfile` waits for the disk, and with it would all other clients: a consumer that comes back after a week, or a
+replica that catches up, reads what has left memory long ago, and each of its answers would stop the loop for tens of
+milliseconds. So the loop asks the kernel whether a range is in memory (`preadv2` with RWF_NOWAIT, a microsecond); one
+that is not is read by a thread, and a stretch behind it, since a reader goes on where its last answer has ended.
+
+A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tanist.ports import Chunk, FileRange
+from tanist.runtime.ports.files import DiskFile, disk_file
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.workers import Workers
+
+READ_THREADS: Final = 4
+"""They wait for the disk, which serves some at a time."""
+
+AHEAD_BYTES: Final = 1 << 20
+"""What is read behind a range, for the next answers."""
+
+_STEP: Final = 256 << 10
+"""The distance at which a range is looked at: what leaves the page cache leaves it in large pieces."""
+
+_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
+
+
+class ColdReads:
+    """The threads that read for one network. At most one range of each connection waits for them."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._workers = Workers(loop, "read", READ_THREADS)
+        self.count = 0
+        """Ranges that were read so."""
+
+    @property
+    def waiting(self) -> int:
+        """Ranges that are being read, or wait for a thread."""
+        return self._workers.busy
+
+    def read(self, file: DiskFile, offset: int, length: int, done: Callable[[], None]) -> None:
+        """Have the range read, then call `done`, in a later turn. An error is `sendfile`'s to find."""
+        file.pin()
+        self.count += 1
+
+        def finish(_: object) -> None:
+            file.unpin()
+            done()
+
+        fd = file.fd
+        self._workers.submit(lambda: _read(fd, offset, length), finish)
+
+    def close(self) -> None:
+        self._workers.close()
+
+
+def _read(fd: int, offset: int, length: int) -> None:
+    """In a thread."""
+    os.posix_fadvise(fd, offset, length + AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+    buffer = bytearray(min(_STEP, length))
+    end = offset + length
+    while offset < end:
+        count = os.preadv(fd, [memoryview(buffer)[: end - offset]], offset)
+        if count == 0:
+            return
+        offset += count
+
+
+def any_cold(chunks: Sequence[Chunk]) -> bool:
+    """Whether there is a range among these that is not in memory."""
+    for chunk in chunks:
+        if type(chunk) is FileRange:
+            file = disk_file(chunk)
+            if chunk.offset < file.warm_from and not in_memory(file, chunk.offset, chunk.length):
+                return True
+    return False
+
+
+def in_memory(file: DiskFile, offset: int, length: int) -> bool:
+    """Whether a range of a file is in the page cache, as far as some of its pages tell."""
+    if not _NOWAIT:
+        return True
+    page = [bytearray(1)]
+    try:
+        fd = file.fd
+        for at in range(offset, offset + length, _STEP):
+            os.preadv(fd, page, at, _NOWAIT)
+        os.preadv(fd, page, offset + length - 1, _NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system that can't say; or an error, which sending finds as well
+    return True

@@ -1,0 +1,195 @@
+"""What is not in the page cache is read by threads, and the loop goes on meanwhile; nothing is lost or reordered."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tanist.ports import FileRange
+from tanist.runtime.ports import cold_ranges
+from tanist.runtime.ports.cold_ranges import in_memory
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.files import WARM_BYTES, DiskFile
+from tests.runtime.network_rig import frame
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system cannot be asked what is in memory")
+
+SIZE = 3 << 20
+
+
+class PageCache:
+    """A page cache from which everything was dropped: what threads read is in it, and nothing may be sent else."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read: set[int] = set()
+        """Pages."""
+        self.asked = 0
+        self.forgets = False
+        self.disk_answers = threading.Event()
+        self.disk_answers.set()
+        self.sent_cold = 0
+        self._preadv, self._sendfile = os.preadv, os.sendfile
+        monkeypatch.setattr(os, "preadv", self.preadv)
+        monkeypatch.setattr(os, "sendfile", self.sendfile)
+        monkeypatch.setattr(os, "posix_fadvise", lambda *_: None)
+
+    def preadv(self, fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
+        if flags & os.RWF_NOWAIT:
+            self.asked += 1
+            if self.forgets or offset // 4096 not in self.read:
+                raise BlockingIOError
+            return 1
+        assert threading.current_thread() is not threading.main_thread()
+        assert self.disk_answers.wait(20)
+        count = self._preadv(fd, buffers, offset)
+        self.read |= set(range(offset // 4096, (offset + count - 1) // 4096 + 1))
+        return count
+
+    def sendfile(self, out: int, source: int, offset: int, count: int) -> int:
+        if not {offset // 4096, (offset + count - 1) // 4096} <= self.read:
+            self.sent_cold += 1
+        return self._sendfile(out, source, offset, count)
+
+
+@pytest.fixture
+def data() -> bytes:
+    return os.urandom(SIZE)
+
+
+@pytest.fixture
+def file(runner: Any, tmp_path: Path, data: bytes) -> Iterator[DiskFile]:
+    (tmp_path / "log").write_bytes(data)
+    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
+    yield file
+    file.close()
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> PageCache:
+    return PageCache(monkeypatch)
+
+
+def received(runner: Any, client: Any, size: int) -> bytes:
+    client.setblocking(False)
+    found = bytearray()
+
+    def all_read() -> bool:
+        with suppress(BlockingIOError):
+            found.extend(client.recv(1 << 20))
+        return len(found) >= size
+
+    runner.until(all_read)
+    return bytes(found)
+
+
+@pytest.mark.parametrize("length", [5_000, 40_000, 200_000, SIZE])
+def test_a_cold_range_is_read_before_it_is_sent(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache, length: int
+) -> None:
+    answer = [b"head", FileRange(file, 0, length), b"tail", FileRange(file, SIZE - length, length), b"end"]
+    client = serve(lambda handler, _: handler.connection.send(answer)).client()
+    client.sendall(frame(b"read"))
+    expected = b"head" + data[:length] + b"tail" + data[SIZE - length :] + b"end"
+    assert received(runner, client, len(expected)) == expected
+    assert cache.sent_cold == 0
+
+
+def test_others_are_served_while_the_disk_is_waited_for(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
+) -> None:
+    def on_frame(handler: Any, body: bytes) -> None:
+        handler.connection.send([b"head", FileRange(file, 0, SIZE), b"tail"] if body == b"read" else [body])
+
+    server = serve(on_frame)
+    reader, other = server.client(), server.client()
+    cache.disk_answers.clear()
+    reader.sendall(frame(b"read") + frame(b"and behind it"))
+    runner.until(lambda: server.network.cold_reads.waiting == 1)
+    other.sendall(frame(b"ping"))
+    assert received(runner, other, 4) == b"ping"
+    assert server.network.cold_reads.waiting == 1
+    cache.disk_answers.set()
+    expected = b"head" + data + b"tail" + b"and behind it"
+    assert received(runner, reader, len(expected)) == expected
+    assert cache.sent_cold == 0
+    assert server.network.cold_reads.waiting == 0
+
+
+def test_a_file_system_that_never_has_anything_in_memory_is_sent_from_all_the_same(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
+) -> None:
+    cache.forgets = True
+    client = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, SIZE)])).client()
+    client.sendall(frame(b"read"))
+    assert received(runner, client, 4 + SIZE) == b"head" + data
+
+
+def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(
+    runner: Any, serve: Any, file: DiskFile, cache: PageCache
+) -> None:
+    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, SIZE)]))
+    client = server.client()
+    cache.disk_answers.clear()
+    client.sendall(frame(b"read"))
+    runner.until(lambda: server.network.cold_reads.waiting == 1)
+    client.close()
+    server.handlers[0].connection.close()
+    file.close()
+    assert file.fd >= 0, "a thread reads from it"
+    cache.disk_answers.set()
+    runner.until(lambda: server.network.cold_reads.waiting == 0)
+    assert file.fd < 0
+
+
+def test_what_was_written_lately_is_not_asked_for(
+    runner: Any, serve: Any, tmp_path: Path, cache: PageCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
+    file.write(0, [b"x" * 100_000])
+    client = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 100_000)])).client()
+    client.sendall(frame(b"read"))
+    received(runner, client, 100_004)
+    assert cache.asked == 0
+    file.close()
+
+
+def test_so_much_counts_as_written_lately(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tanist.runtime.ports.files.WARM_BYTES", 1_000)
+    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
+    starts = []
+    for number in range(40):
+        file.write(number * 100, [b"x" * 100])
+        starts.append(file.warm_from)
+    assert starts[19] == 0
+    assert all(1_000 <= (number + 1) * 100 - start <= 2_000 for number, start in enumerate(starts) if number >= 19)
+    file.truncate(500)
+    assert file.warm_from == 500
+    file.close()
+    again = RealDisk(runner.loop).open(str(tmp_path / "log"))
+    assert again.warm_from == 500, "of what a former process has written nothing is known"
+    again.close()
+    assert WARM_BYTES >= 2 * cold_ranges.AHEAD_BYTES
+
+
+def test_the_kernel_is_asked(runner: Any, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as out:
+        out.write(os.urandom(SIZE))
+        out.flush()
+        os.fsync(out.fileno())
+    file = RealDisk(runner.loop).open(str(path))
+    assert in_memory(file, 0, SIZE)
+    os.posix_fadvise(file.fd, 0, SIZE, os.POSIX_FADV_DONTNEED)
+    if in_memory(file, 0, SIZE):
+        pytest.skip("this file system drops nothing from memory")
+    os.preadv(file.fd, [bytearray(4096)], 0)
+    assert not in_memory(file, 0, SIZE)
+    cold_ranges._read(file.fd, 0, SIZE)
+    assert in_memory(file, 0, SIZE)
+    file.close()
