@@ -161,13 +161,18 @@ def test_what_was_written_lately_is_not_asked_for(
 
 def test_so_much_counts_as_written_lately(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tanist.runtime.ports.files.WARM_BYTES", 1_000)
-    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
+    disk = RealDisk(runner.loop)
+    file = disk.open(str(tmp_path / "log"))
     starts = []
     for number in range(40):
         file.write(number * 100, [b"x" * 100])
         starts.append(file.warm_from)
     assert starts[19] == 0
     assert all(1_000 <= (number + 1) * 100 - start <= 2_000 for number, start in enumerate(starts) if number >= 19)
+    file.truncate(3_500)
+    assert file.warm_from == starts[-1] < 3_500
+    disk.sync_now(file)
+    assert file.warm_from == 3_500, "it may have left memory since"
     file.truncate(500)
     assert file.warm_from == 500
     file.close()

@@ -21,7 +21,7 @@ from tanist.runtime.ports.synced_lengths import FileKey, SyncLedger
 _VECTOR_MAX = 1024
 """IOV_MAX of Linux and macOS."""
 
-WARM_BYTES = 64 << 20
+WARM_BYTES = 4 << 20
 """So much of what was written last is taken to be in the page cache, without asking for each answer."""
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)
@@ -48,7 +48,7 @@ class DiskFile:
         self._nameless = size == 0
         """Made just now, perhaps: its name is to be made durable with its content."""
         self.warm_from = size
-        """What was written from here on is in the page cache, as it was written lately."""
+        """What was written from here on is in the page cache: it was written lately, and not synced yet."""
         self._pins = 0
         self._closing = False
         self.fd = fd
@@ -127,6 +127,7 @@ class DiskFile:
     def sync_succeeded(self) -> None:
         self._nameless = False
         self._note_synced(self._stable)
+        self.warm_from = max(self.warm_from, self._stable)  # what is on the disk may leave memory
 
     def _disturb(self, offset: int) -> None:
         # Before the change, not after: a crash between the two must not leave the ledger claiming too much.
