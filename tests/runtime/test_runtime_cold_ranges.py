@@ -161,23 +161,22 @@ def test_what_was_written_lately_is_not_asked_for(
 
 def test_so_much_counts_as_written_lately(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tanist.runtime.ports.files.WARM_BYTES", 1_000)
-    disk = RealDisk(runner.loop)
-    file = disk.open(str(tmp_path / "log"))
-    starts = []
+    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
     for number in range(40):
         file.write(number * 100, [b"x" * 100])
-        starts.append(file.warm_from)
-    assert starts[19] == 0
-    assert all(1_000 <= (number + 1) * 100 - start <= 2_000 for number, start in enumerate(starts) if number >= 19)
-    file.truncate(3_500)
-    assert file.warm_from == starts[-1] < 3_500
-    disk.sync_now(file)
-    assert file.warm_from == 3_500, "it may have left memory since"
+        end = (number + 1) * 100
+        assert file.written_lately(max(0, end - 1_000))
+        assert file.written_lately(0) is (end <= 2_000)
     file.truncate(500)
-    assert file.warm_from == 500
+    file.write(500, [b"x" * 100])
+    assert file.written_lately(500)
+    assert not file.written_lately(499)
+    monkeypatch.setattr("tanist.runtime.ports.files.WARM_S", 0.0)
+    assert not file.written_lately(500), "it may have left memory since"
     file.close()
+    monkeypatch.undo()
     again = RealDisk(runner.loop).open(str(tmp_path / "log"))
-    assert again.warm_from == 500, "of what a former process has written nothing is known"
+    assert not again.written_lately(599), "of what a former process has written nothing is known"
     again.close()
     assert WARM_BYTES >= 2 * cold_ranges.AHEAD_BYTES
 

@@ -318,7 +318,8 @@ class Segments:
             segment = self._list[index]
             if segment.base_offset >= offset:
                 break
-            needed = segment.size if self.end_offset(index, offset) < offset else segment.estimate_position(offset)
+            whole = index + 1 < len(self._bases) and self._bases[index + 1] <= offset
+            needed = segment.size if whole else segment.estimate_position(offset)
             if segment.file.synced < needed:
                 return max(segment.base_offset, min(flushed_offset, offset))
         return offset

@@ -77,7 +77,7 @@ def any_cold(chunks: Sequence[Chunk]) -> bool:
     for chunk in chunks:
         if type(chunk) is FileRange:
             file = disk_file(chunk)
-            if chunk.offset < file.warm_from and not in_memory(file, chunk.offset, chunk.length):
+            if not file.written_lately(chunk.offset) and not in_memory(file, chunk.offset, chunk.length):
                 return True
     return False
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -22,7 +23,9 @@ _VECTOR_MAX = 1024
 """IOV_MAX of Linux and macOS."""
 
 WARM_BYTES = 4 << 20
-"""So much of what was written last is taken to be in the page cache, without asking for each answer."""
+"""So much of what was written last is taken to be in the page cache, without asking for each answer,"""
+WARM_S = 10.0
+"""for so long after the file was last written."""
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
@@ -31,8 +34,8 @@ class DiskFile:
     """The `File` port on a file descriptor. The only writer of its file, so it keeps the size itself."""
 
     __slots__ = (
-        "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced", "failure",
-        "fd", "key", "warm_from",
+        "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced",
+        "_warm_from", "_written_s", "failure", "fd", "key",
     )  # fmt: skip
 
     def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int) -> None:
@@ -47,8 +50,9 @@ class DiskFile:
         """Bytes from the start that have not changed since the last sync began; `_synced` <= `_stable` <= `_size`."""
         self._nameless = size == 0
         """Made just now, perhaps: its name is to be made durable with its content."""
-        self.warm_from = size
-        """What was written from here on is in the page cache: it was written lately, and not synced yet."""
+        self._warm_from = size
+        """Where the last bytes begin that this process has written, 4 to 8 MB at most."""
+        self._written_s = 0.0
         self._pins = 0
         self._closing = False
         self.fd = fd
@@ -83,15 +87,20 @@ class DiskFile:
             raise
         if end > self._size:
             self._size = end
-            if end - self.warm_from > 2 * WARM_BYTES:
-                self.warm_from = end - WARM_BYTES
+            if end - self._warm_from > 2 * WARM_BYTES:
+                self._warm_from = end - WARM_BYTES
+        self._written_s = time.monotonic()
 
     def truncate(self, size: int) -> None:
         if size < self._stable:
             self._disturb(size)
         os.ftruncate(self.fd, size)
         self._size = size
-        self.warm_from = min(self.warm_from, size)
+        self._warm_from = min(self._warm_from, size)
+
+    def written_lately(self, offset: int) -> bool:
+        """Whether what stands from here on is in the page cache, for it has just been written."""
+        return offset >= self._warm_from and time.monotonic() - self._written_s < WARM_S
 
     def close(self) -> None:
         """Close once nobody needs the descriptor any more: a sync that runs, a response that is being sent."""
@@ -127,7 +136,6 @@ class DiskFile:
     def sync_succeeded(self) -> None:
         self._nameless = False
         self._note_synced(self._stable)
-        self.warm_from = max(self.warm_from, self._stable)  # what is on the disk may leave memory
 
     def _disturb(self, offset: int) -> None:
         # Before the change, not after: a crash between the two must not leave the ledger claiming too much.

@@ -93,10 +93,10 @@ class SendQueue:
                 head = chunks[0]
                 if type(head) is FileRange:
                     left = head.length - self.head_sent
-                    share = bulk.share_of(left)
-                    if not share or self._is_cold(head, min(budget, share)):
+                    share = self._in_memory(head, min(budget, bulk.share_of(left)))
+                    if not share:
                         return False
-                    sent = self._send_file(sock, head, min(budget, share))
+                    sent = self._send_file(sock, head, share)
                     bulk.sent(left, sent)
                     if sent == 0:
                         raise CannotSend(f"{head.file.path} is shorter than what was to be sent of it")
@@ -110,12 +110,17 @@ class SendQueue:
             return False
         return True
 
-    def _is_cold(self, head: FileRange, length: int) -> bool:
+    def _in_memory(self, head: FileRange, length: int) -> int:
+        """How many of the next bytes of the first chunk may be sent without waiting for the disk."""
         file, offset = disk_file(head), head.offset + self.head_sent
-        if offset >= file.warm_from or offset < self._read_to or in_memory(file, offset, length):
-            return False
+        if length == 0 or file.written_lately(offset):
+            return length
+        if offset < self._read_to:
+            return min(length, self._read_to - offset)
+        if in_memory(file, offset, length):
+            return length
         self.cold = (file, offset, length)
-        return True
+        return 0
 
     def was_read(self) -> None:
         """`cold` is in memory now, or cannot be read."""
