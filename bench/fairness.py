@@ -9,10 +9,12 @@ loop: a latency counts from the time at which its request was due). It is measur
 
 * pipeline: one connection that has a thousand produces of 1 MB in flight;
 * readers: fifty connections that read a log from its start, 1 MB at a time;
+* cold: eight such readers, while what they read is dropped from the page cache four times a second, so that the broker
+  must read it from the disk;
 * idle: five thousand connections that are open and send nothing;
 * follower: a broker that was down while a log was written, and catches up.
 
-The first three share one combined node with it, the last one a cluster of three. Memory is the broker's resident set at
+The first four share one combined node with it, the last one a cluster of three. Memory is the broker's resident set at
 its highest, looked at five times a second. An idle client's share of the processors is not equal on a machine of two:
 the neighbours' own processes take part of them, so compare the sides, and not the rows with `alone`.
 """
@@ -20,6 +22,7 @@ the neighbours' own processes take part of them, so compare the sides, and not t
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import socket
 import statistics
@@ -45,6 +48,8 @@ PROBE, LOG, PIPELINE = "probe", "long", "pipeline"
 RATE = 100.0
 PIPELINED = 1_000
 READERS = 50
+COLD_READERS = 8
+DROP_S = 0.25
 IDLE = 5_000
 BIG_BYTES = 1_000_000
 """A batch that fits the default `message.max.bytes`."""
@@ -155,14 +160,42 @@ def pipeline(stand: Stand) -> Measured:
         stands.delete_topic(cluster, PIPELINE)
 
 
-def readers(stand: Stand) -> Measured:
+@contextmanager
+def dropped(folder: Path) -> Iterator[None]:
+    """A folder's files leave the page cache, over and over; what is not on the disk yet is written first."""
+    stop = threading.Event()
+
+    def drop() -> None:
+        while True:
+            for path in folder.glob("*.log"):
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            if stop.wait(DROP_S):
+                return
+
+    thread = threading.Thread(target=drop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def cold(stand: Stand) -> Measured:
+    with dropped(stand.side.single.log_directory(_only_node(stand)) / f"{LOG}-0"):
+        return readers(stand, COLD_READERS)
+
+
+def readers(stand: Stand, count: int = READERS) -> Measured:
     cluster, node = stand.side.single, _only_node(stand)
     host, port = cluster.address(node)
     with RawClient(host, port, timeout_s=30) as client:
         records = client.list_offset(LOG, 0, LATEST)
     step = max(1, records * MB // stand.size_bytes)
     spec = LoadSpec(
-        host, port, LOG, "fetch", connections=READERS, seconds=stand.seconds + 60, warm_seconds=0.1, max_bytes=MB,
+        host, port, LOG, "fetch", connections=count, seconds=stand.seconds + 60, warm_seconds=0.1, max_bytes=MB,
         offset_range=(0, records - step, step),
     )  # fmt: skip
     with beside(spec):
@@ -230,6 +263,7 @@ NEIGHBOURS: dict[str, Callable[[Stand], Measured]] = {
     "alone": alone,
     "pipeline": pipeline,
     "readers": readers,
+    "cold": cold,
     "idle": idle,
     "follower": follower,
 }
@@ -247,7 +281,7 @@ def run(
         for side, stand in zip(sides, places.values(), strict=True):
             stands.create_topic(side.single, PROBE, 1)
             stand.probe(side.single, side.single.node_ids[0], PROBE, WARM_S)
-            if "readers" in only:
+            if "readers" in only or "cold" in only:
                 stand.fill(side.single, stands.create_topic(side.single, LOG, 1), LOG)
         for number in range(rounds):
             for name in only:

@@ -72,6 +72,7 @@ int main(int argc, char **argv)
         die(argv[3]);
     off_t end = about.st_size, position = 0;
     int segments = 0, listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    int send_bytes = 102400; /* Kafka's socket.send.buffer.bytes: what is sent is read while the cache has it */
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -91,6 +92,7 @@ int main(int argc, char **argv)
                 if (accepted < 0 || accepted >= CONNECTIONS)
                     die("accept");
                 setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                setsockopt(accepted, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
                 if (!connections[accepted].buffer && !(connections[accepted].buffer = malloc(BUFFER)))
                     die("malloc");
                 connections[accepted].used = 0;

@@ -1,11 +1,12 @@
 """`python -m bench.floor`: the broker's CPU for a request, as a multiple of the system calls that nobody can leave out.
 
     python -m bench.floor                           tanist and Apache Kafka 4.3.1 beside the floor, five rounds
-    python -m bench.floor --sides tanist,../before
+    python -m bench.floor --sides tanist,../before --only fetch-1MB-4x1
 
 The floor is a C program (`floor.c`) on one thread with epoll: it receives the same frames from the same load generator,
 writes the batches to a file, and sends answers of the same size; fetches go by sendfile. It decodes, checks and counts
-nothing. A broker that needs twice the floor spends half of its time in its own code. The rounds are taken by turns.
+nothing. Its sockets' send buffers are as large as Kafka's. A broker that needs twice the floor spends half of its time
+in its own code. The rounds are taken by turns.
 """
 
 from __future__ import annotations
@@ -153,9 +154,18 @@ def report(found: dict[str, dict[str, list[float]]], labels: Sequence[str]) -> N
         print(f"| {title} | {least:,.1f} µs | {' | '.join(cells)} |")
 
 
+def names_of(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in WORKLOADS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: one of {', '.join(WORKLOADS)}")
+    return names
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.floor", description=__doc__.split("\n")[0])
     parser.add_argument("--sides", type=labels_of, default="tanist,apache", help="what is compared (tanist,apache)")
+    parser.add_argument("--only", type=names_of, default=",".join(WORKLOADS), help="some of the workloads")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement (3)")
     chosen = parser.parse_args()
@@ -169,7 +179,7 @@ def main() -> int:
         subprocess.run([compiler, "-O2", "-Wall", "-o", program, SOURCE], check=True, cwd=ROOT)
         found: dict[str, dict[str, list[float]]] = {}
         with stands.standing(chosen.sides, Path(folder), with_triple=False) as sides:
-            for work in (each for each in RAW if each.name in WORKLOADS):
+            for work in (each for each in RAW if each.name in chosen.only):
                 found[work.title] = measure(work, sides, program, Path(folder), chosen.rounds, chosen.seconds)
     report(found, list(chosen.sides))
     return 0
