@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,19 @@ def labels_of(sides: str) -> dict[str, str]:
     first, second = targets
     names = [each if each in TARGETS else Path(each).resolve().name for each in targets]
     return {names[0]: first, names[1] if names[1] != names[0] else f"{names[1]}-2": second}
+
+
+def names_among(known: Collection[str]) -> Callable[[str], list[str]]:
+    """The type of an option that takes some of these names, with commas between."""
+
+    def names_of(text: str) -> list[str]:
+        names = text.split(",")
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: one of {', '.join(known)}")
+        return names
+
+    return names_of
 
 
 def run(effort: Effort, labels: dict[str, str], only: set[str], directory: Path) -> list[Measured]:

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import stands
-from bench.__main__ import labels_of
+from bench.__main__ import labels_of, names_among
 from bench.load import LoadSpec
 from bench.measure import GIGABYTE, MEGABYTE, in_turn, load
 from bench.stands import Side
@@ -321,18 +321,12 @@ def report(found: Found, labels: Sequence[str], only: Sequence[str]) -> None:
         print(f"| {name} | {' | '.join(cells)} |")
 
 
-def names_of(text: str) -> list[str]:
-    names = text.split(",")
-    unknown = [name for name in names if name not in NEIGHBOURS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: one of {', '.join(NEIGHBOURS)}")
-    return names
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__.split("\n")[0])
     parser.add_argument("--sides", type=labels_of, default="tanist,apache", help="what is compared (tanist,apache)")
-    parser.add_argument("--only", type=names_of, default=",".join(NEIGHBOURS), help="some of the neighbours")
+    parser.add_argument(
+        "--only", type=names_among(NEIGHBOURS), default=",".join(NEIGHBOURS), help="some of the neighbours"
+    )
     parser.add_argument("--gb", type=float, default=4.0, help="size of the long logs (4)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement (10)")

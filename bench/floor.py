@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import cast
 
 from bench import stands
-from bench.__main__ import labels_of
+from bench.__main__ import labels_of, names_among
 from bench.load import LoadSpec
 from bench.measure import fill, in_turn, run_load, spec_of, topic_on
 from bench.stands import Side
@@ -154,18 +154,12 @@ def report(found: dict[str, dict[str, list[float]]], labels: Sequence[str]) -> N
         print(f"| {title} | {least:,.1f} µs | {' | '.join(cells)} |")
 
 
-def names_of(text: str) -> list[str]:
-    names = text.split(",")
-    unknown = [name for name in names if name not in WORKLOADS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: one of {', '.join(WORKLOADS)}")
-    return names
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.floor", description=__doc__.split("\n")[0])
     parser.add_argument("--sides", type=labels_of, default="tanist,apache", help="what is compared (tanist,apache)")
-    parser.add_argument("--only", type=names_of, default=",".join(WORKLOADS), help="some of the workloads")
+    parser.add_argument(
+        "--only", type=names_among(WORKLOADS), default=",".join(WORKLOADS), help="some of the workloads"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement (3)")
     chosen = parser.parse_args()

@@ -26,16 +26,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 from bench.load import percentile
 from bench.soak_picture import Line, picture
 from tanist.runtime.cluster.cluster_file import load_existing
-from tanist.runtime.cluster.layout import metrics_address
 from tests.clients import install
 from tests.faults.load import Load, number_of, read_to_end
 from tests.interop.cluster import interrupt_on_sigterm, wait_in_sync, wait_ready
-from tests.interop.tanist_cluster import TanistCluster, tanist
+from tests.interop.tanist_cluster import TanistCluster, node_metric, tanist
 from tests.interop.waiting import wait_for
 
 FLOW, KEYS, PROBE, GROUP = "flow", "keys", "probe", "readers"
@@ -155,11 +153,9 @@ def node_sample(cluster: TanistCluster, node_id: int) -> dict[str, float]:
         found["rss_mb"] = int(status.partition("VmRSS:")[2].split()[0]) / 1024
         found["threads"] = int(status.partition("Threads:")[2].split()[0])
         found["files"] = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-        state = load_existing(cluster.directory)
-        with urlopen(f"http://{metrics_address(state, state.node(node_id))}/metrics", timeout=2) as page:
-            for line in page.read().decode().splitlines():
-                if line.startswith("tanist_loop_lateness_max_ms "):
-                    found["lateness_ms"] = float(line.split()[1])
+        lateness_ms = node_metric(load_existing(cluster.directory), node_id, "tanist_loop_lateness_max_ms", timeout_s=2)
+        if lateness_ms is not None:
+            found["lateness_ms"] = lateness_ms
     return found
 
 

@@ -13,8 +13,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.request import urlopen
 
-from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
+from tanist.runtime.cluster.layout import metrics_address
 from tests.interop.cluster import HOST, free_ports, wait_ready
 
 
@@ -95,6 +97,13 @@ class TanistCluster:
 
     def _tanist(self, *arguments: str) -> None:
         tanist(*arguments, "--data", str(self.directory), program=self.program)
+
+
+def node_metric(cluster: ClusterFile, node_id: int, name: str, timeout_s: float) -> float | None:
+    """What a node of a cluster tells of one metric, named with its labels; None if nothing. `OSError` if it is down."""
+    with urlopen(f"http://{metrics_address(cluster, cluster.node(node_id))}/metrics", timeout=timeout_s) as page:
+        lines = page.read().decode().splitlines()
+    return next((float(line.rpartition(" ")[2]) for line in lines if line.rpartition(" ")[0] == name), None)
 
 
 @dataclass(slots=True)

@@ -147,9 +147,7 @@ def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(
     assert file.fd < 0
 
 
-def test_what_was_written_lately_is_not_asked_for(
-    runner: Any, serve: Any, tmp_path: Path, cache: PageCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_written_lately_is_not_asked_for(runner: Any, serve: Any, tmp_path: Path, cache: PageCache) -> None:
     file = RealDisk(runner.loop).open(str(tmp_path / "log"))
     file.write(0, [b"x" * 100_000])
     client = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 100_000)])).client()

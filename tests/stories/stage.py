@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from urllib.request import urlopen
 
 from tanist.cli.commands.topic_states import describe
 from tanist.cli.output.topic_description import topic_lines
@@ -39,8 +38,8 @@ from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry, load
-from tanist.runtime.cluster.layout import metrics_address
 from tests.interop.cluster import free_ports
+from tests.interop.tanist_cluster import node_metric
 from tests.interop.waiting import wait_for
 from tests.stories.plain import plain
 from tests.stories.prompt import Prompt
@@ -181,13 +180,10 @@ class LiveStage:
     def _wait_until_metric(self, words: list[str]) -> str:
         node_id, name, least = words
         cluster = self._cluster()
-        address = metrics_address(cluster, cluster.node(int(node_id)))
 
         def holds() -> bool:
-            with urlopen(f"http://{address}/metrics", timeout=_ASK_S) as page:
-                lines = page.read().decode().splitlines()
-            value = next((line.rpartition(" ")[2] for line in lines if line.rpartition(" ")[0] == name), None)
-            return value is not None and float(value) >= float(least)
+            value = node_metric(cluster, int(node_id), name, timeout_s=_ASK_S)
+            return value is not None and value >= float(least)
 
         wait_for(holds, f"{name} of node {node_id} to be {least}", timeout_s=WAIT_S)
         return f"node {node_id}: {name} is {least} or more"

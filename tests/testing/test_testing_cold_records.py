@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import os
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from tanist.runtime.cluster.cluster_file import load_existing
-from tanist.runtime.cluster.layout import metrics_address
 from tanist.testing import Kafka
+from tests.interop.tanist_cluster import node_metric
 from tests.testing.conftest import Send, values
 
 COUNT = 60
 VALUE_BYTES = 200_000
-
-
-def cold_reads(folder: Path, node: int) -> int:
-    cluster = load_existing(folder)
-    address = metrics_address(cluster, cluster.node(node))
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
-        lines = answer.read().decode().splitlines()
-    return int(next(line for line in lines if line.startswith("tanist_cold_reads_total ")).split()[1])
 
 
 def drop_from_memory(path: Path) -> None:
@@ -49,6 +40,10 @@ def test_a_client_that_has_been_away_gets_what_has_left_memory(kafka: Kafka, sen
     (log,) = (kafka.data / "node-1" / "data" / f"{topic}-0").glob("*.log")
     assert log.stat().st_size > COUNT * VALUE_BYTES
     drop_from_memory(log)
-    before = cold_reads(kafka.data, 1)
+    cluster = load_existing(kafka.data)
+    before = node_metric(cluster, 1, "tanist_cold_reads_total", timeout_s=20)
     assert values(kafka, topic) == sent
-    assert cold_reads(kafka.data, 1) > before
+    after = node_metric(cluster, 1, "tanist_cold_reads_total", timeout_s=20)
+    assert before is not None
+    assert after is not None
+    assert after > before

@@ -64,8 +64,8 @@ class LogDirectory:
         """Whether the last run has stopped in good order."""
         self.rescue: Callable[[TopicPartition, UUID], Rescue] | None = None
         """For `load`: called with the bytes that recovery cuts off a log."""
-        self._written: dict[str, bytes] = {}
-        """The content of each checkpoint, as far as this run has written it."""
+        self._written: dict[str, tuple[bytes, bool]] = {}
+        """The content of each checkpoint, as far as this run has written it, and whether that was synced."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._high_watermarks_written: dict[tuple[str, int], int] | None = None
         """As this run has written them; None before the first time."""
@@ -348,8 +348,6 @@ class LogDirectory:
             for key, log in self.logs.items()
             if log.log_start_offset > log.first_segment_offset
         }
-        if starts == self._log_starts_written and LOG_START_CHECKPOINT in self._written:
-            return
         self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
         self._log_starts_written = starts
 
@@ -375,14 +373,15 @@ class LogDirectory:
 
     def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool) -> None:
         data = encode_offsets(offsets)
-        if self._written.get(name) == data and not sync:
+        written, synced = self._written.get(name, (None, False))
+        if written == data and (synced or not sync):
             return
         try:
             self._disk.write_file(self._file(name), data, sync=sync)
         except OSError as error:
             self._disk_failed(error)
             raise
-        self._written[name] = data
+        self._written[name] = (data, sync)
 
 
 def _lowers(before: Offsets, after: Offsets) -> bool:
