@@ -134,7 +134,7 @@ def test_a_disk_that_becomes_read_only_takes_its_node_down(kafka: Kafka, send: S
     topic = kafka.create_topic(kafka.topic("orders"), assignment=[(2, 1, 3)])
     send(topic, ["before"])
     kafka.disk(2, "read-only")
-    assert kafka.faults() == ["the disk of node 2 is read-only"]
+    assert "the disk of node 2 is read-only" in kafka.faults()  # its next checkpoint may have taken it down already
     send(topic, ["after"])
     kafka.wait_until(lambda: kafka.down == (2,))
     with pytest.raises(ClusterError, match="Read-only file system"):
