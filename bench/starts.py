@@ -60,7 +60,7 @@ def fill(folder: Path, logs: int, size_bytes: int, batch_records: int) -> None:
             if at % 64 == 63:
                 log.write_pending()
         log.write_pending()
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     disk.close()
 
 

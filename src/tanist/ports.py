@@ -120,6 +120,12 @@ class Disk(Protocol):
         With `sync` the new content is durable on return; without, it may be lost but never torn.
         """
 
+    def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
+        """As `write_file` without `sync`, off the loop; then call `done` in a later turn.
+
+        Called on the loop. Where `write_file` is called for the same path before `done` is, its content is what stays.
+        """
+
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
         """Make the present content of `files` durable, off the loop; then call `done` in a later turn."""
 

@@ -74,6 +74,9 @@ class MemoryDisk:
     def __init__(self) -> None:
         self.files: dict[str, _Inode] = {}
         self.folders: set[str] = set()
+        self.later: dict[str, tuple[bytes, Callable[[OSError | None], None]]] = {}
+        """What `write_file_later` was given, and has not been written."""
+        self.overtaken: set[str] = set()
         self.fail: OSError | None = None
         self.reads = 0
         self.writes = 0
@@ -165,6 +168,24 @@ class MemoryDisk:
         self.check()
         self.journal.append(f"{'sync' if sync else 'write'} {path}")
         self.files[path] = _Inode(data)
+        self.overtaken |= self.later.keys() & {path}
+
+    def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
+        """A test carries it out by `write_late`."""
+        assert path not in self.later
+        self.later[path] = (bytes(data), done)
+
+    def write_late(self) -> None:
+        later, overtaken = self.later, self.overtaken
+        self.later, self.overtaken = {}, set()
+        for path, (data, done) in later.items():
+            failure: OSError | None = None
+            try:
+                if path not in overtaken:
+                    self.write_file(path, data, sync=False)
+            except OSError as error:
+                failure = error
+            done(failure)
 
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
         for file in files:

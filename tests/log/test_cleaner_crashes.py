@@ -114,7 +114,7 @@ class Course:
             self.flush()
             self.clean()
         elif rng.random() < 0.2:
-            self.directory.shutdown_cleanly(5)
+            self.directory.shutdown_cleanly(5, {})
             return True
         return False
 

@@ -54,7 +54,7 @@ def test_a_hundred_killed_logs_are_recovered_with_hardly_more_descriptors_than_l
 
 def test_a_hundred_stopped_logs_are_opened_with_hardly_more_descriptors_than_logs() -> None:
     disk, directory = filled(100, 3)
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     assert disk.open_files == 0
     disk.descriptors = 100 + AT_ONCE
     assert {log.log_end_offset for log in directory_of(disk).logs.values()} == {3}

@@ -40,7 +40,7 @@ def ends(directory: LogDirectory) -> dict[str, int]:
 def test_a_clean_stop_and_start() -> None:
     disk, directory = filled()
     directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
-    directory.shutdown_cleanly(77)
+    directory.shutdown_cleanly(77, {})
     assert disk.content(MARK) == b'{"version":0,"brokerEpoch":77}'
     assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 1\nt 0 3\nt 1 5\n"
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n2\nt 0 2\nt 1 5\n"
@@ -65,7 +65,7 @@ def test_a_clean_stop_and_start() -> None:
 def test_the_mark_is_made_useless_before_anything_else_is_touched() -> None:
     """A4: a removal may be undone by a loss of power; an empty file says nothing."""
     disk, directory = filled()
-    directory.shutdown_cleanly(77)
+    directory.shutdown_cleanly(77, {})
     disk.journal.clear()
     loaded(disk)
     assert disk.journal[:2] == [f"sync {MARK}", f"remove {MARK}"]
@@ -90,7 +90,7 @@ def test_a_stop_that_fails_leaves_no_mark() -> None:
     disk, directory = filled()
     disk.fail = OSError(28, "no space left")
     with pytest.raises(OSError, match="no space"):
-        directory.shutdown_cleanly(77)
+        directory.shutdown_cleanly(77, {})
     assert directory.failed is disk.fail
     assert MARK not in disk.files
 
@@ -113,7 +113,7 @@ def test_recovery_points_decide_what_is_read() -> None:
 
 def test_what_was_repaired_is_looked_at_again_until_it_is_durable() -> None:
     disk, directory = filled()
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     disk.remove(MARK)
     assert b"t 1 5\n" in disk.content(POINTS)
     loaded(disk)
@@ -172,7 +172,7 @@ def test_a_checkpoint_that_says_the_same_is_not_written_again() -> None:
 def test_high_watermarks_that_nobody_names_are_kept() -> None:
     disk, directory = filled()
     directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     again = loaded(disk)
     again.checkpoint_high_watermarks({("t", 0): 3})
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n2\nt 0 3\nt 1 5\n"
@@ -192,7 +192,7 @@ def test_deletion_renames_and_the_next_start_finds_the_rest() -> None:
     directory.create_log("t", 1, ID, CONFIG, 0)
     [second] = directory.delete_log("t", 1)
     assert second not in (path, "/d/t-1")
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     again = loaded(disk)
     assert again.paths_to_delete == sorted([path, second])
     assert ends(again) == {"t-0": 3, "my-topic.v2-0": 1}
@@ -210,7 +210,7 @@ def test_a_long_topic_name_still_makes_a_folder_name() -> None:
 
 def test_what_is_no_log_is_left_alone() -> None:
     disk, directory = filled()
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     for name in (
         "__cluster_metadata-0",
         "t-2.0123abcd-future",
@@ -231,7 +231,7 @@ def test_what_is_no_log_is_left_alone() -> None:
 def test_a_log_whose_topic_cannot_be_reported_takes_the_directory_down() -> None:
     """To guess would mean to delete it as another topic's."""
     disk, directory = filled()
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     disk.write_file("/d/t-0/partition.metadata", b"nonsense")
     again = LogDirectory(disk, "/d")
     with pytest.raises(OSError, match=r"partition.metadata.*move /d/t-0 away"):
@@ -241,7 +241,7 @@ def test_a_log_whose_topic_cannot_be_reported_takes_the_directory_down() -> None
 
 def test_a_folder_without_partition_metadata_is_loaded() -> None:
     disk, directory = filled()
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     disk.remove("/d/t-0/partition.metadata")
     again = loaded(disk)
     assert again.logs["t", 0].topic_id == UUID(int=0)
@@ -274,7 +274,7 @@ def test_previous_broker_epoch(epochs: list[int | str | None], previous: int) ->
     for number, epoch in enumerate(epochs):
         disk = MemoryDisk()
         directory = loaded(disk, f"/d{number}")
-        directory.shutdown_cleanly(epoch if isinstance(epoch, int) else 7)
+        directory.shutdown_cleanly(epoch if isinstance(epoch, int) else 7, {})
         if epoch is None:
             disk.remove(f"/d{number}/.kafka_cleanshutdown")
         restarted = LogDirectory(disk, f"/d{number}")
@@ -359,7 +359,7 @@ def test_records_without_a_durable_topic_id_are_nobodys(left: bytes | None) -> N
 
 def test_records_that_were_durable_stay_even_if_their_topic_is_not_known() -> None:
     disk, directory = filled()
-    directory.shutdown_cleanly(1)
+    directory.shutdown_cleanly(1, {})
     disk.remove("/d/t-0/partition.metadata")
     assert ends(loaded(disk))["t-0"] == 3
 
@@ -473,3 +473,52 @@ def test_a_log_start_goes_down_before_its_log_is_cut_below_it() -> None:
     log.truncate_to(9)  # above its start
     log.truncate_to(5)  # at its start
     assert not any(LOG_STARTS in line for line in disk.journal)
+
+
+def test_the_checkpoints_of_every_few_seconds_are_written_off_the_loop() -> None:
+    disk, directory = filled()
+    flushed(disk, directory.logs["t", 1])
+    directory.checkpoint({("t", 0): 2, ("t", 1): 5})
+    disk.journal.clear()
+    directory.checkpoint({("t", 0): 3, ("t", 1): 5})
+    assert disk.journal == [], "the last ones are still being written"
+    disk.write_late()
+    assert disk.content(HIGH_WATERMARKS) == b"0\n2\nt 0 2\nt 1 5\n"
+    assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 0\nt 0 0\nt 1 4\n"
+    directory.checkpoint({("t", 0): 3, ("t", 1): 5})
+    disk.write_late()
+    assert disk.content(HIGH_WATERMARKS) == b"0\n2\nt 0 3\nt 1 5\n"
+
+
+def test_a_high_watermark_that_is_still_being_written_goes_down_before_its_records_are_cut() -> None:
+    """Rule 117: what is given to a thread may be in the file at any time from then on."""
+    disk, directory = filled()
+    directory.checkpoint({("t", 0): 2, ("t", 1): 5})
+    disk.journal.clear()
+    directory.logs["t", 1].truncate_to(4)
+    assert f"sync {HIGH_WATERMARKS}" in disk.journal
+    disk.write_late()
+    assert disk.content(HIGH_WATERMARKS) == b"0\n2\nt 0 2\nt 1 0\n"
+
+
+def test_a_recovery_point_that_is_still_being_written_goes_down_before_its_log_is_made_anew() -> None:
+    disk, directory = filled()
+    flushed(disk, directory.logs["t", 1])
+    directory.checkpoint({})
+    directory.delete_log("t", 1)
+    disk.journal.clear()
+    directory.create_log("t", 1, ID, CONFIG, 0)
+    assert f"sync {POINTS}" in disk.journal
+    disk.write_late()
+    assert b"t 1" not in disk.content(POINTS)
+
+
+def test_a_disk_that_fails_off_the_loop_takes_the_directory_offline() -> None:
+    disk, directory = filled()
+    failures: list[OSError] = []
+    directory.late_failure = failures.append
+    directory.checkpoint({("t", 0): 2})
+    disk.fail = OSError(5, "input/output error")
+    disk.write_late()
+    assert failures
+    assert directory.failed is failures[0]

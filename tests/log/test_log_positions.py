@@ -8,6 +8,7 @@ from tanist.log.config import LogConfig
 from tanist.log.indexes import OffsetIndex
 from tanist.log.log import Log
 from tanist.log.positions import BLOCKS_MAX, IndexedPositions
+from tanist.log.scan import DamagedBatch
 from tanist.log.segment import TAIL_BATCHES
 from tanist.log.segments import READ_LATELY_MAX
 from tests.log.log_batches import batch, offsets_in
@@ -124,6 +125,27 @@ def test_a_wrong_entry_is_not_believed() -> None:
     index[at : at + 8] = b"\xff" * 8
     log = open_log(disk, CONFIG, recovery_point=1000)
     read_on(log, relative, 5)
+
+
+@pytest.mark.parametrize("waiting", range(1, 10))
+def test_a_reader_before_the_first_batch_meets_an_entry_of_one_that_is_not_written_yet(waiting: int) -> None:
+    """In the turn that appends it, where a compaction has left a gap at the segment's start: it is written first."""
+    log = open_log(MemoryDisk(), LogConfig(index_interval_bytes=4 * SIZE, cleanup_policy="compact"))
+    assert log.append_as_follower(batch([b"value"], base_offset=7, leader_epoch=0), 0).error == 0
+    for _ in range(waiting):
+        add(log)
+    piece = log.read(0, 100 * SIZE, log.log_end_offset)
+    assert piece is not None
+    assert [first for first, *_ in offsets_in(content(piece.chunk))] == list(range(7, 8 + waiting))
+
+
+def test_a_file_that_something_else_has_cut_short_is_damaged_and_no_more() -> None:
+    disk = MemoryDisk()
+    log = restarted(disk, long_log(disk, batches=1000))
+    del disk.files[f"{FOLDER}/{0:020d}.log"].data[500 * SIZE :]
+    read_on(log, 100, 1)
+    with pytest.raises(DamagedBatch):
+        read_on(log, 600, 1)
 
 
 def test_entries_that_were_cut_are_forgotten() -> None:

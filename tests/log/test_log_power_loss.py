@@ -124,7 +124,7 @@ class Course:
         elif kind < 0.93:
             log.roll_if_due(self.now + 10**10)
         elif rng.random() < 0.3:
-            self.directory.shutdown_cleanly(5)
+            self.directory.shutdown_cleanly(5, {})
             return True
         elif rng.random() < 0.4:
             self.replace()

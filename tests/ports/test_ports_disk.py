@@ -122,6 +122,36 @@ def test_write_file_replaces_the_whole(world: Any, sync: bool) -> None:
     assert disk.list(folder) == ["checkpoint"]
 
 
+def test_write_file_later_replaces_the_whole_in_a_later_turn(world: Any) -> None:
+    disk, path = world.disk, f"{world.folder}/checkpoint"
+    done: list[OSError | None] = []
+    disk.write_file_later(path, b"a longer first version", done.append)
+    assert done == []
+    world.run_until(lambda: done == [None], "the small files")
+    disk.write_file_later(path, memoryview(b"second"), done.append)
+    world.run_until(lambda: done == [None, None], "the small files")
+    assert disk.read_file(path) == b"second"
+    disk.write_file_later(f"{world.folder}/none/checkpoint", b"x", done.append)
+    world.run_until(lambda: len(done) == 3, "the small files")
+    assert isinstance(done[2], FileNotFoundError)
+
+
+def test_what_was_to_be_written_later_does_not_replace_what_is_written_meanwhile(world: Any) -> None:
+    disk, path = world.disk, f"{world.folder}/checkpoint"
+    done: list[OSError | None] = []
+    for _ in range(50):
+        disk.write_file_later(path, b"first", done.append)
+        disk.write_file_later(path, b"second", done.append)
+        disk.write_file(path, b"third", sync=False)
+        assert disk.read_file(path) == b"third"
+    world.run_until(lambda: done == [None] * 100, "the small files")
+    assert disk.read_file(path) == b"third"
+    disk.write_file_later(path, b"fourth", done.append)
+    disk.write_file_later(path, b"fifth", done.append)
+    world.run_until(lambda: done == [None] * 102, "the small files")
+    assert disk.read_file(path) == b"fifth"
+
+
 def test_write_file_into_a_missing_folder_is_an_error_and_leaves_nothing(world: Any) -> None:
     with pytest.raises(FileNotFoundError):
         world.disk.write_file(f"{world.folder}/none/checkpoint", b"x")

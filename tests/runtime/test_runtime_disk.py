@@ -293,3 +293,25 @@ def test_jobs_of_run_now_run_side_by_side_and_all_of_them_before_a_failure_is_ra
     with pytest.raises(OSError, match="the first"):
         disk.run_now([fail, *(partial(work, number) for number in range(1, 20))])
     assert sorted(ended) == list(range(1, 20))
+
+
+def test_a_small_file_that_is_written_later_does_not_replace_what_is_written_meanwhile(
+    runner: Any, disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even if the thread has its own file ready and is about to rename it."""
+    path, replaced, gate = f"{tmp_path}/checkpoint", threading.Event(), threading.Event()
+    done: list[OSError | None] = []
+
+    def held(source: str, target: str) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            replaced.set()
+            assert gate.wait(20)
+        os.rename(source, target)
+
+    monkeypatch.setattr("tanist.runtime.ports.disk.os.replace", held)
+    disk.write_file_later(path, b"first", done.append)
+    assert replaced.wait(20)
+    threading.Timer(0.1, gate.set).start()
+    disk.write_file(path, b"second", sync=True)
+    runner.until(lambda: done == [None])
+    assert disk.read_file(path) == b"second"

@@ -64,6 +64,10 @@ class LogDirectory:
         """Whether the last run has stopped in good order."""
         self.rescue: Callable[[TopicPartition, UUID], Rescue] | None = None
         """For `load`: called with the bytes that recovery cuts off a log."""
+        self.late_failure: Callable[[OSError], None] | None = None
+        """Called in a later turn if a checkpoint could not be written that was to be written off the loop."""
+        self._being_written: set[str] = set()
+        """Checkpoints that are written off the loop at present."""
         self._written: dict[str, tuple[bytes, bool]] = {}
         """The content of each checkpoint, as far as this run has written it, and whether that was synced."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
@@ -73,7 +77,7 @@ class LogDirectory:
         """The highest that a start may find after a loss of power: files since the last that was synced."""
         self._log_starts_written: dict[tuple[str, int], int] = {}
         self._recovery_points: dict[tuple[str, int], int] = {}
-        """As they are on the disk, both."""
+        """As they are on the disk, both, or will be in a moment."""
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path}, {len(self.logs)} logs{', failed' if self.failed else ''})"
@@ -219,14 +223,18 @@ class LogDirectory:
         self.logs[log.topic_partition] = log
         log.before_cut = self._before_cut
 
-    def shutdown_cleanly(self, broker_epoch: int) -> None:
-        """Make everything durable and close it; then, and only then, leave the mark."""
+    def shutdown_cleanly(self, broker_epoch: int, high_watermarks: Offsets) -> None:
+        """Make everything durable and close it; then, and only then, leave the mark.
+
+        `high_watermarks`: as `checkpoint_high_watermarks` takes them.
+        """
         try:
             self._disk.run_now([log.close for log in self.logs.values()])
             for log in self.logs.values():
                 if log.failed is not None:
                     raise log.failed
             self.checkpoint_recovery_points(sync=True)
+            self.checkpoint_high_watermarks(high_watermarks)
             self.checkpoint_log_starts()
             self._disk.write_file(self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
         except OSError as error:
@@ -296,7 +304,19 @@ class LogDirectory:
         """The high watermark as of the last checkpoint, 0 when there is none."""
         return self._high_watermarks.get((topic, partition), 0)
 
-    def checkpoint_recovery_points(self, *, sync: bool = False) -> None:
+    def checkpoint(self, high_watermarks: Offsets) -> None:
+        """All three, as they are to be written every few seconds.
+
+        A rename may wait for the file system longer than clients should: off the loop, where nothing has to be durable
+        before what follows. What is still being written from the last time stays as it is until the next.
+        """
+        if RECOVERY_POINT_CHECKPOINT not in self._being_written:
+            self.checkpoint_recovery_points(later=True)
+        if HIGH_WATERMARK_CHECKPOINT not in self._being_written:
+            self.checkpoint_high_watermarks(high_watermarks, later=True)
+        self.checkpoint_log_starts()
+
+    def checkpoint_recovery_points(self, *, sync: bool = False, later: bool = False) -> None:
         """From where an unclean start has to read.
 
         An older file costs time only, so it is not synced for its own sake. One that has a higher point for a log of
@@ -305,10 +325,10 @@ class LogDirectory:
         points = {key: log.recovery_point for key, log in self.logs.items()}
         sync = sync or _lowers(self._recovery_points, points)
         if sync or points != self._recovery_points or RECOVERY_POINT_CHECKPOINT not in self._written:
-            self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync)
+            self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync, later=later)
             self._recovery_points = points
 
-    def checkpoint_high_watermarks(self, high_watermarks: Offsets) -> None:
+    def checkpoint_high_watermarks(self, high_watermarks: Offsets, *, later: bool = False) -> None:
         """As given by the replicas; of logs that have none given, what was known stays."""
         known = {key: offset for key, offset in self._high_watermarks.items() if key in self.logs}
         known.update(high_watermarks)
@@ -318,7 +338,7 @@ class LogDirectory:
         found = self._high_watermarks_found
         # After this run has been killed no one knows of an older file with the high watermark of a deleted log.
         sync = _lowers(found, known)
-        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, known, sync=sync)
+        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, known, sync=sync, later=later)
         self._high_watermarks_written = dict(known)
         if sync:
             self._high_watermarks_found = dict(known)
@@ -371,17 +391,29 @@ class LogDirectory:
         if self._recovery_points.get(key, 0) > point:
             self.checkpoint_recovery_points(sync=True)
 
-    def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool) -> None:
+    def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool, later: bool = False) -> None:
+        """`later`: off the loop, unless it must be durable. It counts as written, for it may be at any time."""
         data = encode_offsets(offsets)
         written, synced = self._written.get(name, (None, False))
         if written == data and (synced or not sync):
             return
-        try:
-            self._disk.write_file(self._file(name), data, sync=sync)
-        except OSError as error:
-            self._disk_failed(error)
-            raise
+        if later and not sync:
+            self._being_written.add(name)
+            self._disk.write_file_later(self._file(name), data, partial(self._written_late, name))
+        else:
+            try:
+                self._disk.write_file(self._file(name), data, sync=sync)
+            except OSError as error:
+                self._disk_failed(error)
+                raise
         self._written[name] = (data, sync)
+
+    def _written_late(self, name: str, error: OSError | None) -> None:
+        self._being_written.discard(name)
+        if error is not None:
+            self._disk_failed(error)
+            if self.late_failure is not None:
+                self.late_failure(error)
 
 
 def _lowers(before: Offsets, after: Offsets) -> bool:

@@ -97,7 +97,10 @@ class IndexedPositions:
         position, base_offset = block.positions[at], self._index.base_offset
         if not 0 < position <= limit - HEADER_BYTES:
             return _NO_BATCH
-        first_offset, length, magic, delta = _START.unpack(file.read(position, _START.size))
+        start = file.read(position, _START.size)
+        if len(start) < _START.size:
+            return _NO_BATCH
+        first_offset, length, magic, delta = _START.unpack(start)
         last_offset = base_offset + block.lasts[at]
         if first_offset + delta != last_offset or not base_offset <= first_offset <= last_offset or magic != MAGIC:
             return _NO_BATCH

@@ -113,6 +113,8 @@ class Segments:
                 bounded = upper_offset < self._bases[index + 1]
             if segment not in self._read_lately:
                 self._note_reader_of(segment)
+            if segment.pending:
+                segment.write()  # an entry of the index may name one of these batches, which is to be in the file
             span = segment.indexed_span(offset, max_bytes, upper_offset, at_least_one, bounded)
         if span is not None:
             start, end, first_offset = span

@@ -8,6 +8,7 @@ registration (`lifecycle`): an older record may call us the leader of records th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from uuid import UUID
 
@@ -58,6 +59,8 @@ class Replicas:
         """`salvages`: whether followers of a topic save what they drop. `delete_later` removes renamed files."""
         self._context = context
         self.directories = directories
+        for directory in directories:
+            directory.late_failure = partial(self.directory_failed, directory)
         self._metadata = metadata
         self._configs = configs
         self._lifecycle = lifecycle
@@ -168,15 +171,14 @@ class Replicas:
         Metadata that comes later changes nothing here: a combined node goes on as a controller for a while.
         """
         self._closed = True
-        self.checkpoint()
+        high_watermarks = self._high_watermarks()
         for hosted in self:
             hosted.stale = True
-        for directory in self.directories:
-            if directory.failed is None:
-                try:
-                    directory.shutdown_cleanly(broker_epoch)
-                except OSError as failure:
-                    self._context.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
+        for directory, of_directory in high_watermarks.items():
+            try:
+                directory.shutdown_cleanly(broker_epoch, of_directory)
+            except OSError as failure:
+                self._context.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
 
     # -- metadata
 
@@ -472,17 +474,19 @@ class Replicas:
 
     def checkpoint(self) -> None:
         """Write the recovery-point, high-watermark and log-start checkpoints (rule 117)."""
-        marks: dict[LogDirectory, dict[tuple[str, int], int]] = {d: {} for d in self.directories if d.failed is None}
-        for hosted in self:
-            if hosted.directory in marks:
-                marks[hosted.directory][(hosted.topic, hosted.index)] = hosted.replica.high_watermark
-        for directory, high_watermarks in marks.items():
+        for directory, high_watermarks in self._high_watermarks().items():
             try:
-                directory.checkpoint_recovery_points()
-                directory.checkpoint_high_watermarks(high_watermarks)
-                directory.checkpoint_log_starts()
+                directory.checkpoint(high_watermarks)
             except OSError as failure:
                 self.directory_failed(directory, failure)
+
+    def _high_watermarks(self) -> dict[LogDirectory, dict[tuple[str, int], int]]:
+        """Of all replicas, by the directories that are online."""
+        found: dict[LogDirectory, dict[tuple[str, int], int]] = {d: {} for d in self.directories if d.failed is None}
+        for hosted in self:
+            if hosted.directory in found:
+                found[hosted.directory][(hosted.topic, hosted.index)] = hosted.replica.high_watermark
+        return found
 
 
 def _position(log: Log) -> tuple[int, int]:

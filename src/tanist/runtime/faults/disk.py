@@ -145,10 +145,10 @@ class FaultyDisk(RealDisk):
         self.troubles.check(path)
         return super().read_file(path)
 
-    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+    def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         self.troubles.check_space(path)
         self.troubles.wait(path, write=not sync)
-        RealDisk.write_file(self, path, data, sync=sync)
+        RealDisk._write_file(self, path, data, sync=sync)
 
 
 def apply_disk_faults(disk: RealDisk, faults: Sequence[BadDisk]) -> None:

@@ -1,7 +1,8 @@
 """The real `Disk` port: names in a real file system, files by descriptor, syncs and jobs in threads.
 
 Reads and writes go to the page cache from the loop's own thread, which is fast and does not block (a hop to a thread
-and back costs more than the write). The call that blocks, `fdatasync`, runs in threads (`group_sync.py`).
+and back costs more than the write). The call that blocks, `fdatasync`, runs in threads (`group_sync.py`). So may the
+replacement of a small file, whose rename waits for the file system.
 """
 
 from __future__ import annotations
@@ -33,6 +34,17 @@ RUN_NOW_THREADS = 4
 """They wait for the journal of the file system, which one commit serves: more bring nothing (two cores, ext4)."""
 
 
+class _Turns:
+    """Those who replace one small file. The lock is held while it is replaced."""
+
+    __slots__ = ("latest", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.latest = 0
+        """The turn of who was the last to ask: changed on the loop only. Others are not to replace what it leaves."""
+
+
 class RealDisk:
     """The `Disk` port on the file system of the machine."""
 
@@ -43,6 +55,8 @@ class RealDisk:
         self._files: WeakSet[DiskFile] = WeakSet()
         self._files_lock = threading.Lock()
         """Jobs open files."""
+        self._turns: dict[str, _Turns] = {}
+        """Of each path that was ever given to `write_file_later`: a few for each log directory."""
 
     # -- files
 
@@ -63,6 +77,32 @@ class RealDisk:
             return file.read()
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        turns = self._turns.get(path)
+        if turns is None:
+            self._write_file(path, data, sync=sync)
+            return
+        turns.latest += 1
+        with turns.lock:
+            self._write_file(path, data, sync=sync)
+
+    def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
+        turns = self._turns.setdefault(path, _Turns())
+        turns.latest += 1
+        turn = turns.latest
+
+        def write() -> None:
+            with turns.lock:
+                if turn == turns.latest:
+                    self._write_file(path, data, sync=False)
+
+        def written(result: BaseException | None) -> None:
+            if result is not None and not isinstance(result, OSError):
+                raise result
+            done(result)
+
+        self.run(write, written)
+
+    def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         # A job may write the same file meanwhile: neither may take the other's away.
         in_job = threading.current_thread() is not threading.main_thread()
         passing = f"{path}.{threading.get_native_id()}.tmp" if in_job else f"{path}.tmp"

@@ -188,6 +188,8 @@ class SimDiskView:
     def __init__(self, disk: SimDisk, process: Process) -> None:
         self._disk = disk
         self._process = process
+        self._turns: dict[str, int] = {}
+        """How many have asked to replace the file at a path."""
 
     # -- files
 
@@ -213,6 +215,10 @@ class SimDiskView:
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         """A new file takes the name of the old one: after a loss of power it is the one or the other, never torn."""
+        self._turn_of(path)
+        self._write_file(path, data, sync=sync)
+
+    def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         disk = self._disk
         disk.check(path, writing=True)
         folder, name = self._place(path)
@@ -222,6 +228,26 @@ class SimDiskView:
         disk.cache.change_names(disk.scheduler.now_us, (folder, name, inode))
         if sync and not disk.lying:
             disk.cache.commit_folder(folder)
+
+    def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
+        """It takes as long as the slowest sync: not drawn, so that a seed has the same story with and without it."""
+        turn = self._turn_of(path)
+
+        def work() -> None:
+            failure: OSError | None = None
+            if turn == self._turns[path]:
+                try:
+                    self._write_file(path, data, sync=False)
+                except OSError as error:
+                    failure = error
+            done(failure)
+
+        self._disk.scheduler.after(self._disk.sync_us[1], work, self._process)
+
+    def _turn_of(self, path: str) -> int:
+        """One more replaces this file, whenever that will be: what was asked for before is not to replace it then."""
+        self._turns[path] = turn = self._turns.get(path, 0) + 1
+        return turn
 
     # -- names
 
