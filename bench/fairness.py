@@ -8,13 +8,16 @@ The small producer sends 100 records a second, one in each request, at fixed tim
 loop: a latency counts from the time at which its request was due). It is measured alone, and beside
 
 * pipeline: one connection that has a thousand produces of 1 MB in flight;
+* elsewhere: the same pipeline, to a broker of another cluster on the machine: what the small producer loses then, it
+  loses to the machine's processors, memory and disk, and no broker can give it back;
 * readers: fifty connections that read a log from its start, 1 MB at a time;
 * cold: eight such readers, while what they read is dropped from the page cache four times a second, so that the broker
   must read it from the disk;
 * idle: five thousand connections that are open and send nothing;
 * follower: a broker that was down while a log was written, and catches up.
 
-The first four share one combined node with it, the last one a cluster of three. Memory is the broker's resident set at
+Those but the last share one combined node with it, the last one a cluster of three. What the disk still has to write
+of one row is written before the next begins. Memory is the broker's resident set at
 its highest, looked at five times a second. An idle client's share of the processors is not equal on a machine of two:
 the neighbours' own processes take part of them, so compare the sides, and not the rows with `alone`.
 """
@@ -146,16 +149,22 @@ def alone(stand: Stand) -> Measured:
 
 
 def pipeline(stand: Stand) -> Measured:
-    cluster, node = stand.side.single, _only_node(stand)
-    host, port = cluster.address(node)
-    stands.create_topic(cluster, PIPELINE, 1)
+    return _beside_pipeline(stand, stand.side.single)
+
+
+def elsewhere(stand: Stand) -> Measured:
+    return _beside_pipeline(stand, stand.side.cluster(3))
+
+
+def _beside_pipeline(stand: Stand, cluster: Cluster) -> Measured:
+    host, port = cluster.address(stands.create_topic(cluster, PIPELINE, 1))
     spec = LoadSpec(
         host, port, PIPELINE, "produce", connections=1, depth=PIPELINED, seconds=stand.seconds + 60, warm_seconds=0.1,
         batch_bytes=BIG_BYTES, value_bytes=10_000,
     )  # fmt: skip
     try:
         with beside(spec):
-            return stand.probe(cluster, node, PROBE)
+            return alone(stand)
     finally:
         stands.delete_topic(cluster, PIPELINE)
 
@@ -262,11 +271,14 @@ def _topic_led_by(cluster: Cluster, leader: int) -> str:
 NEIGHBOURS: dict[str, Callable[[Stand], Measured]] = {
     "alone": alone,
     "pipeline": pipeline,
+    "elsewhere": elsewhere,
     "readers": readers,
     "cold": cold,
     "idle": idle,
     "follower": follower,
 }
+
+WITH_TRIPLE = {"elsewhere", "follower"}
 
 Found = dict[tuple[str, str], list[Measured]]
 """Of side and neighbour."""
@@ -276,7 +288,7 @@ def run(
     labels: dict[str, str], directory: Path, only: Sequence[str], size_bytes: int, rounds: int, seconds: float
 ) -> Found:
     found: Found = {}
-    with stands.standing(labels, directory, with_triple="follower" in only) as sides:
+    with stands.standing(labels, directory, with_triple=not WITH_TRIPLE.isdisjoint(only)) as sides:
         places = {side.label: Stand(side, seconds, size_bytes) for side in sides}
         for side, stand in zip(sides, places.values(), strict=True):
             stands.create_topic(side.single, PROBE, 1)
@@ -286,6 +298,7 @@ def run(
         for number in range(rounds):
             for name in only:
                 for side in in_turn(sides, number):
+                    os.sync()
                     measured = NEIGHBOURS[name](places[side.label])
                     found.setdefault((side.label, name), []).append(measured)
                     print(f"  {name}, {side.label}: {_line(measured)}", flush=True)
