@@ -11,8 +11,8 @@ loop: a latency counts from the time at which its request was due). It is measur
 * elsewhere: the same pipeline, to a broker of another cluster on the machine: what the small producer loses then, it
   loses to the machine's processors, memory and disk, and no broker can give it back;
 * readers: fifty connections that read a log from its start, 1 MB at a time;
-* cold: eight such readers, while what they read is dropped from the page cache four times a second, so that the broker
-  must read it from the disk;
+* cold: eight such readers, while the log is dropped from the page cache piece by piece, all of it once a second, so
+  that the broker must read it from the disk (a kernel short of memory drops the oldest first, and not all at once);
 * idle: five thousand connections that are open and send nothing;
 * follower: a broker that was down while a log was written, and catches up.
 
@@ -25,6 +25,7 @@ the neighbours' own processes take part of them, so compare the sides, and not t
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import resource
 import socket
@@ -52,7 +53,8 @@ RATE = 100.0
 PIPELINED = 1_000
 READERS = 50
 COLD_READERS = 8
-DROP_S = 0.25
+DROP_S = 1.0
+DROP_BYTES = 32 << 20
 IDLE = 5_000
 BIG_BYTES = 1_000_000
 """A batch that fits the default `message.max.bytes`."""
@@ -171,16 +173,15 @@ def _beside_pipeline(stand: Stand, cluster: Cluster) -> Measured:
 
 @contextmanager
 def dropped(folder: Path) -> Iterator[None]:
-    """A folder's files leave the page cache, over and over; what is not on the disk yet is written first."""
+    """A folder's files, all on the disk, leave the page cache piece by piece, over and over."""
+    pieces = [(path, at) for path in sorted(folder.glob("*.log")) for at in range(0, path.stat().st_size, DROP_BYTES)]
     stop = threading.Event()
 
     def drop() -> None:
-        while True:
-            for path in folder.glob("*.log"):
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            if stop.wait(DROP_S):
+        for path, at in itertools.cycle(pieces):
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), at, DROP_BYTES, os.POSIX_FADV_DONTNEED)
+            if stop.wait(DROP_S / len(pieces)):
                 return
 
     thread = threading.Thread(target=drop, daemon=True)
