@@ -23,6 +23,9 @@ MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 _BYTES_AT_ONCE = 4 << 20
 """The most that one connection may hand to the network in one go before others get their turn."""
 
+READS_MAX = 2
+"""Bytes that have left memory again each time are sent as they are: the file system may always say so."""
+
 JOINED_BYTES = 16_384
 """Up to so many, a copy costs less than the system calls it saves, and the other side wakes up once."""
 
@@ -34,7 +37,7 @@ class CannotSend(Exception):
 
 
 class SendQueue:
-    __slots__ = ("_read_to", "chunks", "cold", "head_sent", "pending_bytes")
+    __slots__ = ("_read_to", "_reads", "chunks", "cold", "head_sent", "pending_bytes")
 
     def __init__(self) -> None:
         self.chunks: deque[Chunk] = deque()
@@ -43,8 +46,10 @@ class SendQueue:
         self.pending_bytes = 0
         self.cold: tuple[DiskFile, int, int] | None = None
         """File, offset and length of a range that `write` has come to and that must be read first (`cold_ranges`)."""
+        self._reads = 0
+        """How often the next bytes of the first chunk were read: more than once if they have left memory again."""
         self._read_to = 0
-        """Up to here the file of the first chunk was read, and is not asked again."""
+        """Up to here."""
 
     def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
         """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
@@ -115,10 +120,10 @@ class SendQueue:
         file, offset = disk_file(head), head.offset + self.head_sent
         if length == 0 or file.written_lately(offset):
             return length
-        if offset < self._read_to:
-            return min(length, self._read_to - offset)
-        if in_memory(file, offset, length):
+        if self._reads < READS_MAX and in_memory(file, offset, length):
             return length
+        if self._reads == READS_MAX:
+            return min(length, self._read_to - offset)
         self.cold = (file, offset, length)
         return 0
 
@@ -127,15 +132,17 @@ class SendQueue:
         if self.cold is not None:
             _, offset, length = self.cold
             self._read_to = offset + length
+            self._reads += 1
             self.cold = None
 
     def _send_file(self, sock: socket.socket, head: FileRange, budget: int) -> int:
         done = self.head_sent
         file = disk_file(head)
         sent = os.sendfile(sock.fileno(), file.fd, head.offset + done, min(head.length - done, budget))
+        self._reads = 0
         if done + sent == head.length:
             self.chunks.popleft()
-            self.head_sent = self._read_to = 0
+            self.head_sent = 0
             file.unpin()
         else:
             self.head_sent = done + sent
