@@ -13,7 +13,7 @@ import pytest
 
 from tanist.ports import FileRange
 from tanist.runtime.ports import cold_ranges
-from tanist.runtime.ports.cold_ranges import in_memory
+from tanist.runtime.ports.cold_ranges import BLOCK_BYTES, BLOCKS_MAX, in_memory
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import WARM_BYTES, DiskFile
 from tests.runtime.network_rig import frame
@@ -196,6 +196,33 @@ def test_so_much_counts_as_written_lately(runner: Any, tmp_path: Path, monkeypat
     assert WARM_BYTES >= 2 * cold_ranges.AHEAD_BYTES
 
 
+def test_a_block_is_asked_for_once_in_a_while(
+    file: DiskFile, cache: PageCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.read = set(range(SIZE // 4096))
+    for offset in range(0, BLOCK_BYTES, 32_768):
+        assert in_memory(file, offset, 32_768)
+    assert cache.asked == 2, "the first page of the block, and its last"
+    cache.read.clear()
+    assert in_memory(file, 0, 32_768)
+    assert not in_memory(file, 0, BLOCK_BYTES + 1)
+    monkeypatch.setattr(cold_ranges, "ASKED_AGAIN_S", 0.0)
+    assert not in_memory(file, 0, 32_768)
+
+
+def test_few_blocks_are_remembered(runner: Any, tmp_path: Path, cache: PageCache) -> None:
+    blocks = 3 * BLOCKS_MAX
+    with (tmp_path / "long").open("wb") as out:
+        out.truncate(blocks * BLOCK_BYTES)
+    file = RealDisk(runner.loop).open(str(tmp_path / "long"))
+    cache.read = set(range(blocks * BLOCK_BYTES // 4096))
+    for block in range(blocks):
+        assert in_memory(file, block * BLOCK_BYTES, BLOCK_BYTES)
+        assert block in file.in_memory_s
+        assert len(file.in_memory_s) <= BLOCKS_MAX
+    file.close()
+
+
 def test_the_kernel_is_asked(runner: Any, tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("wb") as out:
@@ -205,6 +232,7 @@ def test_the_kernel_is_asked(runner: Any, tmp_path: Path) -> None:
     file = RealDisk(runner.loop).open(str(path))
     assert in_memory(file, 0, SIZE)
     os.posix_fadvise(file.fd, 0, SIZE, os.POSIX_FADV_DONTNEED)
+    file.in_memory_s.clear()
     if in_memory(file, 0, SIZE):
         pytest.skip("this file system drops nothing from memory")
     os.preadv(file.fd, [bytearray(4096)], 0)

@@ -2,8 +2,9 @@
 
 `sendfile` waits for the disk, and with it would all other clients: a consumer that comes back after a week, or a
 replica that catches up, reads what has left memory long ago, and each of its answers would stop the loop for tens of
-milliseconds. So the loop asks the kernel whether a range is in memory (`preadv2` with RWF_NOWAIT, a microsecond); one
-that is not is read by a thread, and a stretch behind it, since a reader goes on where its last answer has ended.
+milliseconds. So the loop asks the kernel whether a range is in memory (`preadv2` with RWF_NOWAIT, a microsecond, and
+once for the readers that come by within a quarter of a second); one that is not is read by a thread, and a stretch
+behind it, since a reader goes on where its last answer has ended.
 
 A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
 """
@@ -11,6 +12,7 @@ A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -25,8 +27,14 @@ READ_THREADS: Final = 4
 AHEAD_BYTES: Final = 1 << 20
 """What is read behind a range, for the next answers."""
 
-_STEP: Final = 256 << 10
-"""The distance at which a range is looked at: what leaves the page cache leaves it in large pieces."""
+BLOCK_BYTES: Final = 256 << 10
+"""What is asked for at once: what leaves the page cache leaves it in large pieces."""
+
+ASKED_AGAIN_S: Final = 0.25
+"""So long a block that was in memory is taken to be there."""
+
+BLOCKS_MAX: Final = 64
+"""Blocks of a file that are known to be in memory: as many as have readers, mostly."""
 
 _NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 
@@ -61,12 +69,13 @@ class ColdReads:
 
 
 def _read(fd: int, offset: int, length: int) -> None:
-    """In a thread."""
+    """Whole blocks, in a thread."""
     os.posix_fadvise(fd, offset, length + AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
-    buffer = bytearray(min(_STEP, length))
+    buffer = [bytearray(BLOCK_BYTES)]
     end = offset + length
+    offset -= offset % BLOCK_BYTES
     while offset < end:
-        count = os.preadv(fd, [memoryview(buffer)[: end - offset]], offset)
+        count = os.preadv(fd, buffer, offset)
         if count == 0:
             return
         offset += count
@@ -86,14 +95,27 @@ def in_memory(file: DiskFile, offset: int, length: int) -> bool:
     """Whether a range of a file is in the page cache, as far as some of its pages tell."""
     if not _NOWAIT:
         return True
+    now_s = time.monotonic()
+    known = file.in_memory_s
+    last = (offset + length - 1) // BLOCK_BYTES
+    asked = [
+        block
+        for block in range(offset // BLOCK_BYTES, last + 1)
+        if block not in known or now_s - known[block] > ASKED_AGAIN_S
+    ]
+    if not asked:
+        return True
     page = [bytearray(1)]
     try:
         fd = file.fd
-        for at in range(offset, offset + length, _STEP):
-            os.preadv(fd, page, at, _NOWAIT)
-        os.preadv(fd, page, offset + length - 1, _NOWAIT)
+        for block in asked:
+            os.preadv(fd, page, block * BLOCK_BYTES, _NOWAIT)
+        os.preadv(fd, page, (asked[-1] + 1) * BLOCK_BYTES - 1, _NOWAIT)
     except BlockingIOError:
         return False
     except OSError:
         return True  # a file system that can't say; or an error, which sending finds as well
+    if len(known) + len(asked) > BLOCKS_MAX:
+        known.clear()
+    known.update(dict.fromkeys(asked, now_s))
     return True
