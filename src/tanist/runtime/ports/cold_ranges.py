@@ -33,10 +33,19 @@ BLOCK_BYTES: Final = 256 << 10
 ASKED_AGAIN_S: Final = 0.25
 """So long a block that was in memory is taken to be there."""
 
-BLOCKS_MAX: Final = 64
-"""Blocks of a file that are known to be in memory: as many as have readers, mostly."""
+BLOCKS_MAX: Final = 1024
+"""Blocks that are known to be in memory, of all files."""
 
 _NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
+
+
+_BLOCKS_OF_A_FILE: Final = 1 << 40
+"""More than any file has: block B of descriptor F is F times this, plus B."""
+
+_known: dict[int, float] = {}
+"""When a block was found in memory. A process has one page cache, so this module has one of these. That a descriptor is
+given to another file meanwhile does no harm: that one is asked for a quarter of a second later.
+"""
 
 
 class ColdReads:
@@ -96,26 +105,23 @@ def in_memory(file: DiskFile, offset: int, length: int) -> bool:
     if not _NOWAIT:
         return True
     now_s = time.monotonic()
-    known = file.in_memory_s
-    last = (offset + length - 1) // BLOCK_BYTES
-    asked = [
-        block
-        for block in range(offset // BLOCK_BYTES, last + 1)
-        if block not in known or now_s - known[block] > ASKED_AGAIN_S
-    ]
-    if not asked:
-        return True
-    page = [bytearray(1)]
+    since_s = now_s - ASKED_AGAIN_S
     try:
         fd = file.fd
+        first = fd * _BLOCKS_OF_A_FILE + offset // BLOCK_BYTES
+        last = fd * _BLOCKS_OF_A_FILE + (offset + length - 1) // BLOCK_BYTES
+        asked = [block for block in range(first, last + 1) if _known.get(block, 0.0) <= since_s]
+        if not asked:
+            return True
+        page = [bytearray(1)]
         for block in asked:
-            os.preadv(fd, page, block * BLOCK_BYTES, _NOWAIT)
-        os.preadv(fd, page, (asked[-1] + 1) * BLOCK_BYTES - 1, _NOWAIT)
+            os.preadv(fd, page, block % _BLOCKS_OF_A_FILE * BLOCK_BYTES, _NOWAIT)
+        os.preadv(fd, page, (asked[-1] % _BLOCKS_OF_A_FILE + 1) * BLOCK_BYTES - 1, _NOWAIT)
     except BlockingIOError:
         return False
     except OSError:
         return True  # a file system that can't say; or an error, which sending finds as well
-    if len(known) + len(asked) > BLOCKS_MAX:
-        known.clear()
-    known.update(dict.fromkeys(asked, now_s))
+    if len(_known) + len(asked) > BLOCKS_MAX:
+        _known.clear()
+    _known.update(dict.fromkeys(asked, now_s))
     return True

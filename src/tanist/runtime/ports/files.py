@@ -35,7 +35,7 @@ class DiskFile:
 
     __slots__ = (
         "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced",
-        "_warm_from", "_written_s", "failure", "fd", "in_memory_s", "key",
+        "_warm_from", "_written_s", "failure", "fd", "key",
     )  # fmt: skip
 
     def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int) -> None:
@@ -53,8 +53,6 @@ class DiskFile:
         self._warm_from = size
         """Where the last bytes begin that this process has written, 4 to 8 MB at most."""
         self._written_s = 0.0
-        self.in_memory_s: dict[int, float] = {}
-        """When a block was found in memory, for `cold_ranges`."""
         self._pins = 0
         self._closing = False
         self.fd = fd
