@@ -1,10 +1,12 @@
 """How long the audit takes: a history of N rows and three replicas of N/4 records, with faults planted in them.
 
     python -m bench.spark_audit --rows 100000000 --folder /tmp/audit --memory 6g
+    python -m bench.spark_audit --rows 100000000 --folder /tmp/audit --memory 3g --workers 2
 
 The files are made once, and kept if a folder is named. A quarter of the rows are acknowledged sends, the rest polls by
 three consumers. What is planted must be found, exactly; else it fails, whatever the time. JSON comes out. On a busy
-machine the CPU time of the JVM and its workers says more than the clock.
+machine the CPU time of the JVM and its workers says more than the clock. With `--workers` it runs on a standalone master
+with so many workers of one core, each with an executor of `--memory`; what is said of a JVM is the driver's then.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,8 @@ from tanist.log.names import INDEX_SUFFIX
 from tanist.log.scan import scan_headers
 from tanist.runtime.client.salvaged import SavedFile
 from tanist.wire.batch import NewRecord, encode_batch
+from tests.interop.cluster import free_ports
+from tests.spark.spark_standalone import Standalone
 
 TOPIC = "orders"
 PARTITIONS = 8
@@ -242,15 +246,27 @@ def expected() -> dict[str, int]:
     }  # fmt: skip
 
 
-def measured(folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
+@contextmanager
+def master_of(chosen: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Spark's master, and what an executor is given there."""
+    if not chosen.workers:
+        yield chosen.master, {}
+        return
+    (port,) = free_ports(1)
+    with Standalone(scratch, port, chosen.workers, chosen.memory) as standalone:
+        yield standalone.master, {"spark.executor.memory": chosen.memory, "spark.executor.cores": "1"}
+
+
+def measured(folder: Path, chosen: argparse.Namespace, master: str, executors: dict[str, str]) -> dict[str, Any]:
     from tanist.spark import session
     from tanist.spark.jobs.audit.audit import audit_folder
 
     began_s = time.monotonic()
     spark = session(
-        master=chosen.master,
+        master=master,
         spark__driver__memory=chosen.memory,
         spark__local__dir=str(folder / "spark"),
+        **executors,
         **dict(chosen.conf),
     )
     spark.range(1).count()
@@ -303,9 +319,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where the files are, or are to be kept")
     parser.add_argument("--memory", default="4g", help="of the JVM")
     parser.add_argument("--plan", default="auto", choices=("auto", "two-level", "flat"))
-    parser.add_argument(
-        "--master", default="local[2]", help="of a standalone master the JVM's numbers are the driver's"
-    )
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--workers", type=int, help="of a standalone master that is started, instead of --master")
     parser.add_argument(
         "--conf", type=lambda text: tuple(text.split("=", 1)), action="append", default=[], metavar="KEY=VALUE"
     )
@@ -316,7 +331,8 @@ def main() -> int:
         known = folder / "made.json"
         made: dict[str, Any] = json.loads(known.read_text()) if known.exists() else generate(folder, chosen.rows)
         made["made_s"] = round(time.monotonic() - began_s, 1)
-        print(json.dumps(made | measured(folder, chosen)))
+        with master_of(chosen, Path(scratch)) as (master, executors):
+            print(json.dumps(made | measured(folder, chosen, master, executors)))
     return 0
 
 

@@ -18,8 +18,9 @@ PATIENCE_S = 120
 class Standalone:
     """`with Standalone(folder, port) as cluster`: `cluster.master` is its address, `spark://...`."""
 
-    def __init__(self, folder: Path, port: int, workers: int = 2) -> None:
-        self._folder, self._port, self._workers = folder, port, workers
+    def __init__(self, folder: Path, port: int, workers: int = 2, memory: str = "700m") -> None:
+        """`memory`: of each worker."""
+        self._folder, self._port, self._workers, self._memory = folder, port, workers, memory
         self.master = f"spark://127.0.0.1:{port}"
         self._stack = ExitStack()
 
@@ -29,7 +30,7 @@ class Standalone:
             log = self._start("master", "org.apache.spark.deploy.master.Master", *place, "--port", str(self._port))
             self._wait(log, "I have been elected leader", 1)
             for number in range(self._workers):
-                size = ("-c", "1", "-m", "700m", "-d", str(self._folder / f"work-{number}"))
+                size = ("-c", "1", "-m", self._memory, "-d", str(self._folder / f"work-{number}"))
                 self._start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *place, *size, self.master)
             self._wait(log, "Registering worker", self._workers)
         except BaseException:
