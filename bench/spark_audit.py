@@ -5,7 +5,7 @@
 
 The files are made once, and kept if a folder is named. A quarter of the rows are acknowledged sends, the rest polls by
 three consumers. What is planted must be found, exactly; else it fails, whatever the time. JSON comes out. On a busy
-machine the CPU time of the JVM and its workers says more than the clock. With `--workers` it runs on a standalone master
+machine the CPU time of the JVM and its workers says more than the clock. With `--workers` a standalone master runs it,
 with so many workers of one core, each with an executor of `--memory`; what is said of a JVM is the driver's then.
 """
 
@@ -42,6 +42,7 @@ from tests.interop.cluster import free_ports
 from tests.spark.spark_standalone import Standalone
 
 TOPIC = "orders"
+ROWS_MIN = 10_000_000
 PARTITIONS = 8
 REPLICAS = (1, 2, 3)
 CONSUMERS = 3
@@ -252,7 +253,7 @@ def master_of(chosen: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, 
     if not chosen.workers:
         yield chosen.master, {}
         return
-    (port,) = free_ports(1)
+    port = free_ports(1)
     with Standalone(scratch, port, chosen.workers, chosen.memory) as standalone:
         yield standalone.master, {"spark.executor.memory": chosen.memory, "spark.executor.cores": "1"}
 
@@ -325,6 +326,8 @@ def main() -> int:
         "--conf", type=lambda text: tuple(text.split("=", 1)), action="append", default=[], metavar="KEY=VALUE"
     )
     chosen = parser.parse_args()
+    if chosen.rows < ROWS_MIN:
+        parser.error(f"--rows {chosen.rows}: at least {ROWS_MIN:,}, or what is planted lies too close together")
     with tempfile.TemporaryDirectory(prefix="tanist-audit-") as scratch:
         folder = chosen.folder or Path(scratch)
         began_s = time.monotonic()
