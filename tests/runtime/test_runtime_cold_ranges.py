@@ -205,6 +205,7 @@ def test_a_block_is_asked_for_once_in_a_while(
     file: DiskFile, cache: PageCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.read = set(range(SIZE // 4096))
+    monkeypatch.setattr(cold_ranges, "ASKED_AGAIN_S", 60.0)
     for offset in range(0, BLOCK_BYTES, 32_768):
         assert in_memory(file, offset, 32_768)
     assert cache.asked == 2, "the first page of the block, and its last"

@@ -3,8 +3,8 @@
 `sendfile` waits for the disk, and with it would all other clients: a consumer that comes back after a week, or a
 replica that catches up, reads what has left memory long ago, and each of its answers would stop the loop for tens of
 milliseconds. So the loop asks the kernel whether a range is in memory (`preadv2` with RWF_NOWAIT, a microsecond, and
-once for the readers that come by within a quarter of a second); one that is not is read by a thread, and a stretch
-behind it, since a reader goes on where its last answer has ended.
+once for the readers that come by within 20 ms); one that is not is read by a thread, and a stretch behind it, since a
+reader goes on where its last answer has ended.
 
 A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
 """
@@ -30,7 +30,7 @@ AHEAD_BYTES: Final = 1 << 20
 BLOCK_BYTES: Final = 256 << 10
 """What is asked for at once: what leaves the page cache leaves it in large pieces."""
 
-ASKED_AGAIN_S: Final = 0.25
+ASKED_AGAIN_S: Final = 0.02
 """So long a block that was in memory is taken to be there."""
 
 BLOCKS_MAX: Final = 1024
@@ -44,7 +44,7 @@ _BLOCKS_OF_A_FILE: Final = 1 << 40
 
 _known: dict[int, float] = {}
 """When a block was found in memory. A process has one page cache, so this module has one of these. That a descriptor is
-given to another file meanwhile does no harm: that one is asked for a quarter of a second later.
+given to another file meanwhile does no harm: that one is asked for 20 ms later.
 """
 
 
