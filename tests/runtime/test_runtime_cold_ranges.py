@@ -152,6 +152,33 @@ def test_what_has_left_memory_before_it_was_sent_is_read_again(
     assert server.network.cold_reads.count == 2
 
 
+def test_what_follows_a_range_is_read_ahead_and_nobody_waits_for_it(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
+) -> None:
+    cache.read = set(range(BLOCK_BYTES // 4096))
+    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 40_000)]))
+    client = server.client()
+    cache.disk_answers.clear()
+    client.sendall(frame(b"read") + frame(b"again"))
+    assert received(runner, client, 80_008) == (b"head" + data[:40_000]) * 2
+    assert (server.network.cold_reads.waiting, server.network.cold_reads.count) == (1, 0)
+    cache.disk_answers.set()
+    runner.until(lambda: server.network.cold_reads.waiting == 0)
+    assert cache.read == set(range(2 * BLOCK_BYTES // 4096))
+    assert cache.sent_cold == 0
+
+
+def test_nothing_is_read_ahead_behind_the_end_of_a_file(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
+) -> None:
+    cache.read = set(range(SIZE // 4096))
+    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, SIZE - 40_000, 40_000)]))
+    client = server.client()
+    client.sendall(frame(b"read"))
+    assert received(runner, client, 40_004) == b"head" + data[-40_000:]
+    assert (server.network.cold_reads.waiting, server.network.cold_reads.count) == (0, 0)
+
+
 def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(
     runner: Any, serve: Any, file: DiskFile, cache: PageCache
 ) -> None:

@@ -426,7 +426,7 @@ PROCESS_METRICS = (
     _counter("tanist_loop_turns_total", "", "Turns of the event loop."),
     _gauge("tanist_loop_lateness_max_ms", "", "How late a timer was at most, in the last 30 to 60 s: long turns show."),
     _counter("tanist_cold_reads_total", "", "Ranges of answers that were not in memory: a thread read them first."),
-    _gauge("tanist_cold_reads_waiting", "", "Those that wait for the disk now, one of each connection at most."),
+    _gauge("tanist_cold_reads_waiting", "", "Those that wait for the disk now, and blocks that are read ahead."),
 )
 
 DEFINITIONS: dict[str, Definition] = {

@@ -4,7 +4,8 @@
 replica that catches up, reads what has left memory long ago, and each of its answers would stop the loop for tens of
 milliseconds. So the loop asks the kernel whether a range is in memory (`preadv2` with RWF_NOWAIT, a microsecond, and
 once for the readers that come by within 20 ms); one that is not is read by a thread, and a stretch behind it, since a
-reader goes on where its last answer has ended.
+reader goes on where its last answer has ended. There a header is read on the loop for its next answer: where a range is
+in memory and what follows is not, that is read as well, and nobody waits for it.
 
 A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
 """
@@ -26,6 +27,9 @@ READ_THREADS: Final = 4
 
 AHEAD_BYTES: Final = 1 << 20
 """What is read behind a range, for the next answers."""
+
+AHEAD_MAX: Final = 64
+"""Blocks that are read ahead at once."""
 
 BLOCK_BYTES: Final = 256 << 10
 """What is asked for at once: what leaves the page cache leaves it in large pieces."""
@@ -55,16 +59,45 @@ class ColdReads:
         self._workers = Workers(loop, "read", READ_THREADS)
         self.count = 0
         """Ranges that were read so."""
+        self._ahead: set[tuple[int, int]] = set()
+        """Descriptors and blocks that are being read ahead."""
 
     @property
     def waiting(self) -> int:
         """Ranges that are being read, or wait for a thread."""
         return self._workers.busy
 
+    def any_cold(self, chunks: Sequence[Chunk]) -> bool:
+        """Whether there is a range among these that is not in memory. If not, see to what their readers read next."""
+        for chunk in chunks:
+            if type(chunk) is FileRange:
+                file, offset, length = disk_file(chunk), chunk.offset, chunk.length
+                if not file.written_lately(offset):
+                    if not in_memory(file, offset, length):
+                        return True
+                    self._look_ahead(file, offset + length)
+        return False
+
+    def _look_ahead(self, file: DiskFile, end: int) -> None:
+        """Have the block behind the one in which a reader's range ends read, if it is not in memory."""
+        size = file.size
+        if end >= size:
+            return
+        offset = min(end + BLOCK_BYTES, size - 1)
+        if file.written_lately(offset) or in_memory(file, offset, 1):
+            return
+        key = (file.fd, offset // BLOCK_BYTES)
+        if key not in self._ahead and len(self._ahead) < AHEAD_MAX:
+            self._ahead.add(key)
+            self._read(file, offset, 1, lambda: self._ahead.discard(key))
+
     def read(self, file: DiskFile, offset: int, length: int, done: Callable[[], None]) -> None:
         """Have the range read, then call `done`, in a later turn. An error is `sendfile`'s to find."""
-        file.pin()
         self.count += 1
+        self._read(file, offset, length, done)
+
+    def _read(self, file: DiskFile, offset: int, length: int, done: Callable[[], None]) -> None:
+        file.pin()
 
         def finish(_: object) -> None:
             file.unpin()
@@ -79,25 +112,16 @@ class ColdReads:
 
 def _read(fd: int, offset: int, length: int) -> None:
     """Whole blocks, in a thread."""
-    os.posix_fadvise(fd, offset, length + AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
-    buffer = [bytearray(BLOCK_BYTES)]
     end = offset + length
     offset -= offset % BLOCK_BYTES
+    for at in range(offset, end + AHEAD_BYTES, BLOCK_BYTES):  # of more at once the kernel may read the beginning only
+        os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_WILLNEED)
+    buffer = [bytearray(BLOCK_BYTES)]
     while offset < end:
         count = os.preadv(fd, buffer, offset)
         if count == 0:
             return
         offset += count
-
-
-def any_cold(chunks: Sequence[Chunk]) -> bool:
-    """Whether there is a range among these that is not in memory."""
-    for chunk in chunks:
-        if type(chunk) is FileRange:
-            file = disk_file(chunk)
-            if not file.written_lately(chunk.offset) and not in_memory(file, chunk.offset, chunk.length):
-                return True
-    return False
 
 
 def in_memory(file: DiskFile, offset: int, length: int) -> bool:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
-from tanist.runtime.ports.cold_ranges import ColdReads, any_cold
+from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.dialling import Dialling
 from tanist.runtime.ports.files import DiskFile, disk_file
 from tanist.runtime.ports.receive_buffer import RECEIVE_BYTES_KEPT, RECEIVE_BYTES_MIN, ReceiveBuffer
@@ -137,7 +137,7 @@ class SocketConnection:
         index = sent = 0
         try:
             if len(chunks) > 1:
-                if any_cold(chunks):
+                if self._network.cold_reads.any_cold(chunks):
                     self._enqueue(chunks)
                     self._flush()
                     return
