@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from tanist.runtime.cluster.processes import wait_until
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
 ROOT = Path(__file__).parents[2]
@@ -200,6 +201,10 @@ def played(commands: list[str], shell: Shell, way: str) -> list[str]:
         lines += [f"$ {command}", masked(result, shell.folder)]
         if code:
             lines.append(f"(exit code {code})")
+        elif command.startswith("tanist crash "):
+            # Milliseconds; but where the active controller is the one that was killed, another is elected first.
+            describe = "tanist topics describe --explain"
+            assert wait_until(lambda: "is offline" in shell.pipe(describe)[0], PATIENCE_S)
     return lines
 
 
