@@ -203,8 +203,7 @@ def played(commands: list[str], shell: Shell, way: str) -> list[str]:
             lines.append(f"(exit code {code})")
         elif command.startswith("tanist crash "):
             # Milliseconds; but where the active controller is the one that was killed, another is elected first.
-            describe = "tanist topics describe --explain"
-            assert wait_until(lambda: "is offline" in shell.pipe(describe)[0], PATIENCE_S)
+            assert wait_until(lambda: "is offline" in shell.pipe("tanist topics describe --explain")[0], PATIENCE_S)
     return lines
 
 
