@@ -12,6 +12,7 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^\[[-0-9]+ [:,0-9]+\] ", re.MULTILINE), ""),
     (re.compile(r"127\.0\.0\.1:\d+(,127\.0\.0\.1:\d+)*"), "HOST:PORT"),
     (re.compile(r"^port \d+ is taken: using \d+\n", re.MULTILINE), ""),
+    (re.compile(r"^waiting for node \d+: .*\n", re.MULTILINE), ""),  # said where it takes longer than usual
     (re.compile(r"ready in [.\d]+ s"), "ready in T s"),
     (re.compile(r", controller \d+, data in \S+"), ", controller N, data in ./tanist-data"),
     (re.compile(r"\bTopicId: \S+"), "TopicId: ID"),

@@ -78,6 +78,7 @@ def test_what_varies_is_made_the_same_and_nothing_else() -> None:
         "\tPartition: 0\tLeader: 2\tReplicas: 2,1,10\tIsr: 10,2,1\tElr: \tLastKnownElr: 3,2\n"
         "[2026-11-21 19:30:39,255] WARN t-0 is led by 3 from leader epoch 7 on {1: epoch 2 end 100}\n"
         "36499 bytes in 2 files were not synced and are lost\n"
+        "waiting for node 2: its registration in the metadata log\n"
         "1795290127894-2-1  orders-0  2  100..149  0  50  561  unclean-recovery  2026-11-21 19:30:39\n"
     )
     assert plain(printed).splitlines() == [
