@@ -18,6 +18,7 @@ from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 HERE = Path(__file__).parent
+INSTALLER = Path(__file__).resolve().parents[2] / "tools" / "install.py"
 
 
 class InstallFailed(RuntimeError):
@@ -45,15 +46,9 @@ def venv(name: str, requirements: Path) -> Path:
         if not (stamp.exists() and stamp.read_text() == wanted):
             shutil.rmtree(folder, ignore_errors=True)
             _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
-            uv = (
-                str(Path(sys.executable).with_name("uv")),
-                "pip",
-                "install",
-                "--quiet",
-                "--python",
-                str(_python(folder)),
-            )
-            _run(*uv, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(requirements))
+            # As `make setup` does it: by the index and the certificates that pip is configured for.
+            installer = (sys.executable, str(INSTALLER), "--python", str(_python(folder)))
+            _run(*installer, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(requirements))
             stamp.write_text(wanted)
     return folder
 
