@@ -16,10 +16,10 @@ loop: a latency counts from the time at which its request was due). It is measur
 * idle: five thousand connections that are open and send nothing;
 * follower: a broker that was down while a log was written, and catches up.
 
-Those but the last share one combined node with it, the last one a cluster of three. What the disk still has to write
-of one row is written before the next begins. Memory is the broker's resident set at
-its highest, looked at five times a second. An idle client's share of the processors is not equal on a machine of two:
-the neighbours' own processes take part of them, so compare the sides, and not the rows with `alone`.
+All but `elsewhere` and the last share one combined node with it, the last one a cluster of three. What the disk has to
+write of one row is written before the next begins. Memory is the broker's resident set at its highest, looked at
+five times a second. An idle client's share of the processors is not equal on a machine of two: the neighbours' own
+processes take part of them, so compare the sides, and not the rows with `alone`.
 """
 
 from __future__ import annotations

@@ -40,27 +40,26 @@ ASKED_AGAIN_S: Final = 0.02
 BLOCKS_MAX: Final = 1024
 """Blocks that are known to be in memory, of all files."""
 
+_BLOCKS_OF_A_FILE: Final = 1 << 40
+"""More than any file has."""
+
 _NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 
-
-_BLOCKS_OF_A_FILE: Final = 1 << 40
-"""More than any file has: block B of descriptor F is F times this, plus B."""
-
 _known: dict[int, float] = {}
-"""When a block was found in memory. A process has one page cache, so this module has one of these. That a descriptor is
-given to another file meanwhile does no harm: that one is asked for 20 ms later.
+"""When a block was found in memory, by its number (`_block`). A process has one page cache, so this module has one of
+these. That a descriptor is given to another file meanwhile does no harm: that one is asked for 20 ms later.
 """
 
 
 class ColdReads:
-    """The threads that read for one network. At most one range of each connection waits for them."""
+    """The threads that read for one network: at most one range of each connection, and `AHEAD_MAX` blocks ahead."""
 
     def __init__(self, loop: Loop) -> None:
         self._workers = Workers(loop, "read", READ_THREADS)
         self.count = 0
         """Ranges that were read so."""
-        self._ahead: set[tuple[int, int]] = set()
-        """Descriptors and blocks that are being read ahead."""
+        self._ahead: set[int] = set()
+        """Numbers of the blocks that are being read ahead."""
 
     @property
     def waiting(self) -> int:
@@ -86,10 +85,10 @@ class ColdReads:
         offset = min(end + BLOCK_BYTES, size - 1)
         if file.written_lately(offset) or in_memory(file, offset, 1):
             return
-        key = (file.fd, offset // BLOCK_BYTES)
-        if key not in self._ahead and len(self._ahead) < AHEAD_MAX:
-            self._ahead.add(key)
-            self._read(file, offset, 1, lambda: self._ahead.discard(key))
+        block = _block(file.fd, offset)
+        if block not in self._ahead and len(self._ahead) < AHEAD_MAX:
+            self._ahead.add(block)
+            self._read(file, offset, 1, lambda: self._ahead.discard(block))
 
     def read(self, file: DiskFile, offset: int, length: int, done: Callable[[], None]) -> None:
         """Have the range read, then call `done`, in a later turn. An error is `sendfile`'s to find."""
@@ -124,6 +123,11 @@ def _read(fd: int, offset: int, length: int) -> None:
         offset += count
 
 
+def _block(fd: int, offset: int) -> int:
+    """The number of a block, among those of all files."""
+    return fd * _BLOCKS_OF_A_FILE + offset // BLOCK_BYTES
+
+
 def in_memory(file: DiskFile, offset: int, length: int) -> bool:
     """Whether a range of a file is in the page cache, as far as some of its pages tell."""
     if not _NOWAIT:
@@ -132,15 +136,14 @@ def in_memory(file: DiskFile, offset: int, length: int) -> bool:
     since_s = now_s - ASKED_AGAIN_S
     try:
         fd = file.fd
-        first = fd * _BLOCKS_OF_A_FILE + offset // BLOCK_BYTES
-        last = fd * _BLOCKS_OF_A_FILE + (offset + length - 1) // BLOCK_BYTES
-        asked = [block for block in range(first, last + 1) if _known.get(block, 0.0) <= since_s]
+        blocks = range(_block(fd, offset), _block(fd, offset + length - 1) + 1)
+        asked = [block for block in blocks if _known.get(block, 0.0) <= since_s]
         if not asked:
             return True
-        page = [bytearray(1)]
+        page, begin = [bytearray(1)], _block(fd, 0)
         for block in asked:
-            os.preadv(fd, page, block % _BLOCKS_OF_A_FILE * BLOCK_BYTES, _NOWAIT)
-        os.preadv(fd, page, (asked[-1] % _BLOCKS_OF_A_FILE + 1) * BLOCK_BYTES - 1, _NOWAIT)
+            os.preadv(fd, page, (block - begin) * BLOCK_BYTES, _NOWAIT)
+        os.preadv(fd, page, (asked[-1] - begin + 1) * BLOCK_BYTES - 1, _NOWAIT)
     except BlockingIOError:
         return False
     except OSError:

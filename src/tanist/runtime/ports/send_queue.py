@@ -49,7 +49,7 @@ class SendQueue:
         self._reads = 0
         """How often the next bytes of the first chunk were read: more than once if they have left memory again."""
         self._read_to = 0
-        """Up to here."""
+        """Up to here they were."""
 
     def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
         """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
@@ -120,10 +120,10 @@ class SendQueue:
         file, offset = disk_file(head), head.offset + self.head_sent
         if length == 0 or file.written_lately(offset):
             return length
-        if self._reads < READS_MAX and in_memory(file, offset, length):
-            return length
         if self._reads == READS_MAX:
             return min(length, self._read_to - offset)
+        if in_memory(file, offset, length):
+            return length
         self.cold = (file, offset, length)
         return 0
 
