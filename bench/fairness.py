@@ -14,9 +14,11 @@ loop: a latency counts from the time at which its request was due). It is measur
 * cold: eight such readers, while the log is dropped from the page cache piece by piece, all of it once a second, so
   that the broker must read it from the disk (a kernel short of memory drops the oldest first, and not all at once);
 * idle: five thousand connections that are open and send nothing;
-* follower: a broker that was down while a log was written, and catches up.
+* follower: a broker that was down while a log was written, and catches up;
+* replicated: with three replicas of the small producer's topic, the pipeline to another topic of three that has
+  the same leader. (`replicated-alone`: without it.)
 
-All but `elsewhere` and the last share one combined node with it, the last one a cluster of three. What the disk has to
+All but `elsewhere` and the last two share one combined node with it, these a cluster of three. What the disk has to
 write of one row is written before the next begins. Memory is the broker's resident set at its highest, looked at
 five times a second. An idle client's share of the processors is not equal on a machine of two: the neighbours' own
 processes take part of them, so compare the sides, and not the rows with `alone`.
@@ -35,8 +37,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench import stands
@@ -49,6 +52,7 @@ from tests.interop.cluster import Cluster, interrupt_on_sigterm, resident_bytes,
 from tests.interop.raw import LATEST, RawClient
 
 PROBE, LOG, PIPELINE = "probe", "long", "pipeline"
+REPLICATED, REPLICATED_ALONE = "replicated", "replicated-alone"
 RATE = 100.0
 PIPELINED = 1_000
 READERS = 50
@@ -159,16 +163,36 @@ def elsewhere(stand: Stand) -> Measured:
 
 
 def _beside_pipeline(stand: Stand, cluster: Cluster) -> Measured:
-    host, port = cluster.address(stands.create_topic(cluster, PIPELINE, 1))
-    spec = LoadSpec(
-        host, port, PIPELINE, "produce", connections=1, depth=PIPELINED, seconds=stand.seconds + 60, warm_seconds=0.1,
-        batch_bytes=BIG_BYTES, value_bytes=10_000,
-    )  # fmt: skip
+    leader = stands.create_topic(cluster, PIPELINE, 1)
     try:
-        with beside(spec):
+        with _pipeline_to(stand, cluster, leader, PIPELINE, acks=1):
             return alone(stand)
     finally:
         stands.delete_topic(cluster, PIPELINE)
+
+
+def _pipeline_to(stand: Stand, cluster: Cluster, leader: int, topic: str, acks: int) -> AbstractContextManager[None]:
+    host, port = cluster.address(leader)
+    spec = LoadSpec(
+        host, port, topic, "produce", connections=1, depth=PIPELINED, seconds=stand.seconds + 60, warm_seconds=0.1,
+        batch_bytes=BIG_BYTES, value_bytes=10_000, acks=acks,
+    )  # fmt: skip
+    return beside(spec)
+
+
+def replicated(stand: Stand, *, lonely: bool = False) -> Measured:
+    cluster = stand.side.cluster(3)
+    leader = stands.create_topic(cluster, PIPELINE, 3)
+    probe = _topic_led_by(cluster, leader, 3)
+    try:
+        stand.probe(cluster, leader, probe, 2.0)  # both followers are there
+        if lonely:
+            return stand.probe(cluster, leader, probe)
+        with _pipeline_to(stand, cluster, leader, PIPELINE, acks=-1):
+            return stand.probe(cluster, leader, probe)
+    finally:
+        stands.delete_topic(cluster, PIPELINE)
+        stands.delete_topic(cluster, probe)
 
 
 @contextmanager
@@ -224,7 +248,7 @@ def follower(stand: Stand) -> Measured:
     """Beside the leader that a follower catches up from. The time is that of the whole catch-up."""
     cluster = stand.side.cluster(3)
     leader = stands.create_topic(cluster, LOG, 3)
-    probe = _topic_led_by(cluster, leader)
+    probe = _topic_led_by(cluster, leader, 1)
     late = next(node for node in cluster.node_ids if node != leader)
     cluster.stop_node(late)
     stand.fill(cluster, leader, LOG)
@@ -259,11 +283,11 @@ def _only_node(stand: Stand) -> int:
     return stand.side.single.node_ids[0]
 
 
-def _topic_led_by(cluster: Cluster, leader: int) -> str:
-    """A topic of one replica on this broker: new ones are placed by turns."""
+def _topic_led_by(cluster: Cluster, leader: int, replicas: int) -> str:
+    """A topic of one partition that this broker leads: new ones are placed by turns."""
     for number in range(20):
         topic = f"{PROBE}-{number}"
-        if stands.create_topic(cluster, topic, 1) == leader:
+        if stands.create_topic(cluster, topic, replicas) == leader:
             return topic
         stands.delete_topic(cluster, topic)
     raise RuntimeError(f"{cluster.name}: no topic was placed on broker {leader}")
@@ -277,9 +301,11 @@ NEIGHBOURS: dict[str, Callable[[Stand], Measured]] = {
     "cold": cold,
     "idle": idle,
     "follower": follower,
+    REPLICATED_ALONE: partial(replicated, lonely=True),
+    REPLICATED: replicated,
 }
 
-WITH_TRIPLE = {"elsewhere", "follower"}
+WITH_TRIPLE = {"elsewhere", "follower", REPLICATED_ALONE, REPLICATED}
 
 Found = dict[tuple[str, str], list[Measured]]
 """Of side and neighbour."""
@@ -315,7 +341,7 @@ def _line(measured: Measured) -> str:
 
 
 def report(found: Found, labels: Sequence[str], only: Sequence[str]) -> None:
-    """The medians of the rounds; p99 also in multiples of the lonely one."""
+    """The medians of the rounds; p99 also in multiples of the lonely one of as many replicas."""
     columns = [f"{label}: p50 | {label}: p99 | {label}: memory" for label in labels]
     print(f"\n| beside | {' | '.join(columns)} |")
     print(f"|---|{'---|' * (3 * len(labels))}")
@@ -324,10 +350,11 @@ def report(found: Found, labels: Sequence[str], only: Sequence[str]) -> None:
         return statistics.median(map(value, found[label, name]))
 
     for name in only:
+        lonely = REPLICATED_ALONE if name.startswith(REPLICATED) else "alone"
         cells = []
         for label in labels:
             p99 = median(label, name, lambda each: each.p99_ms)
-            times = f" ({p99 / median(label, 'alone', lambda each: each.p99_ms):.1f})" if "alone" in only else ""
+            times = f" ({p99 / median(label, lonely, lambda each: each.p99_ms):.1f})" if lonely in only else ""
             cells.append(
                 f"{median(label, name, lambda each: each.p50_ms):.2f} ms | {p99:.2f} ms{times} | "
                 f"{median(label, name, lambda each: each.resident_mb):,.0f} MB"

@@ -86,8 +86,19 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class LateWrite(Protocol):
+    """A write that `Disk.write_later` was given."""
+
+    def finish(self) -> None:
+        """Make the write now if it has not begun, or wait for its end; raise its `OSError` if it has failed."""
+
+
 class Disk(Protocol):
     """A file system. Paths are `/`-separated strings, as given to the node in its configuration."""
+
+    @property
+    def large_write_bytes(self) -> int:
+        """A write of so many bytes or more may hold the loop up for long: it is one for `write_later`."""
 
     def open(self, path: str, *, create: bool = True) -> File:
         """Open for reading and writing; `FileNotFoundError` if it is absent and `create` is false."""
@@ -124,6 +135,14 @@ class Disk(Protocol):
         """As `write_file` without `sync`, off the loop; then call `done` in a later turn.
 
         Called on the loop. Where `write_file` is called for the same path before `done` is, its content is what stays.
+        """
+
+    def write_later(
+        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
+    ) -> LateWrite:
+        """As `File.write`, off the loop; then call `done` in a later turn. The memory must stay as it is until then.
+
+        Until `done` or `finish`, the file is the writer's: nobody else may write, truncate, sync or close it.
         """
 
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
@@ -194,7 +213,8 @@ class ConnectionHandler(Protocol):
     def on_frame(self, frame: memoryview) -> None:
         """One whole frame without its length prefix, in writable memory.
 
-        The memory is valid until the `call_soon` callbacks scheduled by then have run; keep a copy beyond that.
+        The memory is valid until the `call_soon` callbacks scheduled by then have run, and if they pause the
+        connection, until it is resumed; keep a copy beyond that.
         """
 
     def on_close(self, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -257,6 +258,93 @@ def test_a_file_closed_while_it_is_synced_is_still_synced(world: Any) -> None:
     file.close()
     world.run_until(lambda: bool(done), "the sync")
     assert done == [None]
+
+
+def test_a_late_write_writes_the_buffers_and_is_reported_in_a_later_turn(world: Any) -> None:
+    disk, clock = world.disk, world.clock
+    file = disk.open(f"{world.folder}/a")
+    file.write(0, [b"before, "])
+    order: list[Any] = []
+
+    def start() -> None:
+        clock.call_soon(lambda: order.append("end of the turn"))
+        disk.write_later(file, 8, [b"hello ", bytearray(b"wor"), memoryview(b"ld")], order.append)
+        order.append("asked")
+
+    clock.call_at(clock.now_ms(), start)
+    world.run_until(lambda: len(order) == 3, "the write")
+    assert order == ["asked", "end of the turn", None]
+    assert (file.size, file.read(0, 100)) == (19, b"before, hello world")
+
+
+def test_a_late_write_takes_large_buffers_and_more_than_a_system_call_takes(world: Any) -> None:
+    disk = world.disk
+    file = disk.open(f"{world.folder}/a")
+    buffers = [bytes([index % 256]) * 300 for index in range(3000)]
+    done: list[OSError | None] = []
+    disk.write_later(file, 0, buffers, done.append)
+    world.run_until(lambda: done == [None], "the write")
+    assert file.read(0, 1_000_000) == b"".join(buffers)
+    disk.sync([file], done.append)
+    world.run_until(lambda: done == [None, None], "the sync")
+    assert file.synced == file.size == 900_000
+
+
+def test_who_finishes_a_late_write_finds_it_in_the_file_and_it_is_still_reported_once(world: Any) -> None:
+    disk = world.disk
+    done: list[OSError | None] = []
+    for index in range(30):
+        file = disk.open(f"{world.folder}/{index}")
+        write = disk.write_later(file, 0, [b"x" * 200_000, b"y"], done.append)
+        write.finish()
+        assert (file.size, file.read(199_999, 10)) == (200_001, b"xy")
+        assert len(done) == index
+        file.write(200_001, [b"behind"])  # the file is anybody's again
+        write.finish()
+        world.run_until(lambda index=index: len(done) > index, "the report")
+        assert file.read(199_999, 10) == b"xybehind"
+    later = world.clock.now_ms() + 10
+    world.run_until(lambda: world.clock.now_ms() >= later, "time passes")
+    assert done == [None] * 30
+
+
+def test_late_writes_to_many_files_end_each_by_itself(world: Any) -> None:
+    disk = world.disk
+    files = [disk.open(f"{world.folder}/{index}") for index in range(20)]
+    done: list[int] = []
+    writes = [
+        disk.write_later(file, 0, [b"%d" % index], lambda _, index=index: done.append(index))
+        for index, file in enumerate(files)
+    ]
+    writes[19].finish()
+    assert files[19].read(0, 10) == b"19"
+    assert done == []
+    world.run_until(lambda: len(done) == 20, "all writes")
+    assert sorted(done) == list(range(20))
+    assert [file.read(0, 10) for file in files] == [b"%d" % index for index in range(20)]
+
+
+@pytest.mark.parametrize("finish_first", [True, False])
+def test_a_late_write_that_fails_is_reported_by_done_and_by_finish(world: Any, finish_first: bool) -> None:
+    disk = world.disk
+    file = disk.open(f"{world.folder}/a")
+    file.close()
+    done: list[OSError | None] = []
+    write = disk.write_later(file, 0, [b"to nowhere"], done.append)
+    assert done == []
+    if finish_first:
+        with pytest.raises(OSError) as caught:
+            write.finish()
+        assert caught.value.errno == errno.EBADF
+        assert done == []
+    world.run_until(lambda: bool(done), "the report")
+    assert [type(error) for error in done] == [OSError]
+    assert done[0] is not None
+    assert done[0].errno == errno.EBADF
+    with pytest.raises(OSError) as caught:
+        write.finish()
+    assert caught.value.errno == errno.EBADF
+    assert disk.read_file(f"{world.folder}/a") == b""
 
 
 def test_run_gives_what_the_job_gave_or_raised_later(world: Any) -> None:

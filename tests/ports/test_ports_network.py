@@ -171,6 +171,130 @@ def test_frame_memory_is_valid_until_the_callbacks_scheduled_by_then_have_run(
     assert kept == sent
 
 
+class Keeper:
+    """Pauses its connection with each turn that has frames, and keeps their memory until it resumes."""
+
+    connection: Any = None
+
+    def __init__(self, clock: Any, *, at_once: bool) -> None:
+        self._clock = clock
+        self._at_once = at_once
+        """Pause inside `on_frame`, not in the callback that the frame has scheduled."""
+        self.frames: list[bytes] = []
+        self.kept: list[tuple[memoryview, bytes]] = []
+        """The frames since the last pause: their memory, and what they held."""
+        self.paused = False
+
+    def on_open(self, connection: Any) -> None: ...
+
+    def on_close(self, reason: str) -> None: ...
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        self.kept.append((frame, self.frames[-1]))
+        if self._at_once:
+            self._pause()
+        else:
+            self._clock.call_soon(self._pause)
+
+    def _pause(self) -> None:
+        self.paused = True
+        self.connection.pause()
+
+    def resume(self) -> None:
+        self.paused = False
+        self.kept = []
+        self.connection.resume()
+
+    @property
+    def whole(self) -> bool:
+        """Is everything in the kept memory that was in it?"""
+        return all(memory == content for memory, content in self.kept)
+
+
+@pytest.fixture
+def make_keeper(world: Any, make_recorder: Any) -> Callable[..., tuple[Keeper, Any]]:
+    """A keeper that has accepted, and the connection to it."""
+
+    def make(*, at_once: bool) -> tuple[Keeper, Any]:
+        keeper = Keeper(world.clock, at_once=at_once)
+
+        def accept(connection: Any) -> Keeper:
+            keeper.connection = connection
+            return keeper
+
+        listener = world.network.listen(world.host, 0, accept, max_frame_bytes=1 << 24)
+        connection = world.network.connect(world.host, listener.port, make_recorder(), max_frame_bytes=100)
+        return keeper, connection
+
+    return make
+
+
+def pass_time(world: Any, ms: int) -> None:
+    later = world.clock.now_ms() + ms
+    world.run_until(lambda: world.clock.now_ms() >= later, "time passes")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("size", [5, 5000, 65_532, 131_072, 300_000])
+def test_the_memory_of_a_frame_stays_as_it_is_while_its_handler_pauses_the_connection(
+    world: Any, make_keeper: Any, frame_of: Any, size: int, at_once: bool
+) -> None:
+    keeper, connection = make_keeper(at_once=at_once)
+    first = b"a" * size
+    connection.send(frame_of(first))
+    world.run_until(lambda: keeper.paused, "the pause")
+    rest = [b"b" * size, b"c", b"d" * 300_000, b"e" * size, b"f" * 70_000]
+    for frame in rest:
+        connection.send(frame_of(frame))
+    pass_time(world, 10)
+    assert keeper.frames == [first]
+    assert keeper.whole
+    while len(keeper.frames) < 6:
+        keeper.resume()
+        world.run_until(lambda: keeper.paused, "more frames")
+        assert keeper.whole
+    assert keeper.frames == [first, *rest]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_all_frames_of_a_turn_stay_as_they_are_while_the_connection_is_paused(
+    world: Any, make_keeper: Any, frame_of: Any, at_once: bool
+) -> None:
+    """A burst of all sizes, of which the other side has sent more than is delivered."""
+    keeper, connection = make_keeper(at_once=at_once)
+    sizes = [1, 0, 4091, 4092, 4093, 70_000, 2, 300_000, 9, 65_532, 65_536, 131_072, 131_073, 3, 3, 300_000]
+    sent = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
+    for frame in sent:
+        connection.send(frame_of(frame))
+    pauses = 0
+    while len(keeper.frames) < len(sent):
+        world.run_until(lambda: keeper.paused, "a pause")
+        delivered = len(keeper.frames)
+        pass_time(world, 2)
+        assert len(keeper.frames) == delivered
+        assert keeper.whole
+        pauses += 1
+        keeper.resume()
+    assert keeper.frames == sent
+    assert pauses == len(sent) or not at_once
+
+
+def test_the_memory_of_a_frame_outlives_a_connection_that_ends_while_it_is_paused(
+    world: Any, make_keeper: Any, frame_of: Any
+) -> None:
+    keeper, connection = make_keeper(at_once=False)
+    connection.send(frame_of(b"a" * 300_000))
+    world.run_until(lambda: keeper.paused, "the pause")
+    connection.send(frame_of(b"b" * 300_000))
+    keeper.connection.close()
+    pass_time(world, 10)
+    assert keeper.whole
+    keeper.connection.resume()  # of no effect
+    pass_time(world, 2)
+    assert keeper.frames == [b"a" * 300_000]
+
+
 def test_a_frame_may_be_sent_on_from_its_own_memory(world: Any, make_recorder: Any, frame_of: Any) -> None:
     """Within its turn a frame's memory may be handed to `send`, also when the network does not take it all at once."""
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tanist.ports import Buffer, File
+from tanist.ports import Buffer, File, LateWrite
 
 T = TypeVar("T")
 
@@ -151,6 +151,13 @@ class LossyDisk:
 
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         raise NotImplementedError("the quorum's files are written at once")
+
+    large_write_bytes = 1 << 62
+
+    def write_later(
+        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
+    ) -> LateWrite:
+        raise NotImplementedError("the quorum's log is written at once")
 
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
         raise NotImplementedError("these tests say themselves when a sync ends")

@@ -12,6 +12,7 @@ import pytest
 from tanist.ports import Connection, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, SENT_PER_PASS, Bulk
 from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.late_write import LARGE_WRITE_BYTES
 from tests.runtime.network_rig import Handler, frame, sending
 
 LARGE = BULK_BYTES + 1
@@ -120,6 +121,19 @@ def test_small_requests_are_answered_while_large_ones_wait(runner: Any, serve: A
     small.sendall(frame(b"1"))
     runner.until(lambda: len(order) == 8)
     assert order[4:] == [1, LARGE, LARGE, LARGE]
+
+
+def test_a_frame_that_may_be_lent_to_a_late_write_has_a_turn_of_its_own(runner: Any, serve: Any) -> None:
+    """In its turn nothing is appended that lies in the frames of others, which are not held."""
+    turns: list[tuple[int, int]] = []
+    client = serve(lambda _, body: turns.append((len(body), runner.loop.turn))).client
+    large, small = client(), client()
+    for count in (1, 2):  # by the second time its buffer has grown: one `recv` brings a whole frame
+        large.sendall(frame(bytes(LARGE_WRITE_BYTES)))
+        small.sendall(frame(b"1"))
+        runner.until(lambda count=count: len(turns) == 2 * count)
+    by_size = dict(turns[2:])
+    assert by_size[LARGE_WRITE_BYTES] != by_size[1]
 
 
 def test_frames_of_one_connection_keep_their_order(runner: Any, serve: Any) -> None:

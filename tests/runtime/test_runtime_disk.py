@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tanist.runtime.ports import files as files_module
-from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.disk import WRITE_THREADS, RealDisk
 from tanist.runtime.ports.synced_lengths import LEDGER_NAME, SyncLedger, key_of, read_ledger
 
 
@@ -315,3 +315,139 @@ def test_a_small_file_that_is_written_later_does_not_replace_what_is_written_mea
     disk.write_file(path, b"second", sync=True)
     runner.until(lambda: done == [None])
     assert disk.read_file(path) == b"second"
+
+
+class GatedFile:
+    """An open file whose writes wait until they are let go, and can fail."""
+
+    path, size, synced = "gated", 0, 0
+
+    def __init__(self, order: list[str], name: str = "written") -> None:
+        self.order = order
+        self.name = name
+        self.begun = threading.Event()
+        self.gate = threading.Event()
+        self.error: Exception | None = None
+
+    def write(self, offset: int, buffers: Any) -> None:
+        self.begun.set()
+        if not self.gate.wait(20):
+            raise TimeoutError
+        self.order.append(self.name)
+        if self.error is not None:
+            raise self.error
+
+    def read(self, offset: int, length: int) -> bytes:
+        raise NotImplementedError
+
+    def truncate(self, size: int) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
+
+
+def test_the_loop_goes_on_while_a_late_write_takes_its_time(runner: Any, disk: RealDisk) -> None:
+    order: list[str] = []
+    file = GatedFile(order)
+    disk.write_later(file, 0, [b"x"], lambda error: order.append(f"reported {error}"))
+    runner.until(file.begun.is_set)
+    order.append("another turn")
+    file.gate.set()
+    runner.until(lambda: len(order) == 3)
+    assert order == ["another turn", "written", "reported None"]
+
+
+def test_who_finishes_a_late_write_that_a_thread_has_begun_waits_for_its_end(runner: Any, disk: RealDisk) -> None:
+    order: list[str] = []
+    file = GatedFile(order)
+    write = disk.write_later(file, 0, [b"x"], lambda error: order.append(f"reported {error}"))
+    assert file.begun.wait(20)
+
+    def finish() -> None:
+        write.finish()
+        order.append("finished")
+
+    thread = threading.Thread(target=finish)
+    thread.start()
+    file.gate.set()
+    thread.join()
+    assert order == ["written", "finished"]
+    runner.until(lambda: len(order) == 3)
+    assert order == ["written", "finished", "reported None"]
+
+
+def test_a_late_write_that_no_thread_is_free_for_is_made_by_who_finishes_it(
+    runner: Any, disk: RealDisk, tmp_path: Path
+) -> None:
+    order: list[str] = []
+    slow = [GatedFile(order, "slow") for _ in range(WRITE_THREADS)]
+    for file in slow:
+        disk.write_later(file, 0, [b"x"], lambda _: None)
+    assert all(file.begun.wait(20) for file in slow)
+    waiting = disk.open(f"{tmp_path}/a")
+    write = disk.write_later(waiting, 0, [b"content"], lambda error: order.append(f"reported {error}"))
+    write.finish()
+    assert waiting.read(0, 10) == b"content"
+    waiting.write(0, [b"changed"])
+    assert order == []
+    for file in slow:
+        file.gate.set()
+    runner.until(lambda: len(order) == WRITE_THREADS + 1)
+    assert sorted(order) == ["reported None", *["slow"] * WRITE_THREADS]
+    assert waiting.read(0, 10) == b"changed"  # the thread has not written it again
+
+
+@pytest.mark.parametrize("finish_first", [True, False])
+def test_a_late_write_that_fails_half_way_is_reported_and_leaves_no_torn_end(
+    runner: Any, disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finish_first: bool
+) -> None:
+    file = disk.open(f"{tmp_path}/a")
+    file.write(0, [b"whole"])
+    real = os.pwritev
+    calls: list[int] = []
+
+    def full_after_three_bytes(fd: int, buffers: Any, offset: int) -> int:
+        calls.append(offset)
+        if len(calls) == 1:
+            return real(fd, [bytes(buffers[0][:3])], offset)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwritev", full_after_three_bytes)
+    done: list[OSError | None] = []
+    write = disk.write_later(file, 5, [b"half-", b"written"], done.append)
+    if finish_first:
+        with pytest.raises(OSError, match="No space"):
+            write.finish()
+    runner.until(lambda: bool(done))
+    with pytest.raises(OSError, match="No space"):
+        write.finish()
+    monkeypatch.undo()
+    assert [error and error.errno for error in done] == [errno.ENOSPC]
+    assert calls == [5, 8]
+    assert file.size == 5
+    assert Path(f"{tmp_path}/a").read_bytes() == b"whole"
+
+
+def test_the_disk_closes_when_its_late_writes_have_ended(disk: RealDisk, tmp_path: Path) -> None:
+    files = [disk.open(f"{tmp_path}/{index}") for index in range(10)]
+    for file in files:
+        disk.write_later(file, 0, [b"x" * 200_000], lambda _: None)
+    disk.close()
+    assert [file.size for file in files] == [200_000] * 10
+
+
+def test_a_late_write_appends_to_what_is_being_synced_without_counting_as_synced(
+    runner: Any, disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowSync(monkeypatch)
+    file = disk.open(f"{tmp_path}/a")
+    file.write(0, [b"first"])
+    done: list[str] = []
+    disk.sync([file], lambda _: done.append("synced"))
+    runner.until(lambda: len(slow.calls) == 1)
+    disk.write_later(file, 5, [b"second"], lambda _: done.append("written"))
+    runner.until(lambda: done == ["written"])
+    slow.gate.set()
+    runner.until(lambda: done == ["written", "synced"])
+    assert (file.size, file.synced) == (11, 5)
+    assert noted(tmp_path)["a"] == 5

@@ -354,3 +354,36 @@ def test_faults_of_a_disk() -> None:
     assert file.read(0, 7) == b"secords"
     disk.lose_power()
     assert isinstance(file, SimFile)
+
+
+@pytest.mark.parametrize("finish_first", [True, False])
+def test_a_late_write_to_a_full_disk_is_reported_by_done_and_by_finish(finish_first: bool) -> None:
+    scheduler, disk, view = machine(1)
+    file = view.open("/data/log")
+    file.write(0, [b"records"])
+    done: list[OSError | None] = []
+    write = view.write_later(file, 7, [b"more"], done.append)
+    disk.full = True
+    if finish_first:
+        with pytest.raises(OSError, match="no space"):
+            write.finish()
+        disk.full = False  # it has failed, and stays so
+    scheduler.run_until(1_000_000)
+    assert [str(error) for error in done] == ["[Errno 28] no space left on device: '/data/log'"]
+    with pytest.raises(OSError, match="no space"):
+        write.finish()
+    assert b"recordsmo".startswith(file.read(0, 100))
+
+
+def test_a_late_write_dies_with_its_process() -> None:
+    scheduler, disk, _ = machine(1)
+    process = Process("node")
+    view = disk.view(process)
+    done: list[OSError | None] = []
+    file, finished = view.open("/data/log"), view.open("/data/finished")
+    view.write_later(file, 0, [b"records"], done.append)
+    view.write_later(finished, 0, [b"records"], done.append).finish()
+    process.end()
+    scheduler.run_until(1_000_000)
+    assert done == []
+    assert (disk.content("/data/log"), disk.content("/data/finished")) == (b"", b"records")

@@ -4,15 +4,20 @@ A turn is everything a node does between two waits for input. Appends are queued
 handled; here they are written, one write a partition, and only then are waiting fetches looked at, follow-up requests
 sent and answers put on the wire. With `flush.messages` the answers wait for a sync as well: one sync for all that
 came together (group commit), and later turns wait behind it so that answers keep their order.
+
+A large append is written off the loop. Its turn's answers wait for that, and its connection is not read from; nothing
+else waits. A turn that touches the partition meanwhile ends the write before its own end, so no answer that is sent
+speaks of records that are not written.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
-from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_connection import ClientConnection, Slot
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk, Clock, Disk, File
 from tanist.replica.leader import LeaderState
@@ -35,6 +40,32 @@ class _HeldTurn:
         self.ready = False
 
 
+class _LateTurn:
+    """What waits for large writes that are made off the loop."""
+
+    __slots__ = ("after_writes", "answers", "errors", "lenders", "missing", "partitions")
+
+    def __init__(self, lenders: list[Lender]) -> None:
+        self.lenders = lenders
+        """Their receive buffers are what is written."""
+        self.partitions: list[tuple[HostedPartition, bool]] = []
+        """And whether they have grown, as leaders."""
+        self.after_writes: list[Callable[[], None]] = []
+        self.answers: list[tuple[ClientConnection, Slot, list[Chunk]]] = []
+        self.missing = 0
+        """Writes that have not ended."""
+        self.errors: list[tuple[HostedPartition, OSError]] = []
+
+
+class Lender(Protocol):
+    """A connection whose frames are lent to appends."""
+
+    def hold(self) -> None:
+        """Receive nothing, so that the memory stays as it is, until `release`."""
+
+    def release(self) -> None: ...
+
+
 class LeaderEffects(Protocol):
     """The interpreter of a leader's effects (`replica_effects.ReplicaEffects`)."""
 
@@ -53,8 +84,12 @@ class Turn:
         "_disk",
         "_effects",
         "_held",
+        "_lenders",
+        "_lent_bytes",
         "_touched",
         "begun",
+        "large_bytes",
+        "late",
         "now_ms",
         "wall_ms",
     )
@@ -73,6 +108,13 @@ class Turn:
         self._before_writes: list[Callable[[], None]] = []
         self._after_writes: list[Callable[[], None]] = []
         self._touched: list[ClientConnection] = []
+        self._lenders: list[Lender] = []
+        self._lent_bytes: dict[HostedPartition, int] = {}
+        """Queued appends that lie in frames of lenders."""
+        self.large_bytes = disk.large_write_bytes
+        """A frame of so many bytes or more is one to `lend`."""
+        self.late = 0
+        """Turns whose answers wait for large writes. Each holds the connections that these came from."""
         self._held: deque[_HeldTurn] = deque()
 
     def bind(self, effects: LeaderEffects) -> None:
@@ -130,12 +172,24 @@ class Turn:
         if not self.begun:
             self.begin()
 
+    def lend(self, lender: Lender) -> None:
+        """A large frame of this connection may be appended: see `mark_lent`."""
+        self._lenders.append(lender)
+        if not self.begun:
+            self.begin()
+
+    def mark_lent(self, hosted: HostedPartition, size: int) -> None:
+        """So many bytes that are queued for the partition lie in a lender's frame, or stay as they are in any case."""
+        if self._lenders:
+            self._lent_bytes[hosted] = self._lent_bytes.get(hosted, 0) + size
+
     def _end(self) -> None:
         while self._before_writes:
             gathered, self._before_writes = self._before_writes, []
             for callback in gathered:
                 callback()
         dirty, self._dirty = self._dirty, []
+        late = self._write_large_later(dirty) if self._lenders else None
         sync_files: list[File] | None = None
         synced: list[tuple[HostedPartition, int]] = []
         for hosted in dirty:
@@ -151,7 +205,7 @@ class Turn:
                     files = log.unflushed_files()
             except OSError as failure:
                 hosted.dirty = False
-                self._write_failed(hosted, failure)
+                self._write_failed(hosted, failure, self._touched)
                 continue
             if grown and hosted.leader is not None:
                 self._effects.leader_has_appended(hosted, hosted.leader, self.now_ms)
@@ -162,6 +216,9 @@ class Turn:
         if sync_files is None and not self._held:
             # The common case: the page cache is durable enough. Looking at waiters may touch more connections.
             self._look(dirty)
+            if late is not None:
+                self._wait_for(late)
+                return
             while self._after_writes:
                 callbacks, self._after_writes = self._after_writes, []
                 for callback in callbacks:
@@ -186,13 +243,84 @@ class Turn:
                 if hosted.stale:
                     continue
                 if error is not None:
-                    self._write_failed(hosted, error)
+                    self._write_failed(hosted, error, [connection for connection, _ in held_turn.connections])
                 else:
                     hosted.log.mark_flushed(end_offset)
             held_turn.ready = True
             self._release_held()
 
         self._disk.sync(sync_files, done)
+
+    def _write_large_later(self, dirty: list[HostedPartition]) -> _LateTurn | None:
+        """Begin the large writes of the turn, and take their partitions out of `dirty`. None if there are none.
+
+        Where answers wait for a sync, large writes are made at once as the others: nothing may be sent before these.
+        """
+        lenders, self._lenders = self._lenders, []
+        lent, self._lent_bytes = self._lent_bytes, {}
+        if self._held or any(hosted.log.flush_messages_due for hosted in dirty if not hosted.stale):
+            return None
+        # What lies elsewhere is valid in this turn only.
+        large = [
+            hosted for hosted, size in lent.items() if size >= self.large_bytes and hosted.log.pending_bytes == size
+        ]
+        if not large:
+            return None
+        late = _LateTurn(lenders)
+        for hosted in large:
+            if hosted.stale:
+                continue
+            dirty.remove(hosted)
+            hosted.dirty = False
+            grown, hosted.grown = hosted.grown, False
+            try:
+                hosted.log.write_pending_later(partial(self._written_late, late, hosted))
+            except OSError as failure:
+                self._write_failed(hosted, failure, self._touched)
+                continue
+            late.missing += 1
+            late.partitions.append((hosted, grown))
+        if not late.missing:
+            return None
+        self.late += 1
+        for lender in lenders:
+            lender.hold()
+        return late
+
+    def _wait_for(self, late: _LateTurn) -> None:
+        """The end of a turn with large writes: its answers keep their places, and later ones wait behind them."""
+        self._ended()
+        late.after_writes, self._after_writes = self._after_writes, []
+        touched, self._touched = self._touched, []
+        for connection in touched:
+            late.answers += [(connection, slot, chunks) for slot, chunks in connection.bar()]
+
+    def _written_late(self, late: _LateTurn, hosted: HostedPartition, error: OSError | None) -> None:
+        """A large write has ended. After the last of its turn the rest is done, as part of the present one."""
+        if error is not None:
+            late.errors.append((hosted, error))
+        late.missing -= 1
+        if late.missing:
+            return
+        self.late -= 1
+        for failed, failure in late.errors:
+            for connection, _, _ in late.answers:
+                connection.close()
+            if not failed.stale:
+                failed.disk_failed(failure)
+        for each, grown in late.partitions:
+            if each.stale:
+                continue
+            if grown:
+                self.mark_grown(each)
+            else:
+                self.mark_dirty(each)
+        for callback in late.after_writes:
+            self.after_writes(callback)
+        for connection, slot, chunks in late.answers:
+            connection.complete(slot, chunks)
+        for lender in late.lenders:
+            lender.release()
 
     def _ended(self) -> None:
         """Marks that came too late for this turn have the next one."""
@@ -220,8 +348,8 @@ class Turn:
             for follower in hosted.followers:
                 follower.look()
 
-    def _write_failed(self, hosted: HostedPartition, failure: OSError) -> None:
-        """Answers of this turn may speak of records that are not there: their connections close instead."""
-        for connection in self._touched:
+    def _write_failed(self, hosted: HostedPartition, failure: OSError, touched: Sequence[ClientConnection]) -> None:
+        """Answers of the turn may speak of records that are not there: their connections close instead."""
+        for connection in touched:
             connection.close()
         hosted.disk_failed(failure)

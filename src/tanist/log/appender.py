@@ -10,7 +10,7 @@ reads until it is opened anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from struct import Struct
@@ -115,6 +115,8 @@ class Appender:
         """The epoch of the last append, known to be in the cache."""
         self.epochs_durable = False
         """Whether the epoch checkpoint on disk is synced."""
+        self.queued_from_bytes = _RELATIVE_MAX
+        """So many bytes of fetched batches, or more, are left for who looks at the queue at the end of the turn."""
         self.now_ms = 0
         self.set_config(config)
 
@@ -290,6 +292,7 @@ class Appender:
     def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
         """Append the leader's batches as they are, and write them. A batch that is cut off at the end is skipped.
 
+        From `queued_from_bytes` on they are only queued, and the view must stay as it is until `write_pending`.
         An error (and nothing appended) if a CRC does not match or an offset is not beyond the log's end; `OSError` if
         the disk fails.
         """
@@ -334,7 +337,8 @@ class Appender:
             self._offsets.log_end_offset = last_offset + 1
         end = found[-1].start + found[-1].header.size_bytes
         segment.pending.append(batches[queued:end])
-        self.write_pending()
+        if segment.unwritten_bytes < self.queued_from_bytes:
+            self.write_pending()
 
     def _note_producer(self, batches: memoryview, batch: Examined, base_offset: int, segment: Segment) -> None:
         start, header = batch
@@ -380,6 +384,29 @@ class Appender:
                 raise
         if self.epochs.dirty and self._offsets.log_end_offset:
             self.write_epochs()
+
+    def write_pending_later(self, done: Callable[[OSError | None], None]) -> None:
+        """As `write_pending`, off the loop; then call `done` in a later turn. `write_pending` ends it at once.
+
+        The queued views must stay as they are until `done`. For one large queue: see `Disk.large_write_bytes`.
+        """
+        if self.failed is not None:
+            raise self.failed
+
+        def written(error: OSError | None) -> None:
+            if error is not None and self.failed is None:
+                self.failed = error
+            done(error)
+
+        if self.epochs.dirty and self._offsets.log_end_offset:
+            self.write_epochs()
+        with self.disk_in_use():
+            self.segments.active.write_later(written)
+
+    @property
+    def pending_bytes(self) -> int:
+        """The length of the queue, without what is being written off the loop."""
+        return self.segments.active.unwritten_bytes
 
     def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Must a batch go to a new segment: for size, age, a full index, or an offset that is too far away?"""

@@ -97,6 +97,7 @@ class Log:
         """`Appender.append_plain`, without a call in between: one is made for every produce."""
         self.write_pending = self._appender.write_pending
         """Write the queue with one `File.write`, before the memory of the queued views is used again."""
+        self.write_pending_later = self._appender.write_pending_later
         self._segments = self._appender.segments
         self._snapshots = self._appender.snapshots
         self.epochs = self._appender.epochs
@@ -218,6 +219,16 @@ class Log:
         return self._segments.size_bytes
 
     @property
+    def pending_bytes(self) -> int:
+        """The length of the queue, without what is being written off the loop."""
+        return self._appender.pending_bytes
+
+    @property
+    def written_end_offset(self) -> int:
+        """The log's end without what is queued."""
+        return self._segments.active.written_end(self.log_end_offset)
+
+    @property
     def latest_epoch(self) -> int:
         """The latest leader epoch, -1 when none is known."""
         return self.epochs.latest_epoch
@@ -255,6 +266,10 @@ class Log:
         internal: bool = False,
     ) -> AppendResult:
         return self._appender.append_as_leader(batches, leader_epoch, now_ms, wall_ms, internal=internal)
+
+    def queue_large(self, from_bytes: int) -> None:
+        """Fetched batches of so many bytes wait for `write_pending`, as the batches of producers do."""
+        self._appender.queued_from_bytes = from_bytes
 
     def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
         return self._appender.append_as_follower(batches, now_ms)

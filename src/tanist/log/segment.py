@@ -1,9 +1,12 @@
 """One segment: a `.log` file, its indexes, and the positions of offsets in it.
 
 Owns positions. A batch that is appended waits in `pending` (not copied) until `write` hands all of them to the file
-with one call, so `size` may be ahead of the file's. The last batches are also known in memory: a fetch at the tail, as
-replicas and live consumers send it, finds its bytes by bisection and does no I/O. Older ones are found by entries
-of the index that are kept in memory (`positions`); by a walk over headers where there is no such entry.
+with one call, so `size` may be ahead of the file's. It also waits there while the queue is written off the loop
+(`write_later`); who needs it in the file meanwhile calls `write`.
+
+The last batches are also known in memory: a fetch at the tail, as replicas and live consumers send it, finds its bytes
+by bisection and does no I/O. Older ones are found by entries of the index that are kept in memory (`positions`); by a
+walk over headers where there is no such entry.
 
 A segment does not validate batches, and knows nothing of epochs or producers.
 """
@@ -12,7 +15,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from tanist.log.config import LogConfig
@@ -28,7 +32,7 @@ from tanist.log.names import (
 )
 from tanist.log.positions import NO_SPAN, IndexedPositions
 from tanist.log.scan import BatchAt, DamagedBatch, scan_headers
-from tanist.ports import Buffer, Disk, File
+from tanist.ports import Buffer, Disk, File, LateWrite
 
 TAIL_BATCHES: Final = 4096
 """At least so many of the last batches are known in memory, at most twice as many: 24 bytes each."""
@@ -46,6 +50,16 @@ class BatchPosition(NamedTuple):
     last_offset: int
 
 
+class _Late(NamedTuple):
+    """The part of the queue that is written off the loop."""
+
+    write: LateWrite
+    buffers: int
+    """How many."""
+    end: int
+    """The position behind them."""
+
+
 class Segment:
     """The batches from `base_offset` to the next segment's."""
 
@@ -57,12 +71,12 @@ class Segment:
         "_indexed",
         "_indexed_timestamp",
         "_lasts",
+        "_late",
         "_mark",
         "_max_known",
         "_positions",
         "_since_index",
         "_syncing",
-        "_written",
         "base_offset",
         "created_ms",
         "file",
@@ -75,6 +89,7 @@ class Segment:
         "size",
         "time_index",
         "txn_index",
+        "written",
     )
 
     def __init__(
@@ -98,8 +113,12 @@ class Segment:
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.file: File = disk.open(self.path(LOG_SUFFIX))
-        self.size = self._written = self.file.size
+        self.size = self.file.size
+        self.written = self.size
+        """Up to here nothing is queued."""
         self.pending: list[Buffer] = []
+        self._late: _Late | None = None
+        """What is being written off the loop; its buffers are the first of `pending`."""
         self.offset_index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset, config.segment_index_bytes)
         self._indexed = IndexedPositions(self.offset_index)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, config.segment_index_bytes)
@@ -165,12 +184,48 @@ class Segment:
 
     def write(self) -> None:
         """Write the queue to the file, in one call."""
+        if self._late is not None:
+            self._finish_late(self._late)
         pending = self.pending
         if pending:
             self.pending = []
-            self.file.write(self._written, pending)
-            self._written = self.size
+            self.file.write(self.written, pending)
+            self.written = self.size
             self._bound_tail()
+
+    def write_later(self, done: Callable[[OSError | None], None]) -> None:
+        """Have the queue written off the loop; then call `done` in a later turn. Its memory must stay as it is."""
+        if self._late is not None:
+            self._finish_late(self._late)
+
+        def written(error: OSError | None) -> None:
+            if self._late is late and error is None:
+                self._finish_late(late)
+            done(error)
+
+        buffers = tuple(self.pending)
+        write = self._disk.write_later(self.file, self.written, buffers, written)
+        self._late = late = _Late(write, len(buffers), self.size)
+
+    def _finish_late(self, late: _Late) -> None:
+        late.write.finish()
+        self._late = None
+        del self.pending[: late.buffers]
+        self.written = late.end
+        if not self.pending:
+            self._bound_tail()
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """The length of the queue, without what is being written off the loop."""
+        return self.size - (self.written if self._late is None else self._late.end)
+
+    def written_end(self, end_offset: int) -> int:
+        """Of the active segment: the offset behind its last batch that is not queued; the log's end if none is."""
+        if not self.pending:
+            return end_offset
+        index = bisect_left(self._positions, self.written)
+        return self._firsts[index] if index < len(self._firsts) else end_offset
 
     def _bound_tail(self) -> None:
         if len(self._lasts) > 2 * TAIL_BATCHES:
@@ -451,7 +506,7 @@ class Segment:
     def cut_file(self, position: int) -> None:
         """End the file at the damage that recovery found: all indexed and noted batches lie before it."""
         self.file.truncate(position)
-        self.size = self._written = position
+        self.size = self.written = position
         self.seal()
 
     def truncate_to(self, place: BatchPosition, now_ms: int) -> None:
@@ -466,7 +521,7 @@ class Segment:
         except CorruptIndexError:
             sound = False
         self.file.truncate(place.position)
-        self.size = self._written = place.position
+        self.size = self.written = place.position
         if self.size == 0:
             self.rolling_timestamp = -1
             self.created_ms = now_ms
@@ -511,6 +566,10 @@ class Segment:
 
     def release(self) -> list[File]:
         """The open files, to be closed once nothing is being sent from them."""
+        if self._late is not None:
+            with suppress(OSError):
+                self._late.write.finish()  # a thread may be using the file
+            self._late = None
         self.pending = []
         indexes = (self.offset_index.release(), self.time_index.release(), self.txn_index.release())
         return [self.file, *(file for file in indexes if file is not None)]

@@ -120,7 +120,7 @@ class Segments:
             start, end, first_offset = span
             if start == end:
                 return None
-            if segment.pending:
+            if end > segment.written and segment.pending:
                 segment.write()
             return _tuple(LogSlice, (FileRange(segment.file, start, end - start), first_offset))
         place = segment.find(offset)
@@ -137,7 +137,7 @@ class Segments:
             if not at_least_one:
                 return None
             end = start + place.size_bytes
-        if segment.pending:
+        if end > segment.written and segment.pending:
             segment.write()
         return LogSlice(FileRange(segment.file, start, end - start), place.base_offset)
 

@@ -77,6 +77,7 @@ class ReplicaMirror:
         "mid_turn",
         "most_start",
         "node_id",
+        "queued_end",
         "released_epoch",
         "start",
         "was_cut",
@@ -100,6 +101,8 @@ class ReplicaMirror:
         self.durable_start = 0
         """After the end of a process: the log start offset that the next one must find at least."""
         self.batches: list[Batch] = []
+        self.queued_end = 0
+        """The log's end when it was last seen, with what was queued and not in the file yet."""
         self.agreeing = 0
         """Number of batches, from the first on, that agree with the history."""
         self.cut: set[Batch] = set()

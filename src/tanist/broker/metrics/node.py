@@ -71,6 +71,7 @@ def queues(parts: BrokerParts) -> list[tuple[str, int, int | None]]:
         ("unanswered_requests", max((len(each.slots) for each in connections), default=0), MAX_UNANSWERED),
         ("unsent_bytes", max((each.connection.pending_bytes for each in connections), default=0), MAX_UNSENT_BYTES),
         ("held_turns", parts.turn.held, None),
+        ("late_turns", parts.turn.late, None),
         ("purgatory", len(parts.purgatory), None),
         ("awaited_topics", len(parts.awaited_topics), None),
         ("metadata_uncommitted", parts.quorum.raft.log.end_offset - parts.quorum.raft.high_watermark, None),

@@ -17,6 +17,21 @@ Answer = Callable[[Any | None], None]
 RawAnswer = Callable[[memoryview | None], None]
 
 
+class FrameLender:
+    """One connection of a channel. While it is held it receives nothing, and the memory of its frames stays."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def hold(self) -> None:
+        self._connection.pause()
+
+    def release(self) -> None:
+        self._connection.resume()
+
+
 class Channel:
     """RPCs to one endpoint. `on_answer(None)` means: no answer will come (refused, reset, timed out, malformed)."""
 
@@ -55,6 +70,11 @@ class Channel:
     @property
     def requests_under_way(self) -> int:
         return len(self._in_flight)
+
+    @property
+    def lender(self) -> FrameLender | None:
+        """The present connection, whose frames may be lent beyond the turn."""
+        return None if self._connection is None else FrameLender(self._connection)
 
     def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
         """Send `request` (a generated message) at `version`; `on_answer` gets the decoded response or None."""

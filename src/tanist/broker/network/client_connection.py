@@ -127,7 +127,7 @@ class ClientConnection:
     MAX_UNSENT_BYTES = 64 << 20
 
     __slots__ = (
-        "_held",
+        "_holds",
         "_owner",
         "_paused",
         "_touch",
@@ -184,7 +184,7 @@ class ClientConnection:
         self.fetch_plan: FetchPlan | None = None
         self._touched = False
         self._paused = False
-        self._held = False
+        self._holds = 0
 
     # -- frames in
 
@@ -291,6 +291,22 @@ class ClientConnection:
         out, self.out = self.out, []
         return out
 
+    def bar(self) -> list[tuple[Slot, list[Chunk]]]:
+        """End of a turn whose answers have to wait: all that are ready, and their places.
+
+        They are sent when their places are filled again (`complete`), in order.
+        """
+        self._touched = False
+        if self.out:
+            self.slots.appendleft(Slot(self.out))
+            self.out = []
+        barred = [(slot, slot.chunks) for slot in self.slots if slot.chunks is not None]
+        for slot, _ in barred:
+            slot.chunks = None
+        if not barred:
+            self.send([])
+        return barred
+
     def flush(self) -> None:
         """End of turn: send what is ready."""
         if self.slots or self._paused or self.closed:
@@ -317,14 +333,17 @@ class ClientConnection:
             self._hold_back()
 
     def hold(self) -> None:
-        """Read no more until `release`: the next request is to be handled after this one, whatever that waits for."""
-        self._held = True
+        """Read no more until `release`: the next request is to be handled after this one, whatever that waits for.
+
+        Each who holds it releases it.
+        """
+        self._holds += 1
         self.connection.pause()
 
     def release(self) -> None:
         """Go on after `hold`."""
-        self._held = False
-        if not self._paused and not self.closed:
+        self._holds -= 1
+        if not self._holds and not self._paused and not self.closed:
             self.connection.resume()
 
     def _hold_back(self) -> None:
@@ -336,7 +355,7 @@ class ClientConnection:
         if len(self.slots) < self.MAX_UNANSWERED:
             if self.connection.pending_bytes <= self.MAX_UNSENT_BYTES:
                 self._paused = False
-                if not self._held:
+                if not self._holds:
                     self.connection.resume()
             else:
                 self._owner.flush_later(self)

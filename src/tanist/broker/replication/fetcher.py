@@ -17,7 +17,7 @@ from typing import Protocol
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.channel import Channel
+from tanist.broker.network.channel import Channel, FrameLender
 from tanist.broker.replication.fetcher_session import Asked, FetcherSession, Key
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.quotas import PAUSE_MS, Quota
@@ -51,6 +51,15 @@ _OUT_OF_STEP = frozenset(
 
 class FetcherTurn(Protocol):
     """The end of the turn, as fetchers use it (`turn.Turn`)."""
+
+    large_bytes: int
+    """A frame of so many bytes or more is one to `lend`."""
+
+    def lend(self, lender: FrameLender) -> None:
+        """A large frame of this connection may be appended."""
+
+    def mark_lent(self, hosted: HostedPartition, size: int) -> None:
+        """So many bytes that are queued for the partition lie in a lender's frame."""
 
     def mark_dirty(self, hosted: HostedPartition) -> None:
         """The partition has queued appends."""
@@ -223,6 +232,11 @@ class Fetcher:
             elif not follower.may_fetch(now_ms):
                 again_ms = follower.retry_at_ms
             else:
+                try:
+                    hosted.log.write_pending()  # what is asked for acknowledges all before it
+                except OSError as failure:
+                    hosted.disk_failed(failure)
+                    continue
                 position = follower.fetch_position()
                 target = FetchTarget(
                     hosted.index,
@@ -300,6 +314,8 @@ class Fetcher:
             return
         if not session.answered(reply.session_id):
             self._give_up(session, declined=not reply.session_id)
+        if len(frame) >= self._turn.large_bytes and (lender := self._channel.lender) is not None:
+            self._turn.lend(lender)
         due = self._due
         for topic, answers in reply.topics:
             for answer in answers:
@@ -350,6 +366,8 @@ class Fetcher:
                 key = (hosted.topic_id, hosted.index)
                 self._partitions[key] = self._partitions.pop(key, hosted)
             self._turn.mark_dirty(hosted)
+            if queued := hosted.log.pending_bytes:
+                self._turn.mark_lent(hosted, queued)
             self._context.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
         for effect in effects:
             if isinstance(effect, AskOffsets):

@@ -230,6 +230,8 @@ class Replicas:
         before = hosted.leader
         epoch_before = hosted.leader_epoch
         try:
+            if state.leader_epoch != epoch_before:
+                hosted.log.write_pending()  # a follower's fetch offset acknowledges all of its log
             effects = hosted.replica.apply_metadata(metadata, now_ms)
         except OSError as failure:
             hosted.disk_failed(failure)
@@ -297,6 +299,7 @@ class Replicas:
                 self._offline[(topic_id, index)] = directory
                 self.directory_failed(directory, failed)
                 return None
+        log.queue_large(self._context.disk.large_write_bytes)
         replica = Partition(self._context.node_id, log, self._replica_config(name), self._metadata)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)

@@ -13,10 +13,13 @@ from typing import Any
 from tanist.broker.api.produce import ProduceWait
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.network.channel import FrameLender
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication import fetcher
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
+from tanist.broker.turn import Turn
 from tanist.lab.mutations.patching import Patch, always, fixed
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, encode_clean_shutdown
 from tanist.log.epochs import LeaderEpochCache
@@ -26,6 +29,7 @@ from tanist.log.recovery import LogLoader
 from tanist.quorum.rules import QuorumRules
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
+from tanist.sim.run import chaos_run
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
@@ -168,6 +172,53 @@ sessions_leave_the_high_watermark_out = fixed(
     FollowedPartition, "has_news", lambda _followed, result: result.records is not None or bool(result.error)
 )
 sessions_hear_of_no_appends = fixed(FollowedPartition, "activate", always(None))
+
+# -- appends that are written off the loop
+
+_ALL_ARE_LARGE = Patch(chaos_run, "large_write_bytes", always(1))
+
+
+def acknowledges_what_is_not_written() -> tuple[Patch, ...]:
+    """A follower's next request does not wait for the write, and does not end it."""
+    wait = Turn._wait_for
+
+    def waits(turn: Any, late: Any) -> None:
+        callbacks, turn._after_writes = turn._after_writes, []
+        logs = [hosted.log for hosted, _ in late.partitions]
+        writes = [log.write_pending for log in logs]
+        for log in logs:
+            log.write_pending = always(None)
+        for callback in callbacks:
+            callback()
+        for log, write in zip(logs, writes, strict=True):
+            log.write_pending = write
+        wait(turn, late)
+
+    return (_ALL_ARE_LARGE, Patch(Turn, "_wait_for", waits))
+
+
+def receives_into_what_is_lent() -> tuple[Patch, ...]:
+    """The memory of a frame is used again while it is written."""
+    nothing = always(None)
+    return (
+        _ALL_ARE_LARGE,
+        *(Patch(owner, name, nothing) for owner in (ClientConnection, FrameLender) for name in ("hold", "release")),
+    )
+
+
+def commits_what_is_not_written() -> tuple[Patch, ...]:
+    """A leader counts a large append at once, and no turn ends the write."""
+    write = Turn._write_large_later
+
+    def writes(turn: Any, dirty: Any) -> Any:
+        late = write(turn, dirty)
+        for hosted, _ in () if late is None else late.partitions:
+            if hosted.leader is not None:
+                hosted.leader.appended(turn.now_ms)
+        return late
+
+    return (_ALL_ARE_LARGE, Patch(Turn, "_write_large_later", writes))
+
 
 # -- roles and the quorum
 

@@ -265,6 +265,11 @@ MUTANTS: Mapping[str, Mutation] = {
     "session-news": _drawn(
         "a session says nothing of the high watermark alone", nodes.sessions_leave_the_high_watermark_out
     ),
+    "late-acknowledged": _drawn(
+        "a follower acknowledges what is being written", nodes.acknowledges_what_is_not_written
+    ),
+    "late-committed": _drawn("a leader counts what is being written", nodes.commits_what_is_not_written),
+    "late-memory": _drawn("memory is received into while it is written", nodes.receives_into_what_is_lent),
     "trim-committed": _drawn(
         "retention drops segments that are not committed",
         starts.drops_what_is_not_committed,

@@ -5,7 +5,7 @@ have their own classes again. So a disk without a fault pays nothing, not even a
 
 * Full: every operation that needs space (a write beyond a file's end, a new name, a small file's new content) fails
   with ENOSPC. Operations that need none go on: reads, removals, cutting, overwriting.
-* Slow: each sync takes so much longer; with `writes`, each write as well, and with it the whole node.
+* Slow: each sync takes so much longer; with `writes`, each write as well, and with small ones the whole node.
 * Read-only: every change fails with EROFS (writes, cutting, new and removed names). Reads go on, and so do syncs, which
   have nothing to write. A kernel remounts a file system like that when it finds it damaged.
 * Broken: everything below fails with EIO, reads and what is being sent to clients included.
@@ -78,11 +78,13 @@ class FaultyFile(DiskFile):
         return _descriptor(self)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        if offset + sum(map(len, buffers)) > self._size:
-            self.troubles.check_space(self._path)
-        else:
-            self.troubles.check_change(self._path)
-        self.troubles.wait(self._path, write=True)
+        troubles = getattr(self, "troubles", None)  # a thread may write, and meanwhile the disk be well again
+        if troubles is not None:
+            if offset + sum(map(len, buffers)) > self._size:
+                troubles.check_space(self._path)
+            else:
+                troubles.check_change(self._path)
+            troubles.wait(self._path, write=True)
         DiskFile.write(self, offset, buffers)  # not super(): meanwhile it may be well again
 
     def truncate(self, size: int) -> None:

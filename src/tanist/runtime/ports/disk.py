@@ -1,8 +1,9 @@
 """The real `Disk` port: names in a real file system, files by descriptor, syncs and jobs in threads.
 
-Reads and writes go to the page cache from the loop's own thread, which is fast and does not block (a hop to a thread
-and back costs more than the write). The call that blocks, `fdatasync`, runs in threads (`group_sync.py`). So may the
-replacement of a small file, whose rename waits for the file system.
+Reads and small writes go to the page cache from the loop's own thread, which is fast and does not block (a hop to a
+thread and back costs more than the write). The call that blocks, `fdatasync`, runs in threads (`group_sync.py`). So may
+the replacement of a small file, whose rename waits for the file system; and large writes, which wait for memory and,
+when much has not reached the disk yet, for the disk.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tanist.ports import Buffer, File
 from tanist.runtime.ports.descriptors import is_crowded, opening
 from tanist.runtime.ports.files import DiskFile, sync_folder, write_whole
 from tanist.runtime.ports.group_sync import GroupSync
+from tanist.runtime.ports.late_write import LARGE_WRITE_BYTES, RealLateWrite
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.synced_lengths import SyncLedger, key_of
 from tanist.runtime.ports.workers import Workers
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 JOB_THREADS = 2
+WRITE_THREADS = 2
+"""Two, so that a directory on another disk does not wait for a slow one."""
 RUN_NOW_THREADS = 4
 """They wait for the journal of the file system, which one commit serves: more bring nothing (two cores, ext4)."""
 
@@ -48,10 +52,13 @@ class _Turns:
 class RealDisk:
     """The `Disk` port on the file system of the machine."""
 
+    large_write_bytes = LARGE_WRITE_BYTES
+
     def __init__(self, loop: Loop, ledger_path: str | None = None, *, job_threads: int = JOB_THREADS) -> None:
         self._ledger = SyncLedger(ledger_path) if ledger_path is not None else None
         self._group_sync = GroupSync(loop)
         self._jobs = Workers(loop, "job", job_threads)
+        self._writes = Workers(loop, "write", WRITE_THREADS)
         self._files: WeakSet[DiskFile] = WeakSet()
         self._files_lock = threading.Lock()
         """Jobs open files."""
@@ -161,6 +168,19 @@ class RealDisk:
 
     # -- durability and work off the loop
 
+    def write_later(
+        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
+    ) -> RealLateWrite:
+        write = RealLateWrite(file, offset, buffers)
+
+        def written(result: BaseException | None) -> None:
+            if result is not None and not isinstance(result, OSError):
+                raise result
+            done(result)
+
+        self._writes.submit(write.finish, written)
+        return write
+
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
         self._group_sync.sync([_of_this_disk(file) for file in files], done)
 
@@ -196,6 +216,7 @@ class RealDisk:
     def close(self) -> None:
         """Wait for the threads and close the ledger. Files are their owners' to close."""
         self._group_sync.close()
+        self._writes.close()
         self._jobs.close()
         if self._ledger is not None:
             self._ledger.close()

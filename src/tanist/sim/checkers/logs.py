@@ -106,9 +106,12 @@ class LogChecks:
         mirror: ReplicaMirror,
         leader: ReplicaMirror | None,
     ) -> None:
-        """Update the mirror to the log's end. `leader`: the mirror of the leader's log, which this one must become."""
+        """Update the mirror to the log's end. `leader`: the mirror of the leader's log, which this one must become.
+
+        (What it had queued when it led itself may be written when it has ceased to.)
+        """
         log = hosted.log
-        end = log.log_end_offset
+        end = log.written_end_offset
         if mirror.end > end:
             self._cut_off(name, oracle, mirror, end)  # not by a requested truncation
         if oracle.trimming is not None:
@@ -120,9 +123,10 @@ class LogChecks:
             if before is not None and batch.first != before.end:
                 self._fail("S6", f"{name}: {batch} was appended behind {before}")
             self._check_written(name, oracle, batch, before)
-            if leader is not None and leader.last_before(batch.end) != batch:
+            if leader is not None and batch.end > mirror.queued_end and leader.last_before(batch.end) != batch:
                 self._fail("S21", f"{name}: has {batch}, its leader {leader.last_before(batch.end)}")
             mirror.batches.append(batch)
+        mirror.queued_end = log.log_end_offset
         oracle.agree(mirror)
         _follow_start(log, mirror)
         if mirror.was_cut:
@@ -168,6 +172,7 @@ class LogChecks:
     def _cut_off(self, name: str, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
         """S21: no committed batch is truncated. Only diverging batches are."""
         mirror.was_cut = True
+        mirror.queued_end = min(mirror.queued_end, offset)
         if mirror.batches and mirror.end > offset:
             self._world.counts["logs truncated"] += 1
         while mirror.batches and mirror.batches[-1].end > offset:
@@ -219,7 +224,7 @@ class LogChecks:
     def check_epoch_cache(self, name: str, log: Log, mirror: ReplicaMirror) -> None:
         """S22: the leader-epoch cache agrees with the log, from a log start on that it has, or had before a crash."""
         entries = [(entry.epoch, entry.start_offset) for entry in log.epochs.entries]
-        end = log.log_end_offset
+        end = log.written_end_offset
         since = entries[0][1] if entries else end
         if not log.log_start_offset < since <= mirror.most_start:
             since = log.log_start_offset

@@ -269,7 +269,8 @@ class ReplicaChecks:
             if known is None or known.log is not log:
                 known = self.logs.meet(host, log, oracle)
             seen = self._seen[hosted] = _Seen(oracle, known)
-        high_watermark, log_end, mirror = replica.high_watermark, log.log_end_offset, seen.mirror
+        high_watermark, log_end, mirror = replica.high_watermark, log.written_end_offset, seen.mirror
+        queues = leader is None and log_end < log.log_end_offset
         maximal_isr = seen.maximal_isr if leader is None else leader.maximal_isr
         self.changes += 1
         oracle = seen.oracle
@@ -282,9 +283,9 @@ class ReplicaChecks:
         self._check_epochs(name, seen, hosted)
         if leader is not None:
             self.leaders.check(name, node, hosted, leader, seen.high_watermark, oracle, mirror)
-        if high_watermark > log_end:
+        if high_watermark > log_end and not queues:
             self._fail("S6", f"{name}: high watermark {high_watermark} is beyond the log's end {log_end}")
-        if high_watermark > max(mirror.agreed_end, mirror.start) and not oracle.is_excused(mirror):
+        if high_watermark > max(mirror.agreed_end, mirror.start) and not (queues or oracle.is_excused(mirror)):
             self._fail(
                 "S6",
                 f"{name}: its log agrees with what is committed up to {mirror.agreed_end}, its high watermark is "

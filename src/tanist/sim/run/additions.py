@@ -1,5 +1,6 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
-change, replication throttles, records that go by retention and DeleteRecords, producers of old events.
+change, replication throttles, records that go by retention and DeleteRecords, producers of old events, appends that
+are written off the loop.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -19,6 +20,8 @@ VOTERS_SHARE = 0.15
 THROTTLES_SHARE = 0.12
 
 TRIMMING_SHARE = 0.10
+
+_LARGE_WRITES_SHARE = 0.15
 
 _OLD_EVENTS_SHARE = 0.10
 OLD_EVENTS_MS = 2 * 24 * 3_600_000
@@ -65,6 +68,15 @@ def throttles(seed: int, records: int) -> dict[str, Any]:
 def event_age_ms(seed: int) -> int:
     """How old the events are that producers write: of most seeds they are new."""
     return OLD_EVENTS_MS if stream(seed, "old events").random() < _OLD_EVENTS_SHARE else 0
+
+
+def large_write_bytes(seed: int) -> int | None:
+    """From how many bytes on a produce request is large, whose records are written off the loop; mostly None is.
+
+    Those of the workload are small: with one byte all of them are large.
+    """
+    rng = stream(seed, "large writes")
+    return rng.choice((1, 1, 3 * _BATCH_BYTES)) if rng.random() < _LARGE_WRITES_SHARE else None
 
 
 def has_trimming(seed: int) -> bool:

@@ -17,6 +17,7 @@ from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.marks.situations import watching_situations
+from tanist.sim.run.additions import large_write_bytes
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
@@ -81,6 +82,7 @@ class ChaosRun:
             self.world.hosts[node_id].private_requests = False
         self._set_clocks()
         self._set_slices()
+        self._set_large_writes()
         self.history = History()
         self.checkers = Checkers(self.world, self.history, trims=config.trims)
         faults = faults_of(seed, config) if faults is None else faults
@@ -108,6 +110,12 @@ class ChaosRun:
         if rng.random() < 0.25:
             for host in self.world.hosts.values():
                 host.slice_max = rng.choice((None, 1, 2, 5))
+
+    def _set_large_writes(self) -> None:
+        large_bytes = large_write_bytes(self.seed)
+        if large_bytes is not None:
+            for host in self.world.hosts.values():
+                host.disk.large_write_bytes = large_bytes
 
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""

@@ -114,6 +114,8 @@ class SimConnection:
         self._owed_bytes = 0
         """Bytes read here, whose acknowledgement a blocked link holds back."""
         self._reading = True
+        self._lent: list[memoryview] = []
+        """Frames that the handler may still use, for it has paused the connection."""
         self._read_pending = False
         self._ended: str | None = None
         """The other side's end has arrived; the process is notified when it has read everything before it."""
@@ -216,6 +218,8 @@ class SimConnection:
     def resume(self) -> None:
         if not self._reading:
             self._reading = True
+            lent, self._lent = self._lent, []
+            _poison(lent)
             self._wake()
 
     def close(self) -> None:
@@ -473,7 +477,14 @@ class SimConnection:
         if position and not self.closed:
             self._partial = received[position:]
         if frames:
-            self.process.soon.append(partial(_poison, frames))
+            self.process.soon.append(partial(self._take_back, frames))
+
+    def _take_back(self, frames: list[memoryview]) -> None:
+        """The turn is over: the memory of its frames is used again, but while the handler holds the connection."""
+        if self._reading:
+            _poison(frames)
+        else:
+            self._lent += frames
 
 
 def _poison(frames: list[memoryview]) -> None:

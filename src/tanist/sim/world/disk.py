@@ -18,6 +18,8 @@ from tanist.sim.world.scheduler import Process, Scheduler
 
 T = TypeVar("T")
 
+NEVER_LARGE = 1 << 62
+
 
 class SimDisk:
     """The file system of one host. It outlives the processes; `view` gives the port of one of them."""
@@ -32,6 +34,8 @@ class SimDisk:
         self.full = False
         self.failing: list[str] = []
         """Folders below which every access fails."""
+        self.large_write_bytes = NEVER_LARGE
+        """Writes from so many bytes on are made off the loop."""
         self.lying = False
         """The disk reports "synced" and has done nothing (A36)."""
 
@@ -322,6 +326,29 @@ class SimDiskView:
 
     # -- durability, and work off the loop
 
+    @property
+    def large_write_bytes(self) -> int:
+        return self._disk.large_write_bytes
+
+    def write_later(
+        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
+    ) -> _LateWrite:
+        """It takes from no time to the longest that the kernel makes a writer wait."""
+        disk = self._disk
+        write = _LateWrite(_of(file), offset, buffers)
+
+        def work() -> None:
+            failure: OSError | None = None
+            try:
+                write.finish()
+            except OSError as error:
+                failure = error
+            done(failure)
+
+        delay_us = disk.rng.randint(0, 2_000) if disk.rng.random() < 0.9 else disk.rng.randint(0, 200_000)
+        disk.scheduler.after(delay_us, work, self._process)
+        return write
+
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
         """A sync that has begun completes, even if the process dies."""
         disk = self._disk
@@ -365,6 +392,26 @@ class SimDiskView:
     def run_now(self, jobs: Sequence[Callable[[], None]]) -> None:
         for job in jobs:
             job()
+
+
+class _LateWrite:
+    """`ports.LateWrite`."""
+
+    def __init__(self, file: SimFile, offset: int, buffers: Sequence[Buffer]) -> None:
+        self._file = file
+        self._offset = offset
+        self._buffers: Sequence[Buffer] | None = buffers
+        self._error: OSError | None = None
+
+    def finish(self) -> None:
+        buffers, self._buffers = self._buffers, None
+        if buffers is not None:
+            try:
+                self._file.write(self._offset, buffers)
+            except OSError as error:
+                self._error = error
+        if self._error is not None:
+            raise self._error
 
 
 def _of(file: File) -> SimFile:
