@@ -447,3 +447,26 @@ def test_what_lies_in_small_frames_is_written_in_its_turn_though_a_large_one_was
     sent = [bytes(frame) for frame in frames]
     bench.end_turn()
     assert (bench.content(mixed), bench.content(small)) == (b"".join(sent[:2]), b"".join(sent[2:]))
+
+
+def test_a_client_is_held_back_while_its_large_produces_wait_for_replicas(bench: Bench) -> None:
+    client = Client(bench)
+    client.add_unreplicated(300 << 10)
+    assert client.wire.reading
+    client.add_unreplicated(300 << 10)
+    client.add_unreplicated(1 << 20)
+    assert not client.wire.reading
+    client.replicated(1 << 20)
+    assert not client.wire.reading
+    client.replicated(300 << 10)
+    assert client.wire.reading
+
+
+def test_a_client_that_is_held_back_for_two_reasons_goes_on_after_the_last(bench: Bench) -> None:
+    client = Client(bench)
+    client.add_unreplicated(1 << 20)
+    client.hold()
+    client.replicated(1 << 20)
+    assert not client.wire.reading
+    client.release()
+    assert client.wire.reading

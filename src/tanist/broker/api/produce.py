@@ -39,7 +39,18 @@ _ADMIN_CLIENT = "__admin_client"
 class ProduceWait:
     """An acks=all produce that waits for the high watermark of one or more partitions."""
 
-    __slots__ = ("connection", "correlation_id", "done", "missing", "produce", "results", "slot", "version", "where")
+    __slots__ = (
+        "connection",
+        "correlation_id",
+        "done",
+        "large_bytes",
+        "missing",
+        "produce",
+        "results",
+        "slot",
+        "version",
+        "where",
+    )
 
     def __init__(
         self,
@@ -55,6 +66,7 @@ class ProduceWait:
         self.correlation_id = correlation_id
         self.results = results
         self.slot: Slot = connection.reserve()
+        self.large_bytes = 0
         # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
         self.where: list[tuple[list[ProduceResult], int] | None] = []
         self.missing = 0
@@ -65,6 +77,11 @@ class ProduceWait:
         hosted.ack_waiters.append((required_offset, self, len(self.where)))
         self.where.append((results, len(results) - 1))
         self.missing += 1
+
+    def count_large(self, size: int) -> None:
+        """The request is a large one, of so many bytes."""
+        self.large_bytes = size
+        self.connection.add_unreplicated(size)
 
     def settle(self, ticket: int, error: int) -> None:
         """One partition's wait is over, with `error` or 0."""
@@ -88,6 +105,8 @@ class ProduceWait:
 
     def _answer(self) -> None:
         self.done = True
+        if self.large_bytes:
+            self.connection.replicated(self.large_bytes)
         if self.connection.closed:
             return
         frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
@@ -197,6 +216,8 @@ class Produce:
                                 return
                             wait = ProduceWait(self, connection, version, correlation_id, [(topic, results)])
                             wait.add(hosted, required_offset, results)
+                            if large:
+                                wait.count_large(len(frame))
                             self._purgatory.add(turn.now_ms + timeout_ms, wait)
                             return
                     elif not hosted.grown:
@@ -342,6 +363,8 @@ class Produce:
         if failed:
             metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
         if wait is not None:
+            if large:
+                wait.count_large(len(frame))
             self._purgatory.add(now_ms + call.timeout_ms, wait)
         elif acks == 0:
             # No answer is expected. On a failure the connection closes, and the client refreshes its metadata.

@@ -125,6 +125,9 @@ class ClientConnection:
     # does not read its answers is not read from either (queue bounds, DESIGN "every queue has a bound").
     MAX_UNANSWERED = 256
     MAX_UNSENT_BYTES = 64 << 20
+    # Nor is one whose large produces wait for replicas: they would fill the answers to followers, and small produces of
+    # other clients would wait behind them. Apache Kafka takes no second request before it has answered the first.
+    MAX_UNREPLICATED_BYTES = 512 << 10
 
     __slots__ = (
         "_holds",
@@ -132,6 +135,7 @@ class ClientConnection:
         "_paused",
         "_touch",
         "_touched",
+        "_unreplicated_bytes",
         "_unsupported",
         "active",
         "broker_identity",
@@ -185,6 +189,7 @@ class ClientConnection:
         self._touched = False
         self._paused = False
         self._holds = 0
+        self._unreplicated_bytes = 0
 
     # -- frames in
 
@@ -345,6 +350,20 @@ class ClientConnection:
         self._holds -= 1
         if not self._holds and not self._paused and not self.closed:
             self.connection.resume()
+
+    def add_unreplicated(self, size: int) -> None:
+        """A large produce of so many bytes waits for replicas."""
+        before = self._unreplicated_bytes
+        self._unreplicated_bytes = before + size
+        if before < self.MAX_UNREPLICATED_BYTES <= before + size:
+            self.hold()
+
+    def replicated(self, size: int) -> None:
+        """It waits no longer."""
+        before = self._unreplicated_bytes
+        self._unreplicated_bytes = before - size
+        if before >= self.MAX_UNREPLICATED_BYTES > before - size:
+            self.release()
 
     def _hold_back(self) -> None:
         self._paused = True
