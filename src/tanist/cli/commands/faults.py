@@ -139,7 +139,7 @@ def slow_command(
 @click.option("--log-dir", metavar="DIR", help="Only one of the node's log directories: its path, or its last part.")
 @click.option("--latency", type=duration, metavar="TIME", help="How slow each sync is.  [default: 100ms]")
 @click.option(
-    "--writes", is_flag=True, help="Slow down writes, too, not only syncs; the whole node waits for each write."
+    "--writes", is_flag=True, help="Slow down writes, too, not only syncs; the whole node waits for each below 128 KB."
 )
 @data_option
 @json_option
