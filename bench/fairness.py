@@ -165,16 +165,16 @@ def elsewhere(stand: Stand) -> Measured:
 def _beside_pipeline(stand: Stand, cluster: Cluster) -> Measured:
     leader = stands.create_topic(cluster, PIPELINE, 1)
     try:
-        with _pipeline_to(stand, cluster, leader, PIPELINE, acks=1):
+        with _pipeline_to(stand, cluster, leader, acks=1):
             return alone(stand)
     finally:
         stands.delete_topic(cluster, PIPELINE)
 
 
-def _pipeline_to(stand: Stand, cluster: Cluster, leader: int, topic: str, acks: int) -> AbstractContextManager[None]:
+def _pipeline_to(stand: Stand, cluster: Cluster, leader: int, acks: int) -> AbstractContextManager[None]:
     host, port = cluster.address(leader)
     spec = LoadSpec(
-        host, port, topic, "produce", connections=1, depth=PIPELINED, seconds=stand.seconds + 60, warm_seconds=0.1,
+        host, port, PIPELINE, "produce", connections=1, depth=PIPELINED, seconds=stand.seconds + 60, warm_seconds=0.1,
         batch_bytes=BIG_BYTES, value_bytes=10_000, acks=acks,
     )  # fmt: skip
     return beside(spec)
@@ -188,7 +188,7 @@ def replicated(stand: Stand, *, lonely: bool = False) -> Measured:
         stand.probe(cluster, leader, probe, 2.0)  # both followers are there
         if lonely:
             return stand.probe(cluster, leader, probe)
-        with _pipeline_to(stand, cluster, leader, PIPELINE, acks=-1):
+        with _pipeline_to(stand, cluster, leader, acks=-1):
             return stand.probe(cluster, leader, probe)
     finally:
         stands.delete_topic(cluster, PIPELINE)

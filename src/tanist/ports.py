@@ -86,11 +86,32 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
-class LateWrite(Protocol):
+NEVER_LARGE = 1 << 62
+"""More bytes than any write has."""
+
+
+class LateWrite:
     """A write that `Disk.write_later` was given."""
+
+    __slots__ = ("_buffers", "_error", "_file", "_offset")
+
+    def __init__(self, file: File, offset: int, buffers: Sequence[Buffer]) -> None:
+        self._file = file
+        self._offset = offset
+        self._buffers: Sequence[Buffer] | None = buffers
+        """None once they are written."""
+        self._error: OSError | None = None
 
     def finish(self) -> None:
         """Make the write now if it has not begun, or wait for its end; raise its `OSError` if it has failed."""
+        buffers, self._buffers = self._buffers, None
+        if buffers is not None:
+            try:
+                self._file.write(self._offset, buffers)
+            except OSError as error:
+                self._error = error
+        if self._error is not None:
+            raise self._error
 
 
 class Disk(Protocol):

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tanist.ports import Buffer, File
+from tanist.ports import NEVER_LARGE, Buffer, File, LateWrite
 
 
 class MemoryFile:
@@ -66,26 +66,6 @@ class _Inode:
         self.synced = 0
 
 
-class MemoryLateWrite:
-    """A test makes it by `finish`, and reports it by `MemoryDisk.end_writes`."""
-
-    def __init__(self, file: File, offset: int, buffers: Sequence[Buffer]) -> None:
-        self._file = file
-        self._offset = offset
-        self._buffers: Sequence[Buffer] | None = buffers
-        self._error: OSError | None = None
-
-    def finish(self) -> None:
-        buffers, self._buffers = self._buffers, None
-        if buffers is not None:
-            try:
-                self._file.write(self._offset, buffers)
-            except OSError as error:
-                self._error = error
-        if self._error is not None:
-            raise self._error
-
-
 class MemoryDisk:
     """Files in a dict. `fail` makes the next writes raise; `reads` and `writes` count calls. With `descriptors` files
     open the next one raises EMFILE; with `crowded_at` it says that it is crowded.
@@ -97,8 +77,8 @@ class MemoryDisk:
         self.later: dict[str, tuple[bytes, Callable[[OSError | None], None]]] = {}
         """What `write_file_later` was given, and has not been written."""
         self.overtaken: set[str] = set()
-        self.large_write_bytes = 1 << 62
-        self.late_writes: list[tuple[MemoryLateWrite, Callable[[OSError | None], None]]] = []
+        self.large_write_bytes = NEVER_LARGE
+        self.late_writes: list[tuple[LateWrite, Callable[[OSError | None], None]]] = []
         """What `write_later` was given, and has not been reported."""
         self.fail: OSError | None = None
         self.reads = 0
@@ -212,9 +192,9 @@ class MemoryDisk:
 
     def write_later(
         self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
-    ) -> MemoryLateWrite:
+    ) -> LateWrite:
         """A test makes it by `end_writes`."""
-        write = MemoryLateWrite(file, offset, buffers)
+        write = LateWrite(file, offset, buffers)
         self.late_writes.append((write, done))
         return write
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tanist.ports import Buffer, File, LateWrite
+from tanist.ports import NEVER_LARGE, Buffer, File, LateWrite
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ class LossyDisk:
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         raise NotImplementedError("the quorum's files are written at once")
 
-    large_write_bytes = 1 << 62
+    large_write_bytes = NEVER_LARGE
 
     def write_later(
         self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]

@@ -116,11 +116,8 @@ def test_a_full_disk_is_an_os_error(disk: RealDisk) -> None:
     assert caught.value.errno == errno.ENOSPC
 
 
-def test_a_write_that_fails_half_way_leaves_no_torn_end(
-    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = disk.open(f"{tmp_path}/a")
-    file.write(0, [b"whole"])
+def full_after_three_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The disk takes three bytes of the next write, and is full then; the offsets of the calls."""
     real = os.pwritev
     calls: list[int] = []
 
@@ -131,6 +128,15 @@ def test_a_write_that_fails_half_way_leaves_no_torn_end(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "pwritev", full_after_three_bytes)
+    return calls
+
+
+def test_a_write_that_fails_half_way_leaves_no_torn_end(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open(f"{tmp_path}/a")
+    file.write(0, [b"whole"])
+    calls = full_after_three_bytes(monkeypatch)
     with pytest.raises(OSError, match="No space"):
         file.write(5, [b"half-", b"written"])
     monkeypatch.undo()
@@ -403,16 +409,7 @@ def test_a_late_write_that_fails_half_way_is_reported_and_leaves_no_torn_end(
 ) -> None:
     file = disk.open(f"{tmp_path}/a")
     file.write(0, [b"whole"])
-    real = os.pwritev
-    calls: list[int] = []
-
-    def full_after_three_bytes(fd: int, buffers: Any, offset: int) -> int:
-        calls.append(offset)
-        if len(calls) == 1:
-            return real(fd, [bytes(buffers[0][:3])], offset)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "pwritev", full_after_three_bytes)
+    calls = full_after_three_bytes(monkeypatch)
     done: list[OSError | None] = []
     write = disk.write_later(file, 5, [b"half-", b"written"], done.append)
     if finish_first:

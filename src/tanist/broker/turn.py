@@ -303,9 +303,10 @@ class Turn:
         if late.missing:
             return
         self.late -= 1
-        for failed, failure in late.errors:
+        if late.errors:
             for connection, _, _ in late.answers:
                 connection.close()
+        for failed, failure in late.errors:
             if not failed.stale:
                 failed.disk_failed(failure)
         for each, grown in late.partitions:

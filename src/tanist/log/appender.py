@@ -31,7 +31,7 @@ from tanist.log.producer_checks import check_producers
 from tanist.log.recovery import LoadedLog
 from tanist.log.segment import Segment
 from tanist.log.segments import Segments
-from tanist.ports import Disk
+from tanist.ports import NEVER_LARGE, Disk
 from tanist.wire.batch import (
     ATTRIBUTES_AT,
     HEADER_BYTES,
@@ -115,7 +115,7 @@ class Appender:
         """The epoch of the last append, known to be in the cache."""
         self.epochs_durable = False
         """Whether the epoch checkpoint on disk is synced."""
-        self.queued_from_bytes = _RELATIVE_MAX
+        self.queued_from_bytes = NEVER_LARGE
         """So many bytes of fetched batches, or more, are left for who looks at the queue at the end of the turn."""
         self.now_ms = 0
         self.set_config(config)
@@ -402,11 +402,6 @@ class Appender:
             self.write_epochs()
         with self.disk_in_use():
             self.segments.active.write_later(written)
-
-    @property
-    def pending_bytes(self) -> int:
-        """The length of the queue, without what is being written off the loop."""
-        return self.segments.active.unwritten_bytes
 
     def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Must a batch go to a new segment: for size, age, a full index, or an offset that is too far away?"""

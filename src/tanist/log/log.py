@@ -221,7 +221,7 @@ class Log:
     @property
     def pending_bytes(self) -> int:
         """The length of the queue, without what is being written off the loop."""
-        return self._appender.pending_bytes
+        return self._segments.active.unwritten_bytes
 
     @property
     def written_end_offset(self) -> int:

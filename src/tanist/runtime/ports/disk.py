@@ -102,12 +102,7 @@ class RealDisk:
                 if turn == turns.latest:
                     self._write_file(path, data, sync=False)
 
-        def written(result: BaseException | None) -> None:
-            if result is not None and not isinstance(result, OSError):
-                raise result
-            done(result)
-
-        self.run(write, written)
+        self.run(write, _reporting(done))
 
     def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         # A job may write the same file meanwhile: neither may take the other's away.
@@ -172,13 +167,7 @@ class RealDisk:
         self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
     ) -> RealLateWrite:
         write = RealLateWrite(file, offset, buffers)
-
-        def written(result: BaseException | None) -> None:
-            if result is not None and not isinstance(result, OSError):
-                raise result
-            done(result)
-
-        self._writes.submit(write.finish, written)
+        self._writes.submit(write.finish, _reporting(done))
         return write
 
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
@@ -231,6 +220,17 @@ class RealDisk:
                 self._ledger.drop(key_of(os.lstat(path)))
             except FileNotFoundError:
                 return
+
+
+def _reporting(done: Callable[[OSError | None], None]) -> Callable[[BaseException | None], None]:
+    """Report what came of a thread's write; an exception that is no failure of the disk is raised."""
+
+    def written(result: BaseException | None) -> None:
+        if result is not None and not isinstance(result, OSError):
+            raise result
+        done(result)
+
+    return written
 
 
 def _of_this_disk(file: File) -> DiskFile:

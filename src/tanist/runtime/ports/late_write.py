@@ -10,34 +10,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from tanist.ports import Buffer, File
+from tanist.ports import Buffer, File, LateWrite
 from tanist.runtime.ports.bulk import BULK_BYTES
 
 LARGE_WRITE_BYTES = BULK_BYTES + 1
 """Less is written before a thread has woken. Frames of so many bytes have turns of their own."""
 
 
-class RealLateWrite:
+class RealLateWrite(LateWrite):
     """`ports.LateWrite`, for two threads."""
 
-    __slots__ = ("_buffers", "_error", "_file", "_lock", "_offset")
+    __slots__ = ("_lock",)
 
     def __init__(self, file: File, offset: int, buffers: Sequence[Buffer]) -> None:
+        super().__init__(file, offset, buffers)
         self._lock = threading.Lock()
-        self._file = file
-        self._offset = offset
-        self._buffers: Sequence[Buffer] | None = buffers
-        """None once they are written."""
-        self._error: OSError | None = None
 
     def finish(self) -> None:
         """Of two who call it, one writes and the other waits."""
         with self._lock:
-            buffers, self._buffers = self._buffers, None
-            if buffers is not None:
-                try:
-                    self._file.write(self._offset, buffers)
-                except OSError as error:
-                    self._error = error
-            if self._error is not None:
-                raise self._error
+            super().finish()

@@ -11,14 +11,12 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tanist.ports import Buffer, File
+from tanist.ports import NEVER_LARGE, Buffer, File, LateWrite
 from tanist.sim.world.error_numbers import EBADF, EEXIST, EIO, EISDIR, ENOENT, ENOSPC
 from tanist.sim.world.page_cache import Folder, Inode, PageCache
 from tanist.sim.world.scheduler import Process, Scheduler
 
 T = TypeVar("T")
-
-NEVER_LARGE = 1 << 62
 
 
 class SimDisk:
@@ -237,14 +235,12 @@ class SimDiskView:
         """It takes as long as the slowest sync: not drawn, so that a seed has the same story with and without it."""
         turn = self._turn_of(path)
 
-        def work() -> None:
-            failure: OSError | None = None
+        def write() -> None:
             if turn == self._turns[path]:
-                try:
-                    self._write_file(path, data, sync=False)
-                except OSError as error:
-                    failure = error
-            done(failure)
+                self._write_file(path, data, sync=False)
+
+        def work() -> None:
+            done(_failure_of(write))
 
         self._disk.scheduler.after(self._disk.sync_us[1], work, self._process)
 
@@ -332,18 +328,13 @@ class SimDiskView:
 
     def write_later(
         self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
-    ) -> _LateWrite:
+    ) -> LateWrite:
         """It takes from no time to the longest that the kernel makes a writer wait."""
         disk = self._disk
-        write = _LateWrite(_of(file), offset, buffers)
+        write = LateWrite(_of(file), offset, buffers)
 
         def work() -> None:
-            failure: OSError | None = None
-            try:
-                write.finish()
-            except OSError as error:
-                failure = error
-            done(failure)
+            done(_failure_of(write.finish))
 
         delay_us = disk.rng.randint(0, 2_000) if disk.rng.random() < 0.9 else disk.rng.randint(0, 200_000)
         disk.scheduler.after(delay_us, work, self._process)
@@ -394,24 +385,12 @@ class SimDiskView:
             job()
 
 
-class _LateWrite:
-    """`ports.LateWrite`."""
-
-    def __init__(self, file: SimFile, offset: int, buffers: Sequence[Buffer]) -> None:
-        self._file = file
-        self._offset = offset
-        self._buffers: Sequence[Buffer] | None = buffers
-        self._error: OSError | None = None
-
-    def finish(self) -> None:
-        buffers, self._buffers = self._buffers, None
-        if buffers is not None:
-            try:
-                self._file.write(self._offset, buffers)
-            except OSError as error:
-                self._error = error
-        if self._error is not None:
-            raise self._error
+def _failure_of(write: Callable[[], None]) -> OSError | None:
+    try:
+        write()
+    except OSError as failure:
+        return failure
+    return None
 
 
 def _of(file: File) -> SimFile:
