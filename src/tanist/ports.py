@@ -134,8 +134,8 @@ class Disk(Protocol):
     def crowded(self) -> bool:
         """Whether so many files are open that callers should close files rather than keep them open."""
 
-    def make_directory(self, path: str) -> None:
-        """Make the folder and its parents; no error when it is there."""
+    def make_directory(self, path: str) -> bool:
+        """Make the folder and its parents, and say whether it was made; no error when it is there."""
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all it holds. No error when it is absent."""
@@ -151,6 +151,9 @@ class Disk(Protocol):
 
         With `sync` the new content is durable on return; without, it may be lost but never torn.
         """
+
+    def make_durable(self, path: str) -> None:
+        """Make the content and the name of a file durable that `write_file` has written without `sync`."""
 
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         """As `write_file` without `sync`, off the loop; then call `done` in a later turn.

@@ -61,6 +61,13 @@ def sessions_of(cluster: Cluster, leader: int) -> list[FollowerSession]:
     return list(cluster.node(leader).parts.follower_sessions)
 
 
+def lose_sessions(cluster: Cluster, leader: int) -> None:
+    for connection in cluster.node(leader).parts.connections:
+        if connection.follower_session is not None:
+            connection.follower_session.close()
+            connection.follower_session = None
+
+
 def cut(cluster: Cluster, one: int, other: int) -> None:
     cluster.world.network.block(f"node{one}", f"node{other}")
     cluster.world.network.block(f"node{other}", f"node{one}")
@@ -165,10 +172,7 @@ def test_a_session_that_the_leader_has_lost_begins_anew(cluster: Cluster) -> Non
     leader = cluster.leader("t", 4)
     assert leader is not None
     before = sessions_of(cluster, leader)
-    for connection in cluster.node(leader).parts.connections:
-        if connection.follower_session is not None:
-            connection.follower_session.close()
-            connection.follower_session = None
+    lose_sessions(cluster, leader)
     cluster.run(2_000)
     after = sessions_of(cluster, leader)
     assert len(after) == 2
@@ -201,6 +205,68 @@ def test_followers_hear_of_deleted_records_though_nothing_else_happens(cluster: 
     (partition,) = answer.topics[0].partitions
     assert (partition.error_code, partition.low_watermark) == (0, 2)
     assert {each.log.log_start_offset for each in cluster.hosted("t", 3).values()} == {2}
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["the sessions go on", "the sessions begin anew meanwhile"])
+def test_a_follower_does_not_rest_when_the_log_of_its_leader_is_to_come(cluster: Cluster, loses: bool) -> None:
+    """Of thousands of new partitions, whose logs are made some in a turn, each broker's order is its own."""
+    leader = cluster.node(1)
+    failed_before = leader.context.metrics.failed_fetches
+    leader.replicas.new_logs_max = 0
+    cluster.create_topic("late", assignment=[[2, 1, 3]] + [[1, 2, 3]] * 5)
+    cluster.run(3_000)
+    assert 1 not in cluster.hosted("late", 5)
+    assert leader.context.metrics.failed_fetches == failed_before
+    sessions = sessions_of(cluster, 1)
+    assert [len(session.active) for session in sessions] == [0, 0], "nobody looks at them again and again"
+    if loses:
+        # A full request is answered for each partition, as Apache Kafka's followers want it; then they rest.
+        lose_sessions(cluster, 1)
+        cluster.run(3_000)
+        assert leader.context.metrics.failed_fetches > failed_before
+    leader.replicas.new_logs_max = 64
+    cluster.until(lambda: 1 in cluster.hosted("late", 5), 10)
+    began_ms = cluster.client.clock.now_ms()
+    for partition in range(1, 6):
+        assert cluster.produce("late", [b"value"], partition=partition).error_code == 0
+    assert cluster.client.clock.now_ms() - began_ms < 200, "a follower that rests takes a second"
+    cluster.run(1_000)
+    for partition in range(1, 6):
+        assert {each.replica.high_watermark for each in cluster.hosted("late", partition).values()} == {1}
+
+
+def test_a_session_has_to_hear_of_a_log_that_is_made_later(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that the follower waits for ever: it named the partition once, and it had no answer."""
+    monkeypatch.setattr(FollowerSessions, "made", lambda *_: None)
+    leader = cluster.node(1)
+    leader.replicas.new_logs_max = 0
+    cluster.create_topic("late", assignment=[[2, 1, 3], [1, 2, 3]])
+    cluster.run(1_000)
+    leader.replicas.new_logs_max = 64
+    cluster.until(lambda: 1 in cluster.hosted("late", 1), 10)
+    assert cluster.produce("late", [b"value"], partition=1, timeout_ms=5_000).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_topic_that_is_deleted_before_its_logs_are_made_leaves_nothing(cluster: Cluster) -> None:
+    leader = cluster.node(1)
+    leader.replicas.new_logs_max = 0
+    cluster.create_topic("late", assignment=[[2, 1, 3]] + [[1, 2, 3]] * 5)
+    cluster.run(1_000)
+    cluster.ask(DeleteTopicsRequest(topic_names=("late",), timeout_ms=5_000), 5)
+    leader.replicas.new_logs_max = 64
+    cluster.run(2_000)
+    assert not cluster.hosted("late")
+    counts = [len(session.partitions) for node_id in (1, 2, 3) for session in sessions_of(cluster, node_id)]
+    assert sum(counts) == 2 * PARTITIONS
+
+
+def test_logs_that_are_made_one_in_a_turn_are_followed(cluster: Cluster) -> None:
+    for node_id in (1, 2, 3):
+        cluster.node(node_id).replicas.new_logs_max = 1
+    cluster.create_topic("late", partitions=40)
+    cluster.until(lambda: len(cluster.hosted("late", 39)) == 3)
+    for partition in range(40):
+        assert cluster.produce("late", [b"value"], partition=partition).error_code == 0
 
 
 def test_topics_that_come_and_go_are_in_sessions_and_out_of_them(cluster: Cluster) -> None:

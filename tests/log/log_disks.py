@@ -135,10 +135,12 @@ class MemoryDisk:
     def crowded(self) -> bool:
         return self.open_files >= self.crowded_at
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
+        made = path not in self.folders
         while path:
             self.folders.add(path)
             path = path.rpartition("/")[0]
+        return made
 
     def remove(self, path: str) -> None:
         self.need_descriptor()
@@ -172,6 +174,12 @@ class MemoryDisk:
         self.journal.append(f"{'sync' if sync else 'write'} {path}")
         self.files[path] = _Inode(data)
         self.overtaken |= self.later.keys() & {path}
+
+    def make_durable(self, path: str) -> None:
+        self.need_descriptor()
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        self.journal.append(f"sync {path}")
 
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         """A test carries it out by `write_late`."""

@@ -338,6 +338,15 @@ def test_the_topic_id_of_a_new_log_is_durable_before_its_records() -> None:
     assert log.topic_id_durable
 
 
+def test_a_topic_id_that_is_gone_is_written_again() -> None:
+    disk, directory = filled()
+    path = "/d/t-0/partition.metadata"
+    written = disk.content(path)
+    disk.remove(path)
+    directory.logs["t", 0].unflushed_files()
+    assert disk.content(path) == written
+
+
 @pytest.mark.parametrize("left", [None, b"", bytes(40)])
 def test_records_without_a_durable_topic_id_are_nobodys(left: bytes | None) -> None:
     """A loss of power has kept them and not the id: the topic of that name may be another one by now (A50)."""

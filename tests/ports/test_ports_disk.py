@@ -69,8 +69,10 @@ def test_open_without_create_and_missing_names(world: Any) -> None:
 
 def test_folders(world: Any) -> None:
     disk, folder = world.disk, world.folder
-    disk.make_directory(f"{folder}/topic-0/deep")
-    disk.make_directory(f"{folder}/topic-0/deep")
+    assert disk.make_directory(f"{folder}/topic-0/deep")
+    assert not disk.make_directory(f"{folder}/topic-0/deep")
+    assert disk.make_directory(f"{folder}/topic-0/beside")
+    disk.remove(f"{folder}/topic-0/beside")
     disk.write_file(f"{folder}/topic-0/b", b"b")
     disk.open(f"{folder}/topic-0/a").close()
     assert disk.list(f"{folder}/topic-0") == ["a", "b", "deep"]
@@ -110,6 +112,24 @@ def test_an_open_file_survives_the_renaming_and_removal_of_its_folder(world: Any
     disk.remove(f"{folder}/t-0-delete")
     assert file.read(0, 6) == b"onetwo"
     file.close()
+
+
+def test_a_folder_does_not_take_the_place_of_a_file(world: Any) -> None:
+    disk, path = world.disk, f"{world.folder}/t-0"
+    disk.write_file(path, b"a file")
+    with pytest.raises(FileExistsError):
+        disk.make_directory(path)
+    assert disk.read_file(path) == b"a file"
+
+
+def test_a_file_is_made_durable_as_it_is(world: Any) -> None:
+    disk, folder = world.disk, world.folder
+    disk.write_file(f"{folder}/name", b"content", sync=False)
+    disk.make_durable(f"{folder}/name")
+    assert disk.read_file(f"{folder}/name") == b"content"
+    assert disk.list(folder) == ["name"]
+    with pytest.raises(FileNotFoundError):
+        disk.make_durable(f"{folder}/absent")
 
 
 @pytest.mark.parametrize("sync", [True, False])

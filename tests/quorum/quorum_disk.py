@@ -121,9 +121,11 @@ class LossyDisk:
     def crowded(self) -> bool:
         return False
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
+        made = path not in self._folders
         parts = path.split("/")
         self._folders |= {"/".join(parts[:count]) for count in range(2, len(parts) + 1)}
+        return made
 
     def remove(self, path: str) -> None:
         for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
@@ -148,6 +150,11 @@ class LossyDisk:
         elif not sync:
             after.changes = [(0, bytes(data))]
         self.files[path] = after
+
+    def make_durable(self, path: str) -> None:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        self.files[path].sync()
 
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         raise NotImplementedError("the quorum's files are written at once")

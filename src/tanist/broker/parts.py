@@ -105,6 +105,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     leadership = Leadership(context, metadata, lifecycle, purgatory)
     quotas = ReplicationQuotas(context, configs)
     fetchers = Fetchers(context, metadata, lifecycle, effects, turn, quotas.follower)
+    follower_sessions = FollowerSessions(context.random, config.max_incremental_fetch_session_cache_slots)
     deletions = Deletions(context)
     salvage = Salvage(context, configs, effects, fetchers, deletions, directories)
     replicas = Replicas(
@@ -116,6 +117,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         directory_assignments,
         effects,
         fetchers,
+        follower_sessions,
         salvages=salvage.enabled,
         delete_later=deletions.schedule,
     )
@@ -157,7 +159,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         fetch_sessions=FetchSessions(
             context.random, config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS
         ),
-        follower_sessions=FollowerSessions(context.random, config.max_incremental_fetch_session_cache_slots),
+        follower_sessions=follower_sessions,
         salvage=salvage,
         replicas=replicas,
         log_loading=LogLoading(context, directories, configs.log_config, replicas.directory_loaded, deletions.schedule),

@@ -255,7 +255,7 @@ class LogDirectory:
         path = self._file(folder_name(topic, partition))
         new = False
         try:
-            new = not self._disk.exists(path)
+            new = self._disk.make_directory(path)
             log = Log.open(
                 self._disk,
                 path,

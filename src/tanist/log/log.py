@@ -136,11 +136,10 @@ class Log:
         """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
 
         A `topic_id` of zero takes what the folder says. `clean`: the broker that wrote it has stopped in good order.
-        `new`: there was no folder, and `topic_id_durable` will be false: a thousand new logs that are synced one by one
-        would stop this one thread for seconds. `rescue` is called with the topic's id, and its result with the bytes
-        that recovery cuts off.
+        `new`: the folder was made just now, and `topic_id_durable` will be false: a thousand new logs that are synced
+        one by one would stop this one thread for seconds. `rescue` is called with the topic's id, and its result with
+        the bytes that recovery cuts off.
         """
-        disk.make_directory(directory)
         if new:
             disk.write_file(f"{directory}/{PARTITION_METADATA}", encode_partition_metadata(topic_id), sync=False)
             log = cls(
@@ -154,6 +153,7 @@ class Log:
             log.topic_id_durable = False
             log._appender.now_ms = log._last_flush_ms = now_ms
             return log
+        disk.make_directory(directory)
         topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
         loaded = LogLoader(
             disk,
@@ -186,7 +186,11 @@ class Log:
 
     def write_topic_id(self) -> None:
         """Make `partition.metadata` durable. May be called off the loop."""
-        self._disk.write_file(f"{self.directory}/{PARTITION_METADATA}", encode_partition_metadata(self.topic_id))
+        path = f"{self.directory}/{PARTITION_METADATA}"
+        try:
+            self._disk.make_durable(path)
+        except FileNotFoundError:
+            self._disk.write_file(path, encode_partition_metadata(self.topic_id))
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"

@@ -88,13 +88,14 @@ _Read: TypeAlias = list[tuple[FollowedPartition, FetchedPartition]]
 class FollowerFetch:
     """The handler of such requests."""
 
-    __slots__ = ("_absent_error", "_by_topic", "_leader_hints", "_metrics", "_purgatory", "_reads", "_sessions",
-                 "_turn", "throttled")  # fmt: skip
+    __slots__ = ("_absent_error", "_by_topic", "_is_to_come", "_leader_hints", "_metrics", "_purgatory", "_reads",
+                 "_sessions", "_turn", "throttled")  # fmt: skip
 
     def __init__(self, parts: BrokerParts, reads: PartitionReads, leader_hints: LeaderHints) -> None:
         self._turn = parts.turn
         self._by_topic = parts.replicas.by_topic
         self._absent_error = parts.replicas.absent_error
+        self._is_to_come = parts.replicas.is_to_come
         self._reads = reads
         self.throttled = reads.throttled
         self._sessions = parts.follower_sessions
@@ -141,6 +142,7 @@ class FollowerFetch:
         left = call.max_bytes
         total = 0
         at_once = False
+        whole = call.session_epoch == INITIAL_EPOCH
         read: _Read = []
         for followed in tuple(session.active):
             target = followed.target
@@ -149,6 +151,10 @@ class FollowerFetch:
             if followed.hosted is not hosted:
                 followed.watch(hosted)
             if hosted is None:
+                if not whole and self._is_to_come(followed.topic, target.partition):
+                    # No error, after which the follower would rest: the session hears of the log when it is made.
+                    del session.active[followed]
+                    continue
                 error = self._absent_error(followed.topic, target.partition)
                 result = FetchedPartition(target.partition, error, -1, -1, -1, None)
             else:

@@ -214,6 +214,13 @@ class FollowerSessions:
     def __iter__(self) -> Iterator[FollowerSession]:
         return iter(self._sessions)
 
+    def made(self, hosted: HostedPartition) -> None:
+        """The log of a new replica is there: sessions that have the partition already hear of its changes."""
+        for session in self._sessions:
+            followed = session.partitions.get((hosted.topic_id if session.by_id else hosted.topic, hosted.index))
+            if followed is not None:
+                followed.watch(hosted)
+
     def resolve(self, call: FetchCall, connection: SessionConnection, now_ms: int) -> FollowerSession | int | None:
         """The session of a request, which it has taken; an error; or None for no session.
 

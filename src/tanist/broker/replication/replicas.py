@@ -19,6 +19,7 @@ from tanist.broker.metadata.directory_assignments import DirectoryAssignments
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.controller.delta import ImageDelta
@@ -35,8 +36,6 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import UNASSIGNED_DIRECTORY, ZERO_UUID
 
 _LOOK_FOR_DESCRIPTORS_MS = 1000
-_NEW_LOGS_MAX = 64
-"""So many are made in a turn: a log takes some tenths of a millisecond."""
 
 
 class Replicas:
@@ -52,6 +51,7 @@ class Replicas:
         directory_assignments: DirectoryAssignments,
         effects: ReplicaEffects,
         fetchers: Fetchers,
+        follower_sessions: FollowerSessions,
         *,
         salvages: Callable[[str], bool],
         delete_later: Callable[[Iterable[str]], None],
@@ -67,6 +67,7 @@ class Replicas:
         self._directory_assignments = directory_assignments
         self._effects = effects
         self._fetchers = fetchers
+        self._follower_sessions = follower_sessions
         self._salvages = salvages
         self._delete_later = delete_later
         self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
@@ -81,10 +82,16 @@ class Replicas:
         """New replicas whose logs are not made yet, for want of descriptors."""
         self._queued: dict[tuple[UUID, int], None] = {}
         """New replicas whose logs are made in one of the next turns."""
+        self.new_logs_max = 64
+        """So many are made in a turn: a log takes some tenths of a millisecond."""
+        self.new_logs_pause_ms = 1
+        """After a turn that could not make all."""
         self._made = 0
         """Logs that this turn has made."""
         self._log_configs: dict[str, LogConfig] = {}
         """By topic, of this turn: to resolve one costs as much as to make a log."""
+        self._replica_configs: dict[str, ReplicaConfig] = {}
+        """Likewise."""
         self.nameless: list[HostedPartition] = []
         """New replicas whose topic ids are not durable yet (`housekeeping`)."""
         self.naming: frozenset[tuple[str, int]] = frozenset()
@@ -111,6 +118,11 @@ class Replicas:
     def is_offline(self, topic_id: UUID, index: int) -> bool:
         """Whether the replica was hosted in a directory that has failed since (Kafka's `HostedPartition.Offline`)."""
         return (topic_id, index) in self._offline
+
+    def is_to_come(self, topic: str | UUID, index: int) -> bool:
+        """Whether the metadata places the replica here, and its log is made in one of the next turns."""
+        topic_id = topic if isinstance(topic, UUID) else self._metadata.topic_id(topic)
+        return (topic_id, index) in self._queued
 
     def absent_error(self, topic: str | UUID, partition: int) -> int:
         """Why a partition that a client asks for is not hosted here."""
@@ -240,6 +252,8 @@ class Replicas:
         if hosted.leader_epoch != epoch_before:
             self._effects.role_changed(hosted, before)
         self._effects.apply(hosted, effects)
+        if epoch_before < 0:
+            self._follower_sessions.made(hosted)
         for watch in hosted.followers:
             watch.activate()
         if hosted.follower is not None and state.leader >= 0:
@@ -260,7 +274,7 @@ class Replicas:
             if self._context.disk.crowded():
                 self._wait_for_descriptors(name, topic_id, index)
                 return None
-            if self._made >= _NEW_LOGS_MAX or (name, index) in self.naming:
+            if self._made >= self.new_logs_max or (name, index) in self.naming:
                 self._make_later(topic_id, index)
                 return None
             self._made += 1
@@ -312,15 +326,15 @@ class Replicas:
     def _make_later(self, topic_id: UUID, index: int) -> None:
         """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""
         if not self._queued:
-            self._context.clock.call_at(self._context.clock.now_ms() + 1, self._make_queued)
+            self._context.clock.call_at(self._context.clock.now_ms() + self.new_logs_pause_ms, self._make_queued)
         self._queued[topic_id, index] = None
 
     def _make_queued(self) -> None:
-        queued = list(islice(self._queued, _NEW_LOGS_MAX))
+        queued = list(islice(self._queued, self.new_logs_max))
         for key in queued:
             del self._queued[key]
         if self._queued:
-            self._context.clock.call_at(self._context.clock.now_ms() + 1, self._make_queued)
+            self._context.clock.call_at(self._context.clock.now_ms() + self.new_logs_pause_ms, self._make_queued)
         self._begin_burst()
         self._apply_present(queued)
 
@@ -392,6 +406,7 @@ class Replicas:
         """The metadata may be another one than in the last turn."""
         self._made = 0
         self._log_configs.clear()
+        self._replica_configs.clear()
 
     def _log_config(self, topic: str) -> LogConfig:
         config = self._log_configs.get(topic)
@@ -400,12 +415,15 @@ class Replicas:
         return config
 
     def _replica_config(self, topic: str) -> ReplicaConfig:
-        return ReplicaConfig(
-            min_insync_replicas=self._configs.min_insync_replicas(topic),
-            replica_lag_time_max_ms=self._context.config.replica_lag_time_max_ms,
-            replica_fetch_backoff_ms=self._context.config.replica_fetch_backoff_ms,
-            salvage=self._salvages(topic),
-        )
+        config = self._replica_configs.get(topic)
+        if config is None:
+            config = self._replica_configs[topic] = ReplicaConfig(
+                min_insync_replicas=self._configs.min_insync_replicas(topic),
+                replica_lag_time_max_ms=self._context.config.replica_lag_time_max_ms,
+                replica_fetch_backoff_ms=self._context.config.replica_fetch_backoff_ms,
+                salvage=self._salvages(topic),
+            )
+        return config
 
     def _configs_changed(self, changed: Iterable[tuple[int, str]]) -> None:
         names = {name for kind, name in changed if kind == 2}

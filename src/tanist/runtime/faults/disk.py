@@ -131,9 +131,9 @@ class FaultyDisk(RealDisk):
         self.troubles.check(path)
         return super().list(path)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         self.troubles.check_space(path)
-        super().make_directory(path)
+        return super().make_directory(path)
 
     def remove(self, path: str) -> None:
         self.troubles.check_change(path)
@@ -146,6 +146,11 @@ class FaultyDisk(RealDisk):
     def read_file(self, path: str) -> bytes:
         self.troubles.check(path)
         return super().read_file(path)
+
+    def make_durable(self, path: str) -> None:
+        self.troubles.check(path)
+        self.troubles.wait(path, write=False)
+        super().make_durable(path)
 
     def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         self.troubles.check_space(path)

@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from tanist.ports import Buffer, File
 from tanist.runtime.ports.descriptors import is_crowded, opening
-from tanist.runtime.ports.files import DiskFile, sync_folder, write_whole
+from tanist.runtime.ports.files import DiskFile, sync_folder, sync_path, write_whole
 from tanist.runtime.ports.group_sync import GroupSync
 from tanist.runtime.ports.late_write import LARGE_WRITE_BYTES, RealLateWrite
 from tanist.runtime.ports.loop import Loop
@@ -92,6 +92,10 @@ class RealDisk:
         with turns.lock:
             self._write_file(path, data, sync=sync)
 
+    def make_durable(self, path: str) -> None:
+        sync_path(path)
+        sync_folder(os.path.dirname(path))
+
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         turns = self._turns.setdefault(path, _Turns())
         turns.latest += 1
@@ -135,8 +139,16 @@ class RealDisk:
     def crowded(self) -> bool:
         return is_crowded(len(self._files))
 
-    def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+    def make_directory(self, path: str) -> bool:
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+            return False
+        except FileNotFoundError:
+            os.makedirs(path, exist_ok=True)
+        return True
 
     def remove(self, path: str) -> None:
         try:

@@ -219,6 +219,15 @@ def replace_file(path: str, data: Buffer) -> None:
     sync_folder(os.path.dirname(path))
 
 
+def sync_path(path: str) -> None:
+    """Make the content of a file durable. `FileNotFoundError` if there is none."""
+    fd = opening(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    try:
+        _fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
 def sync_folder(path: str) -> None:
     """Make the names in a folder durable. One that was renamed or removed meanwhile has none."""
     try:

@@ -1,6 +1,6 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, appends that
-are written off the loop.
+are written off the loop, logs of new replicas that take their time.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -22,6 +22,8 @@ THROTTLES_SHARE = 0.12
 TRIMMING_SHARE = 0.10
 
 _LARGE_WRITES_SHARE = 0.15
+
+_SLOW_LOGS_SHARE = 0.15
 
 _OLD_EVENTS_SHARE = 0.10
 OLD_EVENTS_MS = 2 * 24 * 3_600_000
@@ -77,6 +79,12 @@ def large_write_bytes(seed: int) -> int | None:
     """
     rng = stream(seed, "large writes")
     return rng.choice((1, 1, 3 * _BATCH_BYTES)) if rng.random() < _LARGE_WRITES_SHARE else None
+
+
+def new_log_ms(seed: int) -> int | None:
+    """How long a broker takes for the log of a new replica, so that others fetch it before; mostly None is drawn."""
+    rng = stream(seed, "new logs")
+    return rng.choice((1, 100, 1_500)) if rng.random() < _SLOW_LOGS_SHARE else None
 
 
 def has_trimming(seed: int) -> bool:

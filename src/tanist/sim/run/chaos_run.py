@@ -17,7 +17,7 @@ from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.marks.situations import watching_situations
-from tanist.sim.run.additions import large_write_bytes
+from tanist.sim.run.additions import large_write_bytes, new_log_ms
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
@@ -83,6 +83,7 @@ class ChaosRun:
         self._set_clocks()
         self._set_slices()
         self._set_large_writes()
+        self._set_new_logs()
         self.history = History()
         self.checkers = Checkers(self.world, self.history, trims=config.trims)
         faults = faults_of(seed, config) if faults is None else faults
@@ -116,6 +117,10 @@ class ChaosRun:
         if large_bytes is not None:
             for host in self.world.hosts.values():
                 host.disk.large_write_bytes = large_bytes
+
+    def _set_new_logs(self) -> None:
+        for host in self.world.hosts.values():
+            host.new_log_ms = new_log_ms(self.seed)
 
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""

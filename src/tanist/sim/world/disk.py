@@ -231,6 +231,14 @@ class SimDiskView:
         if sync and not disk.lying:
             disk.cache.commit_folder(folder)
 
+    def make_durable(self, path: str) -> None:
+        disk = self._disk
+        disk.check(path)
+        folder = disk.inode(path).parent
+        self._process.burn()
+        if folder is not None and not disk.lying:
+            disk.cache.commit_folder(folder)
+
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         """It takes as long as the slowest sync: not drawn, so that a seed has the same story with and without it."""
         turn = self._turn_of(path)
@@ -268,14 +276,16 @@ class SimDiskView:
     def crowded(self) -> bool:
         return False
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         disk = self._disk
         disk.check(path, writing=True)
         folder = disk.cache.root
+        made = False
         for name in path.split("/"):
             if not name:
                 continue
             node = folder.entries.get(name)
+            made = node is None
             if node is None:
                 self._process.burn()
                 node = Folder(folder, name)
@@ -283,6 +293,7 @@ class SimDiskView:
             if not isinstance(node, Folder):
                 raise FileExistsError(EEXIST, "is a file", path)
             folder = node
+        return made
 
     def remove(self, path: str) -> None:
         disk = self._disk

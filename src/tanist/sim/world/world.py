@@ -79,6 +79,8 @@ class Host:
         self.process: Process | None = None
         self.clock: SimClock | None = None
         self.lives = 0
+        self.new_log_ms: int | None = None
+        """Logs of new replicas are made one by one, with so much time in between; None: many in a turn."""
         self.slice_max: int | None = None
         """Committed records that a turn applies, and partitions that one takes from a dead broker; None: a thousand."""
         self.private_requests = True
@@ -186,6 +188,9 @@ class Host:
                 service = self.node.quorum.controller_service
                 if service is not None:
                     service.controller.fence_max = self.slice_max
+            if self.new_log_ms is not None:
+                replicas = self.node.parts.replicas
+                replicas.new_logs_max, replicas.new_logs_pause_ms = 1, self.new_log_ms
             if not self.private_requests:
                 _leave_out_private_requests(self.node)
             self.node.start()
