@@ -119,6 +119,11 @@ class Replicas:
         """Whether the replica was hosted in a directory that has failed since (Kafka's `HostedPartition.Offline`)."""
         return (topic_id, index) in self._offline
 
+    @property
+    def more_to_come(self) -> bool:
+        """Whether logs are made in one of the next turns."""
+        return bool(self._queued)
+
     def is_to_come(self, topic: str | UUID, index: int) -> bool:
         """Whether the metadata places the replica here, and its log is made in one of the next turns."""
         topic_id = topic if isinstance(topic, UUID) else self._metadata.topic_id(topic)

@@ -142,8 +142,11 @@ class Housekeeping:
             hosted.upkeep_ms = hosted.log.next_upkeep_ms(now_ms)
 
     def _write_topic_ids(self) -> None:
-        """Make the topic ids of new logs durable, off the loop and some at a time."""
-        if self._replicas.naming or not self._replicas.nameless:
+        """Make the topic ids of new logs durable, off the loop and some at a time.
+
+        Not while logs are made: a sync commits the journal of the file system, and who makes files waits for that.
+        """
+        if self._replicas.naming or self._replicas.more_to_come or not self._replicas.nameless:
             return
         nameless = self._replicas.nameless
         some = [each for each in nameless[:_NAMES_MAX] if not (each.stale or each.log.topic_id_durable)]
