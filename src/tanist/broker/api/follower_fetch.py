@@ -82,6 +82,11 @@ class FollowerWait:
             self.connection.complete(self._slot, self._fetch.answer(self, self._session))
 
 
+def _is_full(call: FetchCall) -> bool:
+    """Whether it begins a session: then each partition has an answer, with news or without."""
+    return call.session_epoch == INITIAL_EPOCH
+
+
 _Read: TypeAlias = list[tuple[FollowedPartition, FetchedPartition]]
 
 
@@ -115,11 +120,10 @@ class FollowerFetch:
             connection.respond(encode_fetch_response(version, correlation_id, [], error=session))
             return True
         self._metrics.fetch_requests += 1
-        whole = call.session_epoch == INITIAL_EPOCH
         read, size_bytes, at_once = self._read(session, call, arriving=True)
         if at_once or size_bytes >= call.min_bytes or call.max_wait_ms <= 0 or not session.partitions:
             self._metrics.replication_bytes_out += size_bytes
-            connection.respond(self._encode(connection, session, version, correlation_id, read, whole=whole))
+            connection.respond(self._encode(connection, session, call, version, correlation_id, read))
             self._settle(read)
             return True
         self._settle(read)
@@ -142,7 +146,7 @@ class FollowerFetch:
         left = call.max_bytes
         total = 0
         at_once = False
-        whole = call.session_epoch == INITIAL_EPOCH
+        whole = _is_full(call)
         read: _Read = []
         for followed in tuple(session.active):
             target = followed.target
@@ -173,13 +177,13 @@ class FollowerFetch:
         self,
         connection: ClientConnection,
         session: FollowerSession,
+        call: FetchCall,
         version: int,
         correlation_id: int,
         read: _Read,
-        *,
-        whole: bool,
     ) -> list[Chunk]:
         """The answer: what the follower does not know, or all that was read. It must be sent."""
+        whole = _is_full(call)
         by_topic: dict[Topic, list[FetchedPartition]] = {}
         failed = 0
         for followed, result in read:
@@ -201,8 +205,7 @@ class FollowerFetch:
         """Read for a request that has waited, and encode what there is."""
         read, size_bytes, _ = self._read(session, wait.call, arriving=False)
         self._metrics.replication_bytes_out += size_bytes
-        whole = wait.call.session_epoch == INITIAL_EPOCH
-        return self._encode(wait.connection, session, wait.version, wait.correlation_id, read, whole=whole)
+        return self._encode(wait.connection, session, wait.call, wait.version, wait.correlation_id, read)
 
     def available_bytes(self, session: FollowerSession) -> int:
         """About how many bytes the session's follower could get."""

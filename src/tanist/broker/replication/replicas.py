@@ -88,10 +88,8 @@ class Replicas:
         """After a turn that could not make all."""
         self._made = 0
         """Logs that this turn has made."""
-        self._log_configs: dict[str, LogConfig] = {}
-        """By topic, of this turn: to resolve one costs as much as to make a log."""
-        self._replica_configs: dict[str, ReplicaConfig] = {}
-        """Likewise."""
+        self._topic_configs: dict[str, tuple[LogConfig, ReplicaConfig]] = {}
+        """Of this turn: to resolve one costs as much as to make a log."""
         self.nameless: list[HostedPartition] = []
         """New replicas whose topic ids are not durable yet (`housekeeping`)."""
         self.naming: frozenset[tuple[str, int]] = frozenset()
@@ -126,16 +124,17 @@ class Replicas:
 
     def is_to_come(self, topic: str | UUID, index: int) -> bool:
         """Whether the metadata places the replica here, and its log is made in one of the next turns."""
-        topic_id = topic if isinstance(topic, UUID) else self._metadata.topic_id(topic)
-        return (topic_id, index) in self._queued
+        return (self._id_of(topic), index) in self._queued
+
+    def _id_of(self, topic: str | UUID) -> UUID | None:
+        return topic if isinstance(topic, UUID) else self._metadata.topic_id(topic)
 
     def absent_error(self, topic: str | UUID, partition: int) -> int:
         """Why a partition that a client asks for is not hosted here."""
-        metadata = self._metadata
-        topic_id = topic if isinstance(topic, UUID) else metadata.topic_id(topic)
+        topic_id = self._id_of(topic)
         if topic_id is not None and self.is_offline(topic_id, partition):
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if metadata.current_leader(topic, partition) is not None:
+        if self._metadata.current_leader(topic, partition) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -257,7 +256,7 @@ class Replicas:
         if hosted.leader_epoch != epoch_before:
             self._effects.role_changed(hosted, before)
         self._effects.apply(hosted, effects)
-        if epoch_before < 0:
+        if epoch_before < 0:  # after `role_changed`, which would answer the requests that wait
             self._follower_sessions.made(hosted)
         for watch in hosted.followers:
             watch.activate()
@@ -268,6 +267,7 @@ class Replicas:
             self._fetchers.stop(hosted)
 
     def _host(self, name: str, topic_id: UUID, index: int, assigned: UUID) -> HostedPartition | None:
+        log_config, replica_config = self._topic_config(name)
         found = self._take_log(name, topic_id, index)
         if found is None:
             unusable = self._failed_directory(assigned)
@@ -291,7 +291,7 @@ class Replicas:
                     name,
                     index,
                     topic_id,
-                    self._log_config(name),
+                    log_config,
                     self._context.clock.now_ms(),
                 )
             except OSError as failure:
@@ -309,7 +309,7 @@ class Replicas:
             failed = directory.failed
             if failed is None:
                 try:
-                    log.set_config(self._log_config(name))
+                    log.set_config(log_config)
                     log.assign_topic_id(topic_id)
                 except OSError as failure:
                     failed = failure
@@ -319,7 +319,7 @@ class Replicas:
                 self.directory_failed(directory, failed)
                 return None
         log.queue_large(self._context.disk.large_write_bytes)
-        replica = Partition(self._context.node_id, log, self._replica_config(name), self._metadata)
+        replica = Partition(self._context.node_id, log, replica_config, self._metadata)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
@@ -331,15 +331,18 @@ class Replicas:
     def _make_later(self, topic_id: UUID, index: int) -> None:
         """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""
         if not self._queued:
-            self._context.clock.call_at(self._context.clock.now_ms() + self.new_logs_pause_ms, self._make_queued)
+            self._schedule_making()
         self._queued[topic_id, index] = None
+
+    def _schedule_making(self) -> None:
+        self._context.clock.call_at(self._context.clock.now_ms() + self.new_logs_pause_ms, self._make_queued)
 
     def _make_queued(self) -> None:
         queued = list(islice(self._queued, self.new_logs_max))
         for key in queued:
             del self._queued[key]
         if self._queued:
-            self._context.clock.call_at(self._context.clock.now_ms() + self.new_logs_pause_ms, self._make_queued)
+            self._schedule_making()
         self._begin_burst()
         self._apply_present(queued)
 
@@ -410,24 +413,18 @@ class Replicas:
     def _begin_burst(self) -> None:
         """The metadata may be another one than in the last turn."""
         self._made = 0
-        self._log_configs.clear()
-        self._replica_configs.clear()
+        self._topic_configs.clear()
 
-    def _log_config(self, topic: str) -> LogConfig:
-        config = self._log_configs.get(topic)
+    def _topic_config(self, topic: str) -> tuple[LogConfig, ReplicaConfig]:
+        config = self._topic_configs.get(topic)
         if config is None:
-            config = self._log_configs[topic] = self._configs.log_config(topic)
-        return config
-
-    def _replica_config(self, topic: str) -> ReplicaConfig:
-        config = self._replica_configs.get(topic)
-        if config is None:
-            config = self._replica_configs[topic] = ReplicaConfig(
+            replica_config = ReplicaConfig(
                 min_insync_replicas=self._configs.min_insync_replicas(topic),
                 replica_lag_time_max_ms=self._context.config.replica_lag_time_max_ms,
                 replica_fetch_backoff_ms=self._context.config.replica_fetch_backoff_ms,
                 salvage=self._salvages(topic),
             )
+            config = self._topic_configs[topic] = self._configs.log_config(topic), replica_config
         return config
 
     def _configs_changed(self, changed: Iterable[tuple[int, str]]) -> None:
@@ -435,9 +432,10 @@ class Replicas:
         everything = any(kind == 4 for kind, _ in changed)
         for hosted in self:
             if everything or hosted.topic in names:
-                hosted.log.set_config(self._log_config(hosted.topic))
+                log_config, replica_config = self._topic_config(hosted.topic)
+                hosted.log.set_config(log_config)
                 hosted.upkeep_ms = 0
-                effects = hosted.replica.set_config(self._replica_config(hosted.topic))
+                effects = hosted.replica.set_config(replica_config)
                 self._effects.apply(hosted, effects)
 
     def log_start_moved(self, hosted: HostedPartition) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tanist.ports import Buffer, FileRange
@@ -221,20 +221,18 @@ def replace_file(path: str, data: Buffer) -> None:
 
 def sync_path(path: str) -> None:
     """Make the content of a file durable. `FileNotFoundError` if there is none."""
-    fd = opening(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    try:
-        _fdatasync(fd)
-    finally:
-        os.close(fd)
+    _sync_opened(path, os.O_RDONLY, _fdatasync)
 
 
 def sync_folder(path: str) -> None:
     """Make the names in a folder durable. One that was renamed or removed meanwhile has none."""
+    with suppress(FileNotFoundError):
+        _sync_opened(path or ".", os.O_RDONLY | os.O_DIRECTORY, os.fsync)
+
+
+def _sync_opened(path: str, flags: int, sync: Callable[[int], None]) -> None:
+    fd = opening(lambda: os.open(path, flags | os.O_CLOEXEC))
     try:
-        fd = opening(lambda: os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(fd)
+        sync(fd)
     finally:
         os.close(fd)

@@ -119,8 +119,9 @@ class ChaosRun:
                 host.disk.large_write_bytes = large_bytes
 
     def _set_new_logs(self) -> None:
+        took_ms = new_log_ms(self.seed)
         for host in self.world.hosts.values():
-            host.new_log_ms = new_log_ms(self.seed)
+            host.new_log_ms = took_ms
 
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""
