@@ -18,9 +18,10 @@ loop: a latency counts from the time at which its request was due). It is measur
 * replicated: with three replicas of the small producer's topic, the pipeline to another topic of three that has
   the same leader. (`replicated-alone`: without it.)
 
-All but `elsewhere` and the last two share one combined node with it, these a cluster of three. What the disk has to
-write of one row is written before the next begins. Memory is the broker's resident set at its highest, looked at
-five times a second. An idle client's share of the processors is not equal on a machine of two: the neighbours' own
+All but `elsewhere` and the last two share one combined node with it, these a cluster of three. The sides do not stand
+side by side: one runs all its rounds, and one more before them to be warm, then the other. What the disk has to write
+of one row is written before the next begins. Memory is the broker's resident set at its highest, looked at five times a
+second. An idle client's share of the processors is not equal on a machine of two: the neighbours' own
 processes take part of them, so compare the sides, and not the rows with `alone`.
 """
 
@@ -30,6 +31,7 @@ import argparse
 import itertools
 import os
 import resource
+import shutil
 import socket
 import statistics
 import sys
@@ -44,8 +46,8 @@ from pathlib import Path
 
 from bench import stands
 from bench.__main__ import labels_of, names_among
-from bench.load import LoadSpec
-from bench.measure import GIGABYTE, MEGABYTE, in_turn, load
+from bench.load import LoadSpec, percentile
+from bench.measure import GIGABYTE, MEGABYTE, load
 from bench.stands import Side
 from bench.workloads import MB
 from tests.interop.cluster import Cluster, interrupt_on_sigterm, resident_bytes, wait_in_sync
@@ -63,7 +65,6 @@ IDLE = 5_000
 BIG_BYTES = 1_000_000
 """A batch that fits the default `message.max.bytes`."""
 SAMPLE_S = 0.2
-WARM_S = 10.0
 CATCH_UP_S = 600.0
 
 
@@ -114,11 +115,15 @@ class Stand:
     records: dict[str, int] = field(default_factory=dict)
     """Of the long log."""
 
-    def probe(self, cluster: Cluster, node: int, topic: str, seconds: float | None = None) -> Measured:
-        """The small producer, for so long."""
+    def probe(self, cluster: Cluster, node: int, topic: str) -> Measured:
+        """The small producer, for as long as each measurement takes."""
+        return self.probed(cluster, node, topic, self.seconds)[0]
+
+    def probed(self, cluster: Cluster, node: int, topic: str, seconds: float) -> tuple[Measured, Sequence[float]]:
+        """The same for so long, with all latencies in microseconds."""
         host, port = cluster.address(node)
         spec = LoadSpec(
-            host, port, topic, "produce", connections=8, seconds=seconds or self.seconds, rate=RATE, batch_bytes=180,
+            host, port, topic, "produce", connections=8, seconds=seconds, rate=RATE, batch_bytes=180,
             value_bytes=100, acks=-1,
         )  # fmt: skip
         pid = cluster.pid(node)
@@ -127,7 +132,10 @@ class Stand:
         with Memory(pid) as memory, load(spec) as started:
             started.go()
             found = started.result()
-        return Measured(found.p50_us / 1e3, found.p99_us / 1e3, found.max_us / 1e3, memory.bytes / MEGABYTE)
+        return (
+            Measured(found.p50_us / 1e3, found.p99_us / 1e3, found.max_us / 1e3, memory.bytes / MEGABYTE),
+            found.latencies_us,
+        )
 
     def fill(self, cluster: Cluster, leader: int, topic: str) -> None:
         """Write the long log, in batches of 16 KB."""
@@ -185,7 +193,7 @@ def replicated(stand: Stand, *, lonely: bool = False) -> Measured:
     leader = stands.create_topic(cluster, PIPELINE, 3)
     probe = _topic_led_by(cluster, leader, 3)
     try:
-        stand.probe(cluster, leader, probe, 2.0)  # both followers are there
+        stand.probed(cluster, leader, probe, 2.0)  # both followers are there
         if lonely:
             return stand.probe(cluster, leader, probe)
         with _pipeline_to(stand, cluster, leader, acks=-1):
@@ -262,21 +270,20 @@ def follower(stand: Stand) -> Measured:
 
     waiting = threading.Thread(target=caught_up, daemon=True)
     waiting.start()
-    rounds = []
+    resident_mb = 0.0
+    latencies_us: list[float] = []
     while waiting.is_alive():
-        rounds.append(stand.probe(cluster, leader, probe, 2.0))
+        measured, more_us = stand.probed(cluster, leader, probe, 2.0)
+        resident_mb = max(resident_mb, measured.resident_mb)
+        latencies_us += more_us
     waiting.join()
     if not took:
         raise RuntimeError(f"{cluster.name}: broker {late} has not caught up in {CATCH_UP_S:.0f} s")
     stands.delete_topic(cluster, LOG)
     stands.delete_topic(cluster, probe)
-    return Measured(
-        statistics.median(each.p50_ms for each in rounds),
-        max(each.p99_ms for each in rounds),
-        max(each.max_ms for each in rounds),
-        max(each.resident_mb for each in rounds),
-        took[0],
-    )
+    latencies_us.sort()
+    p50_us, p99_us = percentile(latencies_us, 0.50), percentile(latencies_us, 0.99)
+    return Measured(p50_us / 1e3, p99_us / 1e3, latencies_us[-1] / 1e3, resident_mb, took[0])
 
 
 def _only_node(stand: Stand) -> int:
@@ -314,22 +321,34 @@ Found = dict[tuple[str, str], list[Measured]]
 def run(
     labels: dict[str, str], directory: Path, only: Sequence[str], size_bytes: int, rounds: int, seconds: float
 ) -> Found:
+    """All rounds of a side, then those of the other: each stands alone on the machine.
+
+    Idle JVMs beside a broker cost a small producer more than its neighbours do. The cluster of three stands for the
+    rows that need it only. A first round warms the side, and does not count.
+    """
     found: Found = {}
-    with stands.standing(labels, directory, with_triple=not WITH_TRIPLE.isdisjoint(only)) as sides:
-        places = {side.label: Stand(side, seconds, size_bytes) for side in sides}
-        for side, stand in zip(sides, places.values(), strict=True):
-            stands.create_topic(side.single, PROBE, 1)
-            stand.probe(side.single, side.single.node_ids[0], PROBE, WARM_S)
-            if "readers" in only or "cold" in only:
-                stand.fill(side.single, stands.create_topic(side.single, LOG, 1), LOG)
-        for number in range(rounds):
-            for name in only:
-                for side in in_turn(sides, number):
-                    os.sync()
-                    measured = NEIGHBOURS[name](places[side.label])
-                    found.setdefault((side.label, name), []).append(measured)
-                    print(f"  {name}, {side.label}: {_line(measured)}", flush=True)
+    parts = [name for name in only if name not in WITH_TRIPLE], [name for name in only if name in WITH_TRIPLE]
+    for label, target in labels.items():
+        for with_triple, part in enumerate(parts):
+            if part:
+                with stands.standing({label: target}, directory, with_triple=bool(with_triple)) as (side,):
+                    _measure(Stand(side, seconds, size_bytes), part, rounds, found)
+                shutil.rmtree(directory / f"{label}-single")
     return found
+
+
+def _measure(stand: Stand, names: Sequence[str], rounds: int, found: Found) -> None:
+    label, single = stand.side.label, stand.side.single
+    stands.create_topic(single, PROBE, 1)
+    if "readers" in names or "cold" in names:
+        stand.fill(single, stands.create_topic(single, LOG, 1), LOG)
+    for number in range(rounds + 1):
+        for name in names:
+            os.sync()
+            measured = NEIGHBOURS[name](stand)
+            if number:
+                found.setdefault((label, name), []).append(measured)
+                print(f"  {name}, {label}: {_line(measured)}", flush=True)
 
 
 def _line(measured: Measured) -> str:

@@ -20,7 +20,7 @@ import sys
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from bench import frames
@@ -82,6 +82,8 @@ class LoadResult:
     p99_us: float
     max_us: float
     client_cpu_seconds: float
+    latencies_us: Sequence[float] = ()
+    """All of them in ascending order, of an open loop: they are few, and runs can be pooled."""
 
 
 class _Connection:
@@ -276,6 +278,7 @@ def measure(generator: Generator, seconds: float) -> LoadResult:
         p99_us=percentile(ordered, 0.99) * 1e6,
         max_us=ordered[-1] * 1e6,
         client_cpu_seconds=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        latencies_us=[each * 1e6 for each in ordered] if generator.spec.rate else (),
     )
 
 

@@ -257,6 +257,29 @@ def test_what_waits_for_the_writes_of_the_turn_runs_when_they_have_ended(bench: 
     assert seen == ["of a later turn", "of its turn, 1 written"]
 
 
+def test_what_is_beside_large_writes_runs_once_the_small_ones_of_its_turn_are_made(bench: Bench) -> None:
+    hosted, small, client = bench.host("p"), bench.host("q"), Client(bench)
+    seen: list[tuple[int, int]] = []
+    bench.turn.beside_large(lambda: seen.append((hosted.log.written_end_offset, small.log.written_end_offset)))
+    client.append(hosted)
+    client.append(small, size=100)
+    bench.end_turn()
+    assert seen == [(0, 1)]
+    bench.end_writes()
+    assert seen == [(0, 1)]
+
+
+def test_what_is_beside_large_writes_is_forgotten_where_there_are_none(bench: Bench) -> None:
+    hosted, client = bench.host("p"), Client(bench)
+    seen: list[str] = []
+    bench.turn.beside_large(lambda: seen.append("of a turn without"))
+    bench.end_turn()
+    client.append(hosted)
+    bench.end_turn()
+    bench.end_writes()
+    assert seen == []
+
+
 def test_what_is_marked_while_the_answers_of_a_turn_wait_has_a_turn_of_its_own(bench: Bench) -> None:
     hosted, client = bench.host("p"), Client(bench)
     client.append(hosted)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tanist.ports import FileRange
-from tanist.runtime.ports import cold_ranges
+from tanist.runtime.ports import cold_ranges, send_queue
 from tanist.runtime.ports.cold_ranges import BLOCK_BYTES, BLOCKS_MAX, in_memory
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import WARM_BYTES, DiskFile
@@ -272,3 +272,52 @@ def test_the_kernel_is_asked(runner: Any, tmp_path: Path) -> None:
     cold_ranges._read(file.fd, 0, SIZE)
     assert in_memory(file, 0, SIZE)
     file.close()
+
+
+@pytest.mark.parametrize(
+    ("slow_s", "suspected_s", "reads"),
+    [pytest.param(-1, 60, 2, id="suspected"), pytest.param(-1, 0, 1, id="no more"), pytest.param(60, 60, 1, id="fast")],
+)
+def test_after_a_slow_read_a_thread_reads_what_is_said_to_be_in_memory_too(
+    runner: Any,
+    serve: Any,
+    file: DiskFile,
+    data: bytes,
+    cache: PageCache,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_s: float,
+    suspected_s: float,
+    reads: int,
+) -> None:
+    monkeypatch.setattr(cold_ranges, "SLOW_S", slow_s)
+    monkeypatch.setattr(send_queue, "SUSPECTED_S", suspected_s)
+    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 40_000)]))
+    client = server.client()
+    for _ in range(2):
+        client.sendall(frame(b"read"))
+        assert received(runner, client, 4 + 40_000) == b"head" + data[:40_000]
+    assert server.network.cold_reads.count == reads
+    assert cache.sent_cold == 0
+
+
+@pytest.mark.parametrize("length", [200_000, SIZE])
+@pytest.mark.parametrize(("slow_s", "suspected"), [(-1, True), (60, False)])
+def test_after_a_slow_send_a_thread_reads_what_is_said_to_be_in_memory(
+    runner: Any,
+    serve: Any,
+    file: DiskFile,
+    data: bytes,
+    cache: PageCache,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_s: float,
+    suspected: bool,
+    length: int,
+) -> None:
+    monkeypatch.setattr(send_queue, "SLOW_S", slow_s)
+    cache.read = set(range(SIZE // 4096))
+    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, length)]))
+    client = server.client()
+    for _ in range(2):
+        client.sendall(frame(b"read"))
+        assert received(runner, client, 4 + length) == b"head" + data[:length]
+    assert bool(server.network.cold_reads.count) == suspected

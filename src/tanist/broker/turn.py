@@ -79,6 +79,7 @@ class Turn:
     __slots__ = (
         "_after_writes",
         "_before_writes",
+        "_beside_large",
         "_clock",
         "_dirty",
         "_disk",
@@ -106,6 +107,7 @@ class Turn:
         """The clocks, read once for all requests of the turn."""
         self._dirty: list[HostedPartition] = []
         self._before_writes: list[Callable[[], None]] = []
+        self._beside_large: list[Callable[[], None]] = []
         self._after_writes: list[Callable[[], None]] = []
         self._touched: list[ClientConnection] = []
         self._lenders: list[Lender] = []
@@ -166,6 +168,15 @@ class Turn:
         if not self.begun:
             self.begin()
 
+    def beside_large(self, callback: Callable[[], None]) -> None:
+        """Run `callback` while large appends of this turn are being written off the loop; never if there are none.
+
+        The turn's small appends are written then. `after_writes` waits for the large ones, too.
+        """
+        self._beside_large.append(callback)
+        if not self.begun:
+            self.begin()
+
     def touch(self, connection: ClientConnection) -> None:
         """The connection has an answer to send."""
         self._touched.append(connection)
@@ -190,6 +201,7 @@ class Turn:
                 callback()
         dirty, self._dirty = self._dirty, []
         late = self._write_large_later(dirty) if self._lenders else None
+        beside_large, self._beside_large = self._beside_large, []
         sync_files: list[File] | None = None
         synced: list[tuple[HostedPartition, int]] = []
         for hosted in dirty:
@@ -217,6 +229,8 @@ class Turn:
             # The common case: the page cache is durable enough. Looking at waiters may touch more connections.
             self._look(dirty)
             if late is not None:
+                for callback in beside_large:
+                    callback()
                 self._wait_for(late)
                 return
             while self._after_writes:

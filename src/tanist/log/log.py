@@ -228,6 +228,11 @@ class Log:
         return self._segments.active.unwritten_bytes
 
     @property
+    def writes_late(self) -> bool:
+        """Whether a part of the queue is being written off the loop."""
+        return self._segments.active.writes_late
+
+    @property
     def written_end_offset(self) -> int:
         """The log's end without what is queued."""
         return self._segments.active.written_end(self.log_end_offset)

@@ -216,6 +216,11 @@ class Segment:
             self._bound_tail()
 
     @property
+    def writes_late(self) -> bool:
+        """Whether a part of the queue is being written off the loop."""
+        return self._late is not None
+
+    @property
     def unwritten_bytes(self) -> int:
         """The length of the queue, without what is being written off the loop."""
         return self.size - (self.written if self._late is None else self._late.end)

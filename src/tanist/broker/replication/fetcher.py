@@ -11,6 +11,7 @@ not know (`fetcher_session`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -66,6 +67,9 @@ class FetcherTurn(Protocol):
 
     def after_writes(self, callback: Callable[[], None]) -> None:
         """Run `callback` once this turn's appends are written."""
+
+    def beside_large(self, callback: Callable[[], None]) -> None:
+        """Run `callback` while large appends of this turn, and only these, are still being written."""
 
 
 class Fetcher:
@@ -169,12 +173,33 @@ class Fetcher:
             session = self._begin_anew()
         if session.begins:
             self._look(session, dict.fromkeys((*self._partitions, *self._due)), now_ms, waiting=False)
+        # A full request is answered at once, unless the leader has declined a session: then it waits for records.
+        at_once = session.begins and not session.declined
+        self._request(session, 0 if at_once else self._context.config.replica_fetch_wait_max_ms)
+
+    def _send_beside_large(self, appended: list[HostedPartition]) -> None:
+        """Acknowledge the small appends of an answer while the large ones are being written.
+
+        Those partitions are not in the session meanwhile, and the leader answers at once: the next request, which
+        has them again, follows as soon as the write has ended.
+        """
+        session = self._session
+        if (
+            self._closed
+            or not session.id
+            or self._newest_request != self._answered_request
+            or len(session.asked) <= sum(hosted.log.writes_late for hosted in appended)
+        ):
+            return
+        self._look(session, self._due, self._context.clock.now_ms(), waiting=False)
+        self._request(session, 0)
+
+    def _request(self, session: FetcherSession, max_wait_ms: int) -> None:
+        """Send the session's next request, if it has partitions."""
         if not session.asked:
             self._begin_anew()
             return
         config = self._context.config
-        # A full request is answered at once, unless the leader has declined a session: then it waits for records.
-        max_wait_ms = 0 if session.begins and not session.declined else config.replica_fetch_wait_max_ms
         session_id, session_epoch, topics, forgotten = session.request()
         call = FetchCall(
             replica_id=self._context.node_id,
@@ -227,7 +252,9 @@ class Fetcher:
                 else:
                     session.forget(key)
                 continue
-            if throttling and self._quota.holds_for(hosted, node_id):
+            if hosted.log.writes_late:
+                again_ms = now_ms  # to ask for what follows would acknowledge what is not written yet
+            elif throttling and self._quota.holds_for(hosted, node_id):
                 again_ms = now_ms + PAUSE_MS
             elif not follower.may_fetch(now_ms):
                 again_ms = follower.retry_at_ms
@@ -314,8 +341,10 @@ class Fetcher:
             return
         if not session.answered(reply.session_id):
             self._give_up(session, declined=not reply.session_id)
+        appended: list[HostedPartition] = []
         if len(frame) >= self._turn.large_bytes and (lender := self._channel.lender) is not None:
             self._turn.lend(lender)
+            self._turn.beside_large(partial(self._send_beside_large, appended))
         due = self._due
         for topic, answers in reply.topics:
             for answer in answers:
@@ -330,6 +359,8 @@ class Fetcher:
                     self._give_up(session)
                     continue
                 self._take(hosted, asked.follower, asked.position, answer, now_ms)
+                if answer.records:
+                    appended.append(hosted)
         self._schedule()
 
     def _is_awaited(self, hosted: HostedPartition, asked: Asked) -> bool:

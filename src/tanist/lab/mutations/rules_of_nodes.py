@@ -6,7 +6,8 @@ mutation's number. They show in the simulator only, because the model checker ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.network.channel import FrameLender
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication import fetcher
+from tanist.broker.replication.fetcher import Fetcher
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
@@ -178,23 +180,48 @@ sessions_hear_of_no_appends = fixed(FollowedPartition, "activate", always(None))
 _ALL_ARE_LARGE = Patch(chaos_run, "large_write_bytes", always(1))
 
 
+@contextmanager
+def _taken_for_written(logs: list[Log]) -> Iterator[None]:
+    """Nobody ends the large writes of these logs meanwhile."""
+    writes = [log.write_pending for log in logs]
+    for log in logs:
+        log.write_pending = always(None)
+    yield
+    for log, write in zip(logs, writes, strict=True):
+        log.write_pending = write
+
+
+_NO_WRITE_IS_LATE = Patch(Log, "writes_late", property(always(False)))
+
+
 def acknowledges_what_is_not_written() -> tuple[Patch, ...]:
     """A follower's next request does not wait for the write, and does not end it."""
     wait = Turn._wait_for
 
     def waits(turn: Any, late: Any) -> None:
         callbacks, turn._after_writes = turn._after_writes, []
-        logs = [hosted.log for hosted, _ in late.partitions]
-        writes = [log.write_pending for log in logs]
-        for log in logs:
-            log.write_pending = always(None)
-        for callback in callbacks:
-            callback()
-        for log, write in zip(logs, writes, strict=True):
-            log.write_pending = write
+        with _taken_for_written([hosted.log for hosted, _ in late.partitions]):
+            for callback in callbacks:
+                callback()
         wait(turn, late)
 
-    return (_ALL_ARE_LARGE, Patch(Turn, "_wait_for", waits))
+    return (
+        _ALL_ARE_LARGE,
+        _NO_WRITE_IS_LATE,
+        Patch(Turn, "beside_large", always(None)),
+        Patch(Turn, "_wait_for", waits),
+    )
+
+
+def acknowledges_all_beside_what_is_written() -> tuple[Patch, ...]:
+    """The request beside a large write names the partition that is being written as well."""
+    send = Fetcher._send_beside_large
+
+    def sends(fetcher: Any, appended: list[HostedPartition]) -> None:
+        with _taken_for_written([hosted.log for hosted in appended]):
+            send(fetcher, appended)
+
+    return (_ALL_ARE_LARGE, _NO_WRITE_IS_LATE, Patch(Fetcher, "_send_beside_large", sends))
 
 
 def receives_into_what_is_lent() -> tuple[Patch, ...]:

@@ -268,6 +268,10 @@ MUTANTS: Mapping[str, Mutation] = {
     "late-acknowledged": _drawn(
         "a follower acknowledges what is being written", nodes.acknowledges_what_is_not_written
     ),
+    "late-beside": _drawn(
+        "a follower's request beside a large write names that partition too",
+        nodes.acknowledges_all_beside_what_is_written,
+    ),
     "late-committed": _drawn("a leader counts what is being written", nodes.commits_what_is_not_written),
     "late-memory": _drawn("memory is received into while it is written", nodes.receives_into_what_is_lent),
     "trim-committed": _drawn(

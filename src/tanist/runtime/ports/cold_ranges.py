@@ -7,12 +7,17 @@ once for the readers that come by within 20 ms); one that is not is read by a th
 reader goes on where its last answer has ended. There a header is read on the loop for its next answer: where a range is
 in memory and what follows is not, that is read as well, and nobody waits for it.
 
+The answer is a sample: between the pages that were looked at others may have left memory, or may leave it before they
+are sent. So a connection whose range took long, to a thread or to the loop, is *suspected* for half a second: all that
+it is sent is read by threads first, and sent at once. That costs a copy, and no more than that if nothing was missing.
+
 A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -37,6 +42,12 @@ BLOCK_BYTES: Final = 256 << 10
 ASKED_AGAIN_S: Final = 0.02
 """So long a block that was in memory is taken to be there."""
 
+SLOW_S: Final = 0.002
+"""A range that took longer than this to be read or sent was not all in memory."""
+
+SUSPECTED_S: Final = 0.5
+"""So long a connection is suspected after one of these."""
+
 BLOCKS_MAX: Final = 1024
 """Blocks that are known to be in memory, of all files."""
 
@@ -49,6 +60,10 @@ _known: dict[int, float] = {}
 """When a block was found in memory, by its number (`_block`). A process has one page cache, so this module has one of
 these. That a descriptor is given to another file meanwhile does no harm: that one is asked for 20 ms later.
 """
+
+
+_of_thread = threading.local()
+"""The buffer of each reading thread, which stays in the processor's cache; nobody looks at what is in it."""
 
 
 class ColdReads:
@@ -66,13 +81,16 @@ class ColdReads:
         """Ranges that are being read, or wait for a thread."""
         return self._workers.busy
 
-    def any_cold(self, chunks: Sequence[Chunk]) -> bool:
-        """Whether there is a range among these that is not in memory. If not, see to what their readers read next."""
+    def any_cold(self, chunks: Sequence[Chunk], suspected: bool) -> bool:
+        """Whether there is a range among these that is not in memory. If not, see to what their readers read next.
+
+        `suspected`: as far as what was written lately, it is taken for granted that it is.
+        """
         for chunk in chunks:
             if type(chunk) is FileRange:
                 file, offset, length = disk_file(chunk), chunk.offset, chunk.length
                 if not file.written_lately(offset):
-                    if not in_memory(file, offset, length):
+                    if suspected or not in_memory(file, offset, length):
                         return True
                     self._look_ahead(file, offset + length)
         return False
@@ -88,19 +106,22 @@ class ColdReads:
         block = _block(file.fd, offset)
         if block not in self._ahead and len(self._ahead) < AHEAD_MAX:
             self._ahead.add(block)
-            self._read(file, offset, 1, lambda: self._ahead.discard(block))
+            self._read(file, offset, 1, lambda _: self._ahead.discard(block))
 
-    def read(self, file: DiskFile, offset: int, length: int, done: Callable[[], None]) -> None:
-        """Have the range read, then call `done`, in a later turn. An error is `sendfile`'s to find."""
+    def read(self, file: DiskFile, offset: int, length: int, done: Callable[[bool], None]) -> None:
+        """Have the range read, then call `done`, in a later turn. An error is `sendfile`'s to find.
+
+        `done` hears whether it took so long that the range cannot have been in memory.
+        """
         self.count += 1
         self._read(file, offset, length, done)
 
-    def _read(self, file: DiskFile, offset: int, length: int, done: Callable[[], None]) -> None:
+    def _read(self, file: DiskFile, offset: int, length: int, done: Callable[[bool], None]) -> None:
         file.pin()
 
-        def finish(_: object) -> None:
+        def finish(took_s: float | BaseException) -> None:
             file.unpin()
-            done()
+            done(isinstance(took_s, float) and took_s > SLOW_S)
 
         fd = file.fd
         self._workers.submit(lambda: _read(fd, offset, length), finish)
@@ -109,18 +130,22 @@ class ColdReads:
         self._workers.close()
 
 
-def _read(fd: int, offset: int, length: int) -> None:
-    """Whole blocks, in a thread."""
+def _read(fd: int, offset: int, length: int) -> float:
+    """Whole blocks, in a thread; gives the seconds that it took."""
+    began_s = time.monotonic()
     end = offset + length
     offset -= offset % BLOCK_BYTES
     for at in range(offset, end + AHEAD_BYTES, BLOCK_BYTES):  # of more at once the kernel may read the beginning only
         os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_WILLNEED)
-    buffer = [bytearray(BLOCK_BYTES)]
+    buffer: list[bytearray] | None = getattr(_of_thread, "buffer", None)
+    if buffer is None:
+        buffer = _of_thread.buffer = [bytearray(BLOCK_BYTES)]
     while offset < end:
         count = os.preadv(fd, buffer, offset)
         if count == 0:
-            return
+            break
         offset += count
+    return time.monotonic() - began_s
 
 
 def _block(fd: int, offset: int) -> int:

@@ -19,6 +19,7 @@ import errno
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -137,7 +138,7 @@ class SocketConnection:
         index = sent = 0
         try:
             if len(chunks) > 1:
-                if self._network.cold_reads.any_cold(chunks):
+                if self._network.cold_reads.any_cold(chunks, self._queue.suspected):
                     self._enqueue(chunks)
                     self._flush()
                     return
@@ -176,7 +177,9 @@ class SocketConnection:
         share = self._bulk.share_of(size)
         if not share:
             return 0
+        began_s = time.monotonic()
         sent = os.sendfile(self._fd, disk_file(chunk).fd, chunk.offset, share)
+        self._queue.sent_since(began_s)
         self._bulk.sent(size, sent)
         return sent
 
@@ -519,9 +522,9 @@ class SocketConnection:
         except OSError as error:
             self.end(f"{file.path} cannot be sent: {error.strerror}")
 
-    def _was_read(self) -> None:
+    def _was_read(self, slow: bool) -> None:
         self._waits_for_disk = False
-        self._queue.was_read()
+        self._queue.was_read(slow)
         if self._open:
             self._flush()
 

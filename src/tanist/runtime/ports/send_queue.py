@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from tanist.ports import Chunk, FileRange
 from tanist.runtime.ports.bulk import Bulk
-from tanist.runtime.ports.cold_ranges import in_memory
+from tanist.runtime.ports.cold_ranges import ASKED_AGAIN_S, SLOW_S, SUSPECTED_S, in_memory
 from tanist.runtime.ports.files import DiskFile, disk_file
 
 MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
@@ -37,7 +38,7 @@ class CannotSend(Exception):
 
 
 class SendQueue:
-    __slots__ = ("_read_to", "_reads", "chunks", "cold", "head_sent", "pending_bytes")
+    __slots__ = ("_read_s", "_read_to", "_reads", "_suspected_until_s", "chunks", "cold", "head_sent", "pending_bytes")
 
     def __init__(self) -> None:
         self.chunks: deque[Chunk] = deque()
@@ -49,7 +50,21 @@ class SendQueue:
         self._reads = 0
         """How often the next bytes of the first chunk were read: more than once if they have left memory again."""
         self._read_to = 0
-        """Up to here they were."""
+        """Up to here they were,"""
+        self._read_s = 0.0
+        """at this time."""
+        self._suspected_until_s = 0.0
+
+    @property
+    def suspected(self) -> bool:
+        """Whether ranges of files are read by a thread, whatever is said of the page cache (`cold_ranges`)."""
+        return self._suspected_until_s > 0.0 and time.monotonic() < self._suspected_until_s
+
+    def sent_since(self, began_s: float) -> None:
+        """A range of a file was sent: was all of it in memory?"""
+        now_s = time.monotonic()
+        if now_s - began_s > SLOW_S:
+            self._suspected_until_s = now_s + SUSPECTED_S
 
     def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
         """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
@@ -120,15 +135,21 @@ class SendQueue:
         file, offset = disk_file(head), head.offset + self.head_sent
         if length == 0 or file.written_lately(offset):
             return length
-        if self._reads == READS_MAX:
-            return min(length, self._read_to - offset)
-        if in_memory(file, offset, length):
+        read = self._read_to - offset
+        if read > 0 and (self._reads == READS_MAX or time.monotonic() - self._read_s < ASKED_AGAIN_S):
+            length = min(length, read)
+            if self._reads == READS_MAX or in_memory(file, offset, length):
+                return length
+        elif not self.suspected and in_memory(file, offset, length):
             return length
         self.cold = (file, offset, length)
         return 0
 
-    def was_read(self) -> None:
-        """`cold` is in memory now, or cannot be read."""
+    def was_read(self, slow: bool) -> None:
+        """`cold` is in memory now, or cannot be read. `slow`: it cannot have been there before."""
+        now_s = self._read_s = time.monotonic()
+        if slow:
+            self._suspected_until_s = now_s + SUSPECTED_S
         if self.cold is not None:
             _, offset, length = self.cold
             self._read_to = offset + length
@@ -138,9 +159,12 @@ class SendQueue:
     def _send_file(self, sock: socket.socket, head: FileRange, budget: int) -> int:
         done = self.head_sent
         file = disk_file(head)
+        began_s = time.monotonic()
         sent = os.sendfile(sock.fileno(), file.fd, head.offset + done, min(head.length - done, budget))
+        self.sent_since(began_s)
         self._reads = 0
         if done + sent == head.length:
+            self._read_to = 0
             self.chunks.popleft()
             self.head_sent = 0
             file.unpin()
