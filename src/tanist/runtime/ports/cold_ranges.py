@@ -8,8 +8,8 @@ reader goes on where its last answer has ended. There a header is read on the lo
 in memory and what follows is not, that is read as well, and nobody waits for it.
 
 The answer is a sample: between the pages that were looked at others may have left memory, or may leave it before they
-are sent. So a connection whose range took long, to a thread or to the loop, is *suspected* for half a second: all that
-it is sent is read by threads first, and sent at once. That costs a copy, and no more than that if nothing was missing.
+are sent. So a connection is *suspected* for half a second after one of its ranges was missing: all that it is sent is
+read by threads first, and sent at once. A range that the loop sent slowly may have been missing: the next read decides.
 
 A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
 """
@@ -43,10 +43,10 @@ ASKED_AGAIN_S: Final = 0.02
 """So long a block that was in memory is taken to be there."""
 
 SLOW_S: Final = 0.002
-"""A range that took longer than this to be read or sent was not all in memory."""
+"""A range that took the loop longer than this to send was not all in memory, or the loop had no processor."""
 
 SUSPECTED_S: Final = 0.5
-"""So long a connection is suspected after one of these."""
+"""So long a connection is suspected."""
 
 BLOCKS_MAX: Final = 1024
 """Blocks that are known to be in memory, of all files."""
@@ -111,7 +111,7 @@ class ColdReads:
     def read(self, file: DiskFile, offset: int, length: int, done: Callable[[bool], None]) -> None:
         """Have the range read, then call `done`, in a later turn. An error is `sendfile`'s to find.
 
-        `done` hears whether it took so long that the range cannot have been in memory.
+        `done` hears whether something of the range was not in memory before.
         """
         self.count += 1
         self._read(file, offset, length, done)
@@ -119,9 +119,9 @@ class ColdReads:
     def _read(self, file: DiskFile, offset: int, length: int, done: Callable[[bool], None]) -> None:
         file.pin()
 
-        def finish(took_s: float | BaseException) -> None:
+        def finish(missed: bool | BaseException) -> None:
             file.unpin()
-            done(isinstance(took_s, float) and took_s > SLOW_S)
+            done(missed is True)
 
         fd = file.fd
         self._workers.submit(lambda: _read(fd, offset, length), finish)
@@ -130,9 +130,8 @@ class ColdReads:
         self._workers.close()
 
 
-def _read(fd: int, offset: int, length: int) -> float:
-    """Whole blocks, in a thread; gives the seconds that it took."""
-    began_s = time.monotonic()
+def _read(fd: int, offset: int, length: int) -> bool:
+    """Whole blocks, in a thread; gives whether something was not in memory."""
     end = offset + length
     offset -= offset % BLOCK_BYTES
     for at in range(offset, end + AHEAD_BYTES, BLOCK_BYTES):  # of more at once the kernel may read the beginning only
@@ -140,12 +139,17 @@ def _read(fd: int, offset: int, length: int) -> float:
     buffer: list[bytearray] | None = getattr(_of_thread, "buffer", None)
     if buffer is None:
         buffer = _of_thread.buffer = [bytearray(BLOCK_BYTES)]
+    missed = False
     while offset < end:
-        count = os.preadv(fd, buffer, offset)
+        try:
+            count = os.preadv(fd, buffer, offset, _NOWAIT)
+        except BlockingIOError:
+            missed = True
+            count = os.preadv(fd, buffer, offset)
         if count == 0:
             break
         offset += count
-    return time.monotonic() - began_s
+    return missed
 
 
 def _block(fd: int, offset: int) -> int:

@@ -522,9 +522,9 @@ class SocketConnection:
         except OSError as error:
             self.end(f"{file.path} cannot be sent: {error.strerror}")
 
-    def _was_read(self, slow: bool) -> None:
+    def _was_read(self, missed: bool) -> None:
         self._waits_for_disk = False
-        self._queue.was_read(slow)
+        self._queue.was_read(missed)
         if self._open:
             self._flush()
 

@@ -38,7 +38,10 @@ class CannotSend(Exception):
 
 
 class SendQueue:
-    __slots__ = ("_read_s", "_read_to", "_reads", "_suspected_until_s", "chunks", "cold", "head_sent", "pending_bytes")
+    __slots__ = (
+        "_is_proven", "_read_s", "_read_to", "_reads", "_suspected_until_s", "chunks", "cold", "head_sent",
+        "pending_bytes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.chunks: deque[Chunk] = deque()
@@ -54,6 +57,8 @@ class SendQueue:
         self._read_s = 0.0
         """at this time."""
         self._suspected_until_s = 0.0
+        self._is_proven = False
+        """The last suspicion was right: something was not in memory."""
 
     @property
     def suspected(self) -> bool:
@@ -61,10 +66,11 @@ class SendQueue:
         return self._suspected_until_s > 0.0 and time.monotonic() < self._suspected_until_s
 
     def sent_since(self, began_s: float) -> None:
-        """A range of a file was sent: was all of it in memory?"""
+        """A range of a file was sent: was all of it in memory? If that took long, the next read is to say so."""
         now_s = time.monotonic()
-        if now_s - began_s > SLOW_S:
+        if now_s - began_s > SLOW_S and now_s >= self._suspected_until_s:
             self._suspected_until_s = now_s + SUSPECTED_S
+            self._is_proven = False
 
     def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
         """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
@@ -145,11 +151,14 @@ class SendQueue:
         self.cold = (file, offset, length)
         return 0
 
-    def was_read(self, slow: bool) -> None:
-        """`cold` is in memory now, or cannot be read. `slow`: it cannot have been there before."""
+    def was_read(self, missed: bool) -> None:
+        """`cold` is in memory now, or cannot be read. `missed`: not all of it was there before."""
         now_s = self._read_s = time.monotonic()
-        if slow:
+        if missed:
             self._suspected_until_s = now_s + SUSPECTED_S
+            self._is_proven = True
+        elif not self._is_proven:
+            self._suspected_until_s = 0.0
         if self.cold is not None:
             _, offset, length = self.cold
             self._read_to = offset + length
