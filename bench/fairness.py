@@ -10,7 +10,7 @@ loop: a latency counts from the time at which its request was due). It is measur
 * pipeline: one connection that has a thousand produces of 1 MB in flight;
 * elsewhere: the same pipeline, to a broker of another cluster on the machine: what the small producer loses then, it
   loses to the machine's processors, memory and disk, and no broker can give it back;
-* readers: fifty connections that read a log from its start, 1 MB at a time;
+* readers: fifty connections that read a log in memory from its start, 1 MB at a time;
 * cold: eight such readers, while the log is dropped from the page cache piece by piece, all of it once a second, so
   that the broker must read it from the disk (a kernel short of memory drops the oldest first, and not all at once);
 * idle: five thousand connections that are open and send nothing;
@@ -66,6 +66,8 @@ BIG_BYTES = 1_000_000
 """A batch that fits the default `message.max.bytes`."""
 SAMPLE_S = 0.2
 CATCH_UP_S = 600.0
+SETTLE_S = 3.0
+"""After a row: the file system discards the blocks of deleted topics, gigabytes of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +228,23 @@ def dropped(folder: Path) -> Iterator[None]:
 
 
 def cold(stand: Stand) -> Measured:
-    with dropped(stand.side.single.log_directory(_only_node(stand)) / f"{LOG}-0"):
-        return readers(stand, COLD_READERS)
+    with dropped(_long_log(stand)):
+        return _beside_readers(stand, COLD_READERS)
 
 
-def readers(stand: Stand, count: int = READERS) -> Measured:
+def readers(stand: Stand) -> Measured:
+    for path in _long_log(stand).glob("*.log"):  # what was written since has pushed some of it out of the page cache
+        with path.open("rb", buffering=0) as file:
+            while file.read(DROP_BYTES):
+                pass
+    return _beside_readers(stand, READERS)
+
+
+def _long_log(stand: Stand) -> Path:
+    return stand.side.single.log_directory(_only_node(stand)) / f"{LOG}-0"
+
+
+def _beside_readers(stand: Stand, count: int) -> Measured:
     cluster, node = stand.side.single, _only_node(stand)
     host, port = cluster.address(node)
     with RawClient(host, port, timeout_s=30) as client:
@@ -345,6 +359,7 @@ def _measure(stand: Stand, names: Sequence[str], rounds: int, found: Found) -> N
     for number in range(rounds + 1):
         for name in names:
             os.sync()
+            time.sleep(SETTLE_S)
             measured = NEIGHBOURS[name](stand)
             if number:
                 found.setdefault((label, name), []).append(measured)

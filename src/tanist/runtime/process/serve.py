@@ -23,7 +23,7 @@ from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
-from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few
+from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few, widen_table
 from tanist.runtime.ports.disk import JOB_THREADS, RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SYSTEM_DEFAULT, SocketNetwork
@@ -242,6 +242,7 @@ def _in_words(error: Exception) -> str:
 def _descriptors() -> int | None:
     """How many files the process may have open, some of them in reserve; None if they are too few for a node."""
     number = raise_limit()
+    widen_table()
     if number < NEEDED:
         return None
     if number < PLENTY:
