@@ -40,7 +40,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -81,6 +81,12 @@ class Measured:
     neighbour: float | None = None
     """Of the follower: the seconds until it was in sync."""
 
+    @classmethod
+    def of(cls, latencies_us: Sequence[float], resident_mb: float, neighbour: float | None = None) -> Measured:
+        ordered = sorted(latencies_us)
+        p50_us, p99_us = percentile(ordered, 0.50), percentile(ordered, 0.99)
+        return cls(p50_us / 1e3, p99_us / 1e3, ordered[-1] / 1e3, resident_mb, neighbour)
+
 
 class Memory:
     """The resident set of one node at its highest, while it is watched."""
@@ -114,15 +120,13 @@ class Stand:
     side: Side
     seconds: float
     size_bytes: int
-    records: dict[str, int] = field(default_factory=dict)
-    """Of the long log."""
 
     def probe(self, cluster: Cluster, node: int, topic: str) -> Measured:
         """The small producer, for as long as each measurement takes."""
-        return self.probed(cluster, node, topic, self.seconds)[0]
+        return Measured.of(*self.sample(cluster, node, topic, self.seconds))
 
-    def probed(self, cluster: Cluster, node: int, topic: str, seconds: float) -> tuple[Measured, Sequence[float]]:
-        """The same for so long, with all latencies in microseconds."""
+    def sample(self, cluster: Cluster, node: int, topic: str, seconds: float) -> tuple[Sequence[float], float]:
+        """(latencies in microseconds, resident MB) of the small producer, for so long."""
         host, port = cluster.address(node)
         spec = LoadSpec(
             host, port, topic, "produce", connections=8, seconds=seconds, rate=RATE, batch_bytes=180,
@@ -134,10 +138,7 @@ class Stand:
         with Memory(pid) as memory, load(spec) as started:
             started.go()
             found = started.result()
-        return (
-            Measured(found.p50_us / 1e3, found.p99_us / 1e3, found.max_us / 1e3, memory.bytes / MEGABYTE),
-            found.latencies_us,
-        )
+        return found.latencies_us, memory.bytes / MEGABYTE
 
     def fill(self, cluster: Cluster, leader: int, topic: str) -> None:
         """Write the long log, in batches of 16 KB."""
@@ -195,7 +196,7 @@ def replicated(stand: Stand, *, lonely: bool = False) -> Measured:
     leader = stands.create_topic(cluster, PIPELINE, 3)
     probe = _topic_led_by(cluster, leader, 3)
     try:
-        stand.probed(cluster, leader, probe, 2.0)  # both followers are there
+        stand.sample(cluster, leader, probe, 2.0)  # both followers are there
         if lonely:
             return stand.probe(cluster, leader, probe)
         with _pipeline_to(stand, cluster, leader, acks=-1):
@@ -287,17 +288,15 @@ def follower(stand: Stand) -> Measured:
     resident_mb = 0.0
     latencies_us: list[float] = []
     while waiting.is_alive():
-        measured, more_us = stand.probed(cluster, leader, probe, 2.0)
-        resident_mb = max(resident_mb, measured.resident_mb)
+        more_us, more_mb = stand.sample(cluster, leader, probe, 2.0)
+        resident_mb = max(resident_mb, more_mb)
         latencies_us += more_us
     waiting.join()
     if not took:
         raise RuntimeError(f"{cluster.name}: broker {late} has not caught up in {CATCH_UP_S:.0f} s")
     stands.delete_topic(cluster, LOG)
     stands.delete_topic(cluster, probe)
-    latencies_us.sort()
-    p50_us, p99_us = percentile(latencies_us, 0.50), percentile(latencies_us, 0.99)
-    return Measured(p50_us / 1e3, p99_us / 1e3, latencies_us[-1] / 1e3, resident_mb, took[0])
+    return Measured.of(latencies_us, resident_mb, took[0])
 
 
 def _only_node(stand: Stand) -> int:
@@ -341,11 +340,11 @@ def run(
     rows that need it only. A first round warms the side, and does not count.
     """
     found: Found = {}
-    parts = [name for name in only if name not in WITH_TRIPLE], [name for name in only if name in WITH_TRIPLE]
     for label, target in labels.items():
-        for with_triple, part in enumerate(parts):
+        for with_triple in (False, True):
+            part = [name for name in only if (name in WITH_TRIPLE) == with_triple]
             if part:
-                with stands.standing({label: target}, directory, with_triple=bool(with_triple)) as (side,):
+                with stands.standing({label: target}, directory, with_triple=with_triple) as (side,):
                     _measure(Stand(side, seconds, size_bytes), part, rounds, found)
                 shutil.rmtree(directory / f"{label}-single")
     return found

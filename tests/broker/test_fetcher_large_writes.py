@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import pytest
 
 from tanist.broker.replication.fetcher import Fetcher
-from tanist.ports import Buffer, File, LateWrite
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.cluster_rig import Cluster
+from tests.log.log_disks import LateWrites
 
 LARGE = 2_000
 FOLLOWERS = (2, 3)
-
-
-class Held:
-    """The large writes of the followers, which end when a test says so."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._writes: list[tuple[LateWrite, Callable[[OSError | None], None]]] = []
-        for node_id in FOLLOWERS:
-            node = cluster.node(node_id)
-            cluster.world.hosts[node_id].disk.large_write_bytes = node.parts.turn.large_bytes = LARGE
-            node.context.disk.write_later = self._hold  # type: ignore[method-assign]
-
-    def __len__(self) -> int:
-        return len(self._writes)
-
-    def _hold(
-        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
-    ) -> LateWrite:
-        write = LateWrite(file, offset, buffers)
-        self._writes.append((write, done))
-        return write
-
-    def end(self) -> None:
-        writes, self._writes = self._writes, []
-        for write, done in writes:
-            write.finish()
-            done(None)
 
 
 @pytest.fixture
@@ -51,8 +20,13 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def held(cluster: Cluster) -> Held:
-    held = Held(cluster)
+def held(cluster: Cluster) -> LateWrites:
+    """The large writes of the followers."""
+    held = LateWrites()
+    for node_id in FOLLOWERS:
+        node = cluster.node(node_id)
+        cluster.world.hosts[node_id].disk.large_write_bytes = node.parts.turn.large_bytes = LARGE
+        node.context.disk.write_later = held.write_later  # type: ignore[method-assign]
     for topic in ("large", "small"):
         cluster.create_topic(topic, assignment=[[1, 2, 3]])
     cluster.until(lambda: len(cluster.hosted("small")) == 3 == len(cluster.hosted("large")))
@@ -88,60 +62,61 @@ def fetcher(cluster: Cluster, node_id: int) -> Fetcher:
     return cluster.node(node_id).parts.fetchers._by_leader[1]
 
 
-def test_small_appends_are_acknowledged_while_large_ones_are_written(cluster: Cluster, held: Held) -> None:
+def test_small_appends_are_acknowledged_while_large_ones_are_written(cluster: Cluster, held: LateWrites) -> None:
     produce(cluster, {"large": 3 * LARGE, "small": 10})
     cluster.run(1_000)
-    assert len(held) == len(FOLLOWERS)
+    assert len(held.late_writes) == len(FOLLOWERS)
     assert (committed(cluster, "large"), committed(cluster, "small")) == (0, 1)
     assert [cluster.hosted("large")[node_id].log.written_end_offset for node_id in FOLLOWERS] == [0, 0]
-    held.end()
+    held.end_writes()
     cluster.run(100)
     assert (committed(cluster, "large"), committed(cluster, "small")) == (1, 1)
 
 
-def test_the_session_goes_on(cluster: Cluster, held: Held) -> None:
+def test_the_session_goes_on(cluster: Cluster, held: LateWrites) -> None:
     before = [fetcher(cluster, node_id)._session for node_id in FOLLOWERS]
     for number in range(1, 6):
         produce(cluster, {"large": 3 * LARGE, "small": 10})
         cluster.run(100)
-        held.end()
+        held.end_writes()
         cluster.run(100)
         assert (committed(cluster, "large"), committed(cluster, "small")) == (number, number)
     assert all(session.id for session in before)
     assert [fetcher(cluster, node_id)._session for node_id in FOLLOWERS] == before
 
 
-def test_a_large_append_alone_does_not_keep_others_from_being_followed_after(cluster: Cluster, held: Held) -> None:
+def test_a_large_append_alone_does_not_keep_others_from_being_followed_after(
+    cluster: Cluster, held: LateWrites
+) -> None:
     produce(cluster, {"large": 3 * LARGE})
     cluster.run(100)
     produce(cluster, {"small": 10})
     cluster.run(100)
     assert (committed(cluster, "large"), committed(cluster, "small")) == (0, 0)
-    held.end()
+    held.end_writes()
     cluster.run(100)
     assert (committed(cluster, "large"), committed(cluster, "small")) == (1, 1)
 
 
 def test_a_partition_that_is_being_written_is_not_asked_for_whatever_wakes_the_fetcher(
-    cluster: Cluster, held: Held
+    cluster: Cluster, held: LateWrites
 ) -> None:
     produce(cluster, {"large": 3 * LARGE, "small": 10})
     cluster.run(100)
     for node_id in FOLLOWERS:
-        hosted: Any = cluster.hosted("small")[node_id]
-        cluster.node(node_id).parts.fetchers.resume(hosted)
+        cluster.node(node_id).parts.fetchers.resume(cluster.hosted("small")[node_id])
     cluster.run(1_000)
     assert committed(cluster, "large") == 0
-    assert len(held) == len(FOLLOWERS)
-    held.end()
+    assert len(held.late_writes) == len(FOLLOWERS)
+    held.end_writes()
     cluster.run(100)
     assert committed(cluster, "large") == 1
 
 
-def test_followers_stay_in_sync_while_a_large_write_takes_long(cluster: Cluster, held: Held) -> None:
+def test_followers_stay_in_sync_while_a_large_write_takes_long(cluster: Cluster, held: LateWrites) -> None:
     produce(cluster, {"large": 3 * LARGE, "small": 10})
     cluster.run(20_000)
-    held.end()
+    held.end_writes()
     cluster.run(1_000)
     leader = cluster.hosted("large")[1].leader
     assert leader is not None
@@ -149,9 +124,9 @@ def test_followers_stay_in_sync_while_a_large_write_takes_long(cluster: Cluster,
     assert committed(cluster, "large") == 1
 
 
-def test_a_large_append_is_acknowledged_as_soon_as_it_is_written(cluster: Cluster, held: Held) -> None:
+def test_a_large_append_is_acknowledged_as_soon_as_it_is_written(cluster: Cluster, held: LateWrites) -> None:
     produce(cluster, {"large": 3 * LARGE})
     cluster.run(100)
-    held.end()
+    held.end_writes()
     cluster.run(20)
     assert committed(cluster, "large") == 1

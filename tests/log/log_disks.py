@@ -66,20 +66,44 @@ class _Inode:
         self.synced = 0
 
 
-class MemoryDisk:
+class LateWrites:
+    """`Disk.write_later`, whose writes a test makes by `end_writes`."""
+
+    def __init__(self) -> None:
+        self.late_writes: list[tuple[LateWrite, Callable[[OSError | None], None]]] = []
+        """What was given, and has not been reported."""
+
+    def write_later(
+        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
+    ) -> LateWrite:
+        write = LateWrite(file, offset, buffers)
+        self.late_writes.append((write, done))
+        return write
+
+    def end_writes(self) -> None:
+        late, self.late_writes = self.late_writes, []
+        for write, done in late:
+            failure: OSError | None = None
+            try:
+                write.finish()
+            except OSError as error:
+                failure = error
+            done(failure)
+
+
+class MemoryDisk(LateWrites):
     """Files in a dict. `fail` makes the next writes raise; `reads` and `writes` count calls. With `descriptors` files
     open the next one raises EMFILE; with `crowded_at` it says that it is crowded.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.files: dict[str, _Inode] = {}
         self.folders: set[str] = set()
         self.later: dict[str, tuple[bytes, Callable[[OSError | None], None]]] = {}
         """What `write_file_later` was given, and has not been written."""
         self.overtaken: set[str] = set()
         self.large_write_bytes = NEVER_LARGE
-        self.late_writes: list[tuple[LateWrite, Callable[[OSError | None], None]]] = []
-        """What `write_later` was given, and has not been reported."""
         self.fail: OSError | None = None
         self.reads = 0
         self.writes = 0
@@ -194,24 +218,6 @@ class MemoryDisk:
             try:
                 if path not in overtaken:
                     self.write_file(path, data, sync=False)
-            except OSError as error:
-                failure = error
-            done(failure)
-
-    def write_later(
-        self, file: File, offset: int, buffers: Sequence[Buffer], done: Callable[[OSError | None], None]
-    ) -> LateWrite:
-        """A test makes it by `end_writes`."""
-        write = LateWrite(file, offset, buffers)
-        self.late_writes.append((write, done))
-        return write
-
-    def end_writes(self) -> None:
-        late, self.late_writes = self.late_writes, []
-        for write, done in late:
-            failure: OSError | None = None
-            try:
-                write.finish()
             except OSError as error:
                 failure = error
             done(failure)

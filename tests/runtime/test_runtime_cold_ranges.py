@@ -98,6 +98,22 @@ def received(runner: Any, client: Any, size: int) -> bytes:
     return bytes(found)
 
 
+class Reader:
+    """A client that reads the beginning of the file, over and over."""
+
+    def __init__(self, runner: Any, serve: Any, file: DiskFile, data: bytes, length: int) -> None:
+        self._runner = runner
+        self._expected = b"head" + data[:length]
+        self._server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, length)]))
+        self._client = self._server.client()
+
+    def read(self) -> int:
+        """Gives how many ranges threads have read by now."""
+        self._client.sendall(frame(b"read"))
+        assert received(self._runner, self._client, len(self._expected)) == self._expected
+        return int(self._server.network.cold_reads.count)
+
+
 @pytest.mark.parametrize("length", [5_000, 40_000, 200_000, SIZE])
 def test_a_cold_range_is_read_before_it_is_sent(
     runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache, length: int
@@ -135,21 +151,15 @@ def test_a_file_system_that_never_has_anything_in_memory_is_sent_from_all_the_sa
     runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
 ) -> None:
     cache.forgets = True
-    client = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, SIZE)])).client()
-    client.sendall(frame(b"read"))
-    assert received(runner, client, 4 + SIZE) == b"head" + data
+    Reader(runner, serve, file, data, SIZE).read()
 
 
 def test_what_has_left_memory_before_it_was_sent_is_read_again(
     runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
 ) -> None:
     cache.evicts = 1
-    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 40_000)]))
-    client = server.client()
-    client.sendall(frame(b"read"))
-    assert received(runner, client, 4 + 40_000) == b"head" + data[:40_000]
+    assert Reader(runner, serve, file, data, 40_000).read() == 2
     assert cache.sent_cold == 0
-    assert server.network.cold_reads.count == 2
 
 
 def test_what_follows_a_range_is_read_ahead_and_nobody_waits_for_it(
@@ -286,12 +296,9 @@ def test_after_a_range_was_missing_a_thread_reads_what_is_said_to_be_in_memory_t
     reads: int,
 ) -> None:
     monkeypatch.setattr(send_queue, "SUSPECTED_S", suspected_s)
-    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 40_000)]))
-    client = server.client()
-    for _ in range(2):
-        client.sendall(frame(b"read"))
-        assert received(runner, client, 4 + 40_000) == b"head" + data[:40_000]
-    assert server.network.cold_reads.count == reads
+    reader = Reader(runner, serve, file, data, 40_000)
+    reader.read()
+    assert reader.read() == reads
     assert cache.sent_cold == 0
 
 
@@ -306,17 +313,10 @@ def test_after_a_slow_send_the_next_read_says_whether_something_was_missing(
     length: int,
 ) -> None:
     cache.read = set(range(SIZE // 4096))
-    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, length)]))
-    client = server.client()
-
-    def reads() -> int:
-        client.sendall(frame(b"read"))
-        assert received(runner, client, 4 + length) == b"head" + data[:length]
-        return int(server.network.cold_reads.count)
-
+    reader = Reader(runner, serve, file, data, length)
     with monkeypatch.context() as slow:
         slow.setattr(send_queue, "SLOW_S", -1)
-        reads()
-    once = reads()
+        reader.read()
+    once = reader.read()
     assert once > 0
-    assert reads() == once, "all was in memory"
+    assert reader.read() == once, "all was in memory"

@@ -11,7 +11,6 @@ not know (`fetcher_session`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -177,7 +176,7 @@ class Fetcher:
         at_once = session.begins and not session.declined
         self._request(session, 0 if at_once else self._context.config.replica_fetch_wait_max_ms)
 
-    def _send_beside_large(self, appended: list[HostedPartition]) -> None:
+    def _send_beside_large(self) -> None:
         """Acknowledge the small appends of an answer while the large ones are being written.
 
         Those partitions are not in the session meanwhile, and the leader answers at once: the next request, which
@@ -188,11 +187,16 @@ class Fetcher:
             self._closed
             or not session.id
             or self._newest_request != self._answered_request
-            or len(session.asked) <= sum(hosted.log.writes_late for hosted in appended)
+            or len(session.asked) <= self._count_written_late()
         ):
             return
         self._look(session, self._due, self._context.clock.now_ms(), waiting=False)
         self._request(session, 0)
+
+    def _count_written_late(self) -> int:
+        """Partitions of the last answer whose records are being written. It has made them due."""
+        due = (self._partitions.get(key) for key in self._due)
+        return sum(1 for hosted in due if hosted is not None and hosted.log.writes_late)
 
     def _request(self, session: FetcherSession, max_wait_ms: int) -> None:
         """Send the session's next request, if it has partitions."""
@@ -341,10 +345,9 @@ class Fetcher:
             return
         if not session.answered(reply.session_id):
             self._give_up(session, declined=not reply.session_id)
-        appended: list[HostedPartition] = []
         if len(frame) >= self._turn.large_bytes and (lender := self._channel.lender) is not None:
             self._turn.lend(lender)
-            self._turn.beside_large(partial(self._send_beside_large, appended))
+            self._turn.beside_large(self._send_beside_large)
         due = self._due
         for topic, answers in reply.topics:
             for answer in answers:
@@ -359,8 +362,6 @@ class Fetcher:
                     self._give_up(session)
                     continue
                 self._take(hosted, asked.follower, asked.position, answer, now_ms)
-                if answer.records:
-                    appended.append(hosted)
         self._schedule()
 
     def _is_awaited(self, hosted: HostedPartition, asked: Asked) -> bool:

@@ -217,9 +217,9 @@ def acknowledges_all_beside_what_is_written() -> tuple[Patch, ...]:
     """The request beside a large write names the partition that is being written as well."""
     send = Fetcher._send_beside_large
 
-    def sends(fetcher: Any, appended: list[HostedPartition]) -> None:
-        with _taken_for_written([hosted.log for hosted in appended]):
-            send(fetcher, appended)
+    def sends(fetcher: Any) -> None:
+        with _taken_for_written([hosted.log for hosted in fetcher._partitions.values()]):
+            send(fetcher)
 
     return (_ALL_ARE_LARGE, _NO_WRITE_IS_LATE, Patch(Fetcher, "_send_beside_large", sends))
 

@@ -19,7 +19,6 @@ import errno
 import os
 import socket
 import struct
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -177,9 +176,7 @@ class SocketConnection:
         share = self._bulk.share_of(size)
         if not share:
             return 0
-        began_s = time.monotonic()
-        sent = os.sendfile(self._fd, disk_file(chunk).fd, chunk.offset, share)
-        self._queue.sent_since(began_s)
+        sent = self._queue.send_range(self._fd, disk_file(chunk), chunk.offset, share)
         self._bulk.sent(size, sent)
         return sent
 

@@ -65,12 +65,15 @@ class SendQueue:
         """Whether ranges of files are read by a thread, whatever is said of the page cache (`cold_ranges`)."""
         return self._suspected_until_s > 0.0 and time.monotonic() < self._suspected_until_s
 
-    def sent_since(self, began_s: float) -> None:
-        """A range of a file was sent: was all of it in memory? If that took long, the next read is to say so."""
+    def send_range(self, fd: int, file: DiskFile, offset: int, length: int) -> int:
+        """`sendfile` to a socket. Was all of it in memory? If that took long, the next read is to say so."""
+        began_s = time.monotonic()
+        sent = os.sendfile(fd, file.fd, offset, length)
         now_s = time.monotonic()
         if now_s - began_s > SLOW_S and now_s >= self._suspected_until_s:
             self._suspected_until_s = now_s + SUSPECTED_S
             self._is_proven = False
+        return sent
 
     def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
         """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
@@ -142,11 +145,12 @@ class SendQueue:
         if length == 0 or file.written_lately(offset):
             return length
         read = self._read_to - offset
-        if read > 0 and (self._reads == READS_MAX or time.monotonic() - self._read_s < ASKED_AGAIN_S):
+        if self._reads == READS_MAX:
+            return min(length, read)
+        just_read = read > 0 and time.monotonic() - self._read_s < ASKED_AGAIN_S
+        if just_read:
             length = min(length, read)
-            if self._reads == READS_MAX or in_memory(file, offset, length):
-                return length
-        elif not self.suspected and in_memory(file, offset, length):
+        if (just_read or not self.suspected) and in_memory(file, offset, length):
             return length
         self.cold = (file, offset, length)
         return 0
@@ -168,9 +172,7 @@ class SendQueue:
     def _send_file(self, sock: socket.socket, head: FileRange, budget: int) -> int:
         done = self.head_sent
         file = disk_file(head)
-        began_s = time.monotonic()
-        sent = os.sendfile(sock.fileno(), file.fd, head.offset + done, min(head.length - done, budget))
-        self.sent_since(began_s)
+        sent = self.send_range(sock.fileno(), file, head.offset + done, min(head.length - done, budget))
         self._reads = 0
         if done + sent == head.length:
             self._read_to = 0
