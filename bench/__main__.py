@@ -33,14 +33,20 @@ ALL = ("tanist", "apache")
 
 def labels_of(sides: str) -> dict[str, str]:
     """`apache,apache` -> {"apache": "apache", "apache-2": "apache"}: a name for each side, and what it is."""
+    if sides.count(",") != 1:
+        raise argparse.ArgumentTypeError(f"two sides with a comma between, not {sides!r}")
+    return labels_of_one_or_two(sides)
+
+
+def labels_of_one_or_two(sides: str) -> dict[str, str]:
+    """The same, of a bench whose sides do not stand side by side, so that one of them will do."""
     targets = sides.split(",")
-    if len(targets) != 2 or not all(each in TARGETS or program_of(each).exists() for each in targets):
-        raise argparse.ArgumentTypeError(
-            f"two of {', '.join(TARGETS)} or the paths of checkouts with a .venv, not {sides!r}"
-        )
-    first, second = targets
+    if len(targets) > 2 or not all(each in TARGETS or program_of(each).exists() for each in targets):
+        raise argparse.ArgumentTypeError(f"{', '.join(TARGETS)} or the path of a checkout with a .venv, not {sides!r}")
     names = [each if each in TARGETS else Path(each).resolve().name for each in targets]
-    return {names[0]: first, names[1] if names[1] != names[0] else f"{names[1]}-2": second}
+    if len(set(names)) < len(names):
+        names[-1] += "-2"
+    return dict(zip(names, targets, strict=True))
 
 
 def names_among(known: Collection[str]) -> Callable[[str], list[str]]:

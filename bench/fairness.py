@@ -3,6 +3,7 @@
     python -m bench.fairness                        tanist beside Apache Kafka 4.3.1, logs of 4 GB, three rounds
     python -m bench.fairness --gb 6 --only pipeline,readers
     python -m bench.fairness --sides tanist,../before --rounds 1
+    python -m bench.fairness --sides tanist --only alone,follower --gb 20    40 GB of disk
 
 The small producer sends 100 records a second, one in each request, at fixed times whatever the answers do (an open
 loop: a latency counts from the time at which its request was due). It is measured alone, and beside
@@ -45,12 +46,12 @@ from functools import partial
 from pathlib import Path
 
 from bench import stands
-from bench.__main__ import labels_of, names_among
+from bench.__main__ import labels_of_one_or_two, names_among
 from bench.load import LoadSpec, percentile
 from bench.measure import GIGABYTE, MEGABYTE, load
 from bench.stands import Side
 from bench.workloads import MB
-from tests.interop.cluster import Cluster, interrupt_on_sigterm, resident_bytes, wait_in_sync
+from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, resident_bytes, wait_in_sync
 from tests.interop.raw import LATEST, RawClient
 
 PROBE, LOG, PIPELINE = "probe", "long", "pipeline"
@@ -268,11 +269,15 @@ def idle(stand: Stand) -> Measured:
 
 
 def follower(stand: Stand) -> Measured:
-    """Beside the leader that a follower catches up from. The time is that of the whole catch-up."""
+    """Beside the leader that a follower catches up from. The time is that of the whole catch-up.
+
+    Two replicas: a third would change nothing but how much of the disk a log of 20 GB takes.
+    """
     cluster = stand.side.cluster(3)
-    leader = stands.create_topic(cluster, LOG, 3)
+    leader = stands.create_topic(cluster, LOG, 2, {"min.insync.replicas": "1"})
     probe = _topic_led_by(cluster, leader, 1)
-    late = next(node for node in cluster.node_ids if node != leader)
+    (replicas,) = (partition.replicas for partition in metadata(cluster, leader, (LOG,)).topics[LOG])
+    late = next(node for node in replicas if node != leader)
     cluster.stop_node(late)
     stand.fill(cluster, leader, LOG)
     began_s = time.monotonic()
@@ -397,7 +402,9 @@ def report(found: Found, labels: Sequence[str], only: Sequence[str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__.split("\n")[0])
-    parser.add_argument("--sides", type=labels_of, default="tanist,apache", help="what is compared (tanist,apache)")
+    parser.add_argument(
+        "--sides", type=labels_of_one_or_two, default="tanist,apache", help="one, or two to compare (tanist,apache)"
+    )
     parser.add_argument(
         "--only", type=names_among(NEIGHBOURS), default=",".join(NEIGHBOURS), help="some of the neighbours"
     )

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import frames, stands
-from bench.__main__ import labels_of
+from bench.__main__ import labels_of_one_or_two
 from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, metadata, pids, resident_bytes
 from tests.interop.raw import RawClient
 
@@ -98,18 +98,19 @@ def _measure(cluster: Cluster, partitions: int) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.partitions", description=__doc__.split("\n")[0])
-    parser.add_argument("--sides", help="what is measured, at most two (tanist)", default="tanist")
+    parser.add_argument(
+        "--sides", type=labels_of_one_or_two, default="tanist", help="what is measured, at most two (tanist)"
+    )
     parser.add_argument("--partitions", help="how many (3000,10000)", default="3000,10000")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--data", type=Path, help="where the brokers keep their data (a temporary folder)")
     chosen = parser.parse_args()
     interrupt_on_sigterm()
-    labels = labels_of(chosen.sides) if "," in chosen.sides else {chosen.sides: chosen.sides}
     # ext4 uses no inode again for minutes after its file was deleted, and looks at each of those that are in the way:
     # whatever is made after a hundred thousand deletions takes several times as long. So all is deleted at the end.
     with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as folder:
         for number, count in enumerate(map(int, chosen.partitions.split(",") * chosen.rounds)):
-            for label, target in labels.items():
+            for label, target in chosen.sides.items():
                 found = measure(label, target, Path(folder) / f"{number}-{label}", count)
                 row = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
                 print(f"{label}, {count:,}: {row}", flush=True)

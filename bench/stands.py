@@ -104,9 +104,7 @@ def standing(labels: Mapping[str, str], directory: Path, *, with_triple: bool) -
 
 def create_topic(cluster: Cluster, topic: str, replicas: int, config: Mapping[str, str] | None = None) -> int:
     """A topic of one partition; gives its leader's id, once all replicas are in sync."""
-    settings = TOPIC_CONFIG | dict(config or {})
-    if replicas > 1:
-        settings["min.insync.replicas"] = "2"
+    settings = TOPIC_CONFIG | {"min.insync.replicas": str(min(replicas, 2))} | dict(config or {})
     with RawClient(*cluster.address(cluster.node_ids[0])) as client:
         client.create_topic(topic, 1, replicas, settings)
     state = wait_in_sync(cluster, topic)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from tanist.ports import FileRange
-from tanist.runtime.ports import cold_ranges, send_queue
+from tanist.runtime.ports import cold_ranges, kernel, send_queue
 from tanist.runtime.ports.cold_ranges import BLOCK_BYTES, BLOCKS_MAX, in_memory
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import WARM_BYTES, DiskFile
@@ -21,6 +24,14 @@ from tests.runtime.network_rig import frame
 pytestmark = pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system cannot be asked what is in memory")
 
 SIZE = 3 << 20
+
+
+class KernelThatCannotSay(kernel.PageCache):
+    """One without `cachestat`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._call = None
 
 
 class PageCache:
@@ -40,6 +51,7 @@ class PageCache:
         monkeypatch.setattr(os, "preadv", self.preadv)
         monkeypatch.setattr(os, "sendfile", self.sendfile)
         monkeypatch.setattr(os, "posix_fadvise", lambda *_: None)
+        monkeypatch.setattr(cold_ranges, "_page_cache", KernelThatCannotSay())
 
     def preadv(self, fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
         if flags & os.RWF_NOWAIT:
@@ -265,7 +277,9 @@ def test_few_blocks_are_remembered(runner: Any, tmp_path: Path, cache: PageCache
     file.close()
 
 
-def test_the_kernel_is_asked(runner: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def dropped(runner: Any, tmp_path: Path) -> Iterator[DiskFile]:
+    """A file on the disk and not in memory."""
     path = tmp_path / "log"
     with path.open("wb") as out:
         out.write(os.urandom(SIZE))
@@ -277,11 +291,80 @@ def test_the_kernel_is_asked(runner: Any, tmp_path: Path) -> None:
     cold_ranges._known.clear()
     if in_memory(file, 0, SIZE):
         pytest.skip("this file system drops nothing from memory")
-    os.preadv(file.fd, [bytearray(4096)], 0)
+    yield file
+    file.close()
+
+
+def test_the_kernel_is_asked(dropped: DiskFile) -> None:
+    os.preadv(dropped.fd, [bytearray(4096)], 0)
+    assert not in_memory(dropped, 0, SIZE)
+    cold_ranges._read(dropped.fd, 0, SIZE)
+    assert in_memory(dropped, 0, SIZE)
+
+
+@pytest.mark.skipif(not kernel.PageCache().answers, reason="the kernel has no `cachestat`")
+@pytest.mark.parametrize("page", [1, 30, 62, 64 + 5])
+def test_a_page_that_is_missing_within_a_block_is_seen(dropped: DiskFile, page: int) -> None:
+    cold_ranges._read(dropped.fd, 0, SIZE)
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    folio = 1 << 16  # what the page cache has as one piece leaves it as one
+    begin = page * page_bytes // folio * folio
+    os.posix_fadvise(dropped.fd, begin, folio, os.POSIX_FADV_DONTNEED)
+    try:
+        os.preadv(dropped.fd, [bytearray(1)], page * page_bytes, os.RWF_NOWAIT)
+    except BlockingIOError:
+        assert not in_memory(dropped, 0, 2 * BLOCK_BYTES)
+        assert in_memory(dropped, 2 * BLOCK_BYTES, SIZE - 2 * BLOCK_BYTES)
+    else:
+        pytest.skip("the page is part of a larger piece, which stays")
+
+
+def test_what_stands_behind_the_end_of_the_file_is_not_missing(dropped: DiskFile) -> None:
+    cold_ranges._read(dropped.fd, 0, SIZE)
+    dropped.truncate(SIZE - BLOCK_BYTES // 2 - 1)
+    assert in_memory(dropped, SIZE - BLOCK_BYTES, 10)
+    assert in_memory(dropped, SIZE, 10), "gone: the sender finds it"
+
+
+def answering(found: kernel.PageCache, monkeypatch: pytest.MonkeyPatch, result: int, error: int = 0) -> list[int]:
+    """The kernel sees no page, or fails; the descriptors it was asked about."""
+    asked: list[int] = []
+
+    def call(number: int, fd: int, *_: Any) -> int:
+        asked.append(fd)
+        ctypes.set_errno(error)
+        return result
+
+    monkeypatch.setattr(found, "_call", call)
+    return asked
+
+
+def test_a_kernel_that_sees_nothing_of_what_was_just_read_is_not_asked_again(
+    file: DiskFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = kernel.PageCache()
+    asked = answering(found, monkeypatch, 0)
+    monkeypatch.setattr(cold_ranges, "_page_cache", found)
     assert not in_memory(file, 0, SIZE)
     cold_ranges._read(file.fd, 0, SIZE)
-    assert in_memory(file, 0, SIZE)
-    file.close()
+    assert in_memory(file, 0, SIZE), "samples say so"
+    assert (len(asked), found.answers) == (2, False)
+
+
+@pytest.mark.parametrize(("error", "answers"), [(errno.ENOSYS, False), (errno.EPERM, False), (errno.EBADF, True)])
+def test_a_kernel_that_cannot_say(monkeypatch: pytest.MonkeyPatch, error: int, answers: bool) -> None:
+    found = kernel.PageCache()
+    answering(found, monkeypatch, -1, error)
+    assert found.has(3, 0, SIZE)
+    assert found.answers == answers
+    answering(found, monkeypatch, -1, error)
+    found.was_read(3, 0, SIZE)
+    assert found.answers == answers
+
+
+def test_another_system_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not kernel.PageCache().answers
 
 
 @pytest.mark.parametrize(("suspected_s", "reads"), [(60, 2), (0, 1)])

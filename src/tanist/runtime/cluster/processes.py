@@ -32,7 +32,7 @@ class ProcessMark:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs. One that has ended and was not waited for (a zombie) does not."""
+        """Whether any thread of it runs. One that has ended and was not waited for (a zombie) does not."""
         return start_time(self.pid) == self.started
 
     @property
@@ -78,7 +78,9 @@ def _found(pid: int) -> tuple[str, str] | None:
         return None
     # The command's name, in parentheses, may itself have spaces and parentheses.
     fields = status[status.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else (fields[0], fields[19])
+    state, threads, started = fields[0], int(fields[17]), fields[19]
+    # A zombie whose other threads still run has its files open, and their locks: one may be in a sync that takes seconds.
+    return None if state == "X" or (state == "Z" and threads <= 1) else (state, started)
 
 
 def _found_by_ps(pid: int) -> tuple[str, str] | None:

@@ -2,16 +2,17 @@
 
 `sendfile` waits for the disk, and with it would all other clients: a consumer that comes back after a week, or a
 replica that catches up, reads what has left memory long ago, and each of its answers would stop the loop for tens of
-milliseconds. So the loop asks the kernel whether a range is in memory (`preadv2` with RWF_NOWAIT, a microsecond, and
-once for the readers that come by within 20 ms); one that is not is read by a thread, and a stretch behind it, since a
-reader goes on where its last answer has ended. There a header is read on the loop for its next answer: where a range is
-in memory and what follows is not, that is read as well, and nobody waits for it.
+milliseconds. So the loop asks the kernel whether a range is in memory (`cachestat` and `preadv2` with RWF_NOWAIT, some
+microseconds, and once for the readers that come by within 50 ms); one that is not is read by a thread, and a stretch
+behind it, since a reader goes on where its last answer has ended. There a header is read on the loop for its next
+answer: where a range is in memory and what follows is not, that is read as well, and nobody waits for it.
 
-The answer is a sample: between the pages that were looked at others may have left memory, or may leave it before they
-are sent. So a connection is *suspected* for half a second after one of its ranges was missing: all that it is sent is
-read by threads first, and sent at once. A range that the loop sent slowly may have been missing: the next read decides.
+What is in memory may leave it before it is sent, or may still be on its way there. So a connection is *suspected* for
+half a second after one of its ranges was missing: all that it is sent is read by threads first, and sent at once. A
+range that the loop sent slowly may have been missing: the next read decides.
 
-A system without RWF_NOWAIT cannot be asked: ranges are sent as they are.
+Without `cachestat` the answer is a sample, one page of each block. A system without RWF_NOWAIT cannot be asked: ranges
+are sent as they are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Final
 
 from tanist.ports import Chunk, FileRange
 from tanist.runtime.ports.files import DiskFile, disk_file
+from tanist.runtime.ports.kernel import PageCache
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.workers import Workers
 
@@ -37,9 +39,9 @@ AHEAD_MAX: Final = 64
 """Blocks that are read ahead at once."""
 
 BLOCK_BYTES: Final = 256 << 10
-"""What is asked for at once: what leaves the page cache leaves it in large pieces."""
+"""What is asked for, and read, at once."""
 
-ASKED_AGAIN_S: Final = 0.02
+ASKED_AGAIN_S: Final = 0.05
 """So long a block that was in memory is taken to be there."""
 
 SLOW_S: Final = 0.002
@@ -58,9 +60,10 @@ _NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 
 _known: dict[int, float] = {}
 """When a block was found in memory, by its number (`_block`). A process has one page cache, so this module has one of
-these. That a descriptor is given to another file meanwhile does no harm: that one is asked for 20 ms later.
+these. That a descriptor is given to another file meanwhile does no harm: that one is asked for 50 ms later.
 """
 
+_page_cache = PageCache()
 
 _of_thread = threading.local()
 """The buffer of each reading thread, which stays in the processor's cache; nobody looks at what is in it."""
@@ -133,7 +136,7 @@ class ColdReads:
 def _read(fd: int, offset: int, length: int) -> bool:
     """Whole blocks, in a thread; gives whether something was not in memory."""
     end = offset + length
-    offset -= offset % BLOCK_BYTES
+    begin = offset = offset - offset % BLOCK_BYTES
     for at in range(offset, end + AHEAD_BYTES, BLOCK_BYTES):  # of more at once the kernel may read the beginning only
         os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_WILLNEED)
     buffer: list[bytearray] | None = getattr(_of_thread, "buffer", None)
@@ -149,6 +152,8 @@ def _read(fd: int, offset: int, length: int) -> bool:
         if count == 0:
             break
         offset += count
+    if offset > begin:
+        _page_cache.was_read(fd, begin, offset - begin)
     return missed
 
 
@@ -158,7 +163,7 @@ def _block(fd: int, offset: int) -> int:
 
 
 def in_memory(file: DiskFile, offset: int, length: int) -> bool:
-    """Whether a range of a file is in the page cache, as far as some of its pages tell."""
+    """Whether the blocks of a range of a file are in the page cache."""
     if not _NOWAIT:
         return True
     now_s = time.monotonic()
@@ -169,10 +174,17 @@ def in_memory(file: DiskFile, offset: int, length: int) -> bool:
         asked = [block for block in blocks if _known.get(block, 0.0) <= since_s]
         if not asked:
             return True
-        page, begin = [bytearray(1)], _block(fd, 0)
-        for block in asked:
-            os.preadv(fd, page, (block - begin) * BLOCK_BYTES, _NOWAIT)
-        os.preadv(fd, page, (asked[-1] - begin + 1) * BLOCK_BYTES - 1, _NOWAIT)
+        page = [bytearray(1)]
+        zero = _block(fd, 0)
+        begin, end = (asked[0] - zero) * BLOCK_BYTES, min((asked[-1] - zero + 1) * BLOCK_BYTES, file.size)
+        if end <= begin:
+            return True
+        os.preadv(fd, page, end - 1, _NOWAIT)  # the last that would come from the disk: `has` counts what is on its way
+        if not _page_cache.has(fd, begin, end - begin):
+            return False
+        if not _page_cache.answers:
+            for block in asked:
+                os.preadv(fd, page, (block - zero) * BLOCK_BYTES, _NOWAIT)
     except BlockingIOError:
         return False
     except OSError:

@@ -17,6 +17,7 @@ from contextlib import suppress
 
 from tanist.ports import Buffer, FileRange
 from tanist.runtime.ports.descriptors import opening
+from tanist.runtime.ports.kernel import let_others_run
 from tanist.runtime.ports.synced_lengths import FileKey, SyncLedger
 
 _VECTOR_MAX = 1024
@@ -26,6 +27,12 @@ WARM_BYTES = 4 << 20
 """So much of what was written last is taken to be in the page cache, without asking for each answer,"""
 WARM_S = 10.0
 """for so long after the file was last written."""
+
+SLICE_BYTES = 128 << 10
+"""Large writes are made in slices of this, if copying is slow,"""
+LONG_S = 0.0005
+"""so slow that a write would hold the processor for longer. The kernel does not end one for others that wait: the
+leader of a follower that caught up on the same machine waited for its megabytes, up to 2.4 ms each."""
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
@@ -151,22 +158,16 @@ class DiskFile:
 
     def _write_whole(self, offset: int, buffers: Sequence[Buffer]) -> int:
         """`pwritev` until everything is written; gives the end."""
-        written = os.pwritev(self.fd, buffers, offset)
-        left = sum(map(len, buffers)) - written
-        while left:
-            rest: list[Buffer] = []
-            skip = written
-            for buffer in buffers:
-                if skip >= len(buffer):
-                    skip -= len(buffer)
-                else:
-                    rest.append(memoryview(buffer)[skip:] if skip else buffer)
-                    skip = 0
-            buffers = rest
+        left = sum(map(len, buffers))
+        while True:
+            large = left > SLICE_BYTES
+            written = _memory.write(self.fd, buffers, offset, left) if large else os.pwritev(self.fd, buffers, offset)
             offset += written
-            written = os.pwritev(self.fd, buffers, offset)
+            if written == left:
+                return offset
             left -= written
-        return offset + written
+            buffers = _without(buffers, written)
+            let_others_run()
 
     def _undo(self, offset: int) -> None:
         """A write has failed half-way: leave no torn end behind, if the disk lets us."""
@@ -187,6 +188,51 @@ def disk_file(chunk: FileRange) -> DiskFile:
     if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
         raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
     return file
+
+
+class _Memory:
+    """How fast the page cache takes what is written. It may be slow for a while: a virtual machine whose memory is
+    given to it page by page as it touches them takes ten times as long for new ones."""
+
+    def __init__(self) -> None:
+        self._s_per_byte = 0.0
+        """Of processor time, in the last large write."""
+
+    def write(self, fd: int, buffers: Sequence[Buffer], offset: int, size: int) -> int:
+        """`pwritev` of all, more than a slice, or of a slice if all would take long; gives the bytes written."""
+        if size * self._s_per_byte > LONG_S:
+            buffers = _first(buffers, SLICE_BYTES)
+        began_s = time.thread_time()
+        written = os.pwritev(fd, buffers, offset)
+        self._s_per_byte = (time.thread_time() - began_s) / max(1, written)
+        return written
+
+
+_memory = _Memory()
+
+
+def _first(buffers: Sequence[Buffer], size: int) -> list[Buffer]:
+    """So many bytes from the beginning of all buffers, which have more."""
+    found: list[Buffer] = []
+    for buffer in buffers:
+        if len(buffer) >= size:
+            found.append(memoryview(buffer)[:size])
+            break
+        found.append(buffer)
+        size -= len(buffer)
+    return found
+
+
+def _without(buffers: Sequence[Buffer], size: int) -> list[Buffer]:
+    """All but so many bytes from the beginning."""
+    rest: list[Buffer] = []
+    for buffer in buffers:
+        if size >= len(buffer):
+            size -= len(buffer)
+        else:
+            rest.append(memoryview(buffer)[size:] if size else buffer)
+            size = 0
+    return rest
 
 
 def write_whole(path: str, data: Buffer, *, sync: bool) -> os.stat_result:

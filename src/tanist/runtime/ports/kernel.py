@@ -1,0 +1,96 @@
+"""Two calls of the kernel for which Python has no function, or not the right one.
+
+`cachestat` (Linux 6.5) counts the pages of a file that are in memory: some microseconds for a megabyte. An overlay file
+system keeps its pages under another file and has none to count: a kernel that sees nothing of what was read a moment
+ago is not asked again.
+
+`sched_yield` lets another have the processor. Python 3.11's own keeps the interpreter's lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from typing import Any, Final
+
+_CACHESTAT: Final = 451
+"""Its number on all Linux machines but Alpha."""
+
+_Words = ctypes.c_uint64 * 7
+"""Offset and length, as asked; pages in memory, dirty, being written, evicted, recently evicted."""
+
+_ANSWER_AT: Final = 16
+
+
+def _pointers(words: ctypes.Array[ctypes.c_uint64]) -> tuple[Any, Any]:
+    return ctypes.byref(words), ctypes.byref(words, _ANSWER_AT)
+
+
+def _function(name: str, library: type[ctypes.CDLL]) -> Any:
+    """A function of the C library, or None."""
+    try:
+        return getattr(library(None, use_errno=True), name)
+    except (OSError, AttributeError):
+        return None
+
+
+def _system_call() -> Any:
+    """`syscall`, or None. It keeps the interpreter's lock, for it never waits."""
+    call = _function("syscall", ctypes.PyDLL) if sys.platform.startswith("linux") else None
+    if call is None:
+        return None
+    call.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long)
+    call.restype = ctypes.c_long
+    return call
+
+
+class PageCache:
+    """The kernel, as long as it can say. The loop's thread asks; the reading threads check its answers."""
+
+    def __init__(self) -> None:
+        self._call = _system_call()
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._words = _Words()
+        self._asked, self._answer = _pointers(self._words)
+
+    @property
+    def answers(self) -> bool:
+        """False: ask in another way."""
+        return self._call is not None
+
+    def has(self, fd: int, offset: int, length: int) -> bool:
+        """Whether each page of a range is in memory, or on its way there. True if the kernel cannot say."""
+        call, words, page_bytes = self._call, self._words, self._page_bytes
+        if call is None:
+            return True
+        words[0], words[1] = offset, length
+        if call(_CACHESTAT, fd, self._asked, self._answer, 0):
+            self._failed()
+            return True
+        return bool(words[2] > (offset + length - 1) // page_bytes - offset // page_bytes)
+
+    def was_read(self, fd: int, offset: int, length: int) -> None:
+        """A thread has read this range to its end: if the kernel sees nothing of it, it cannot say."""
+        call = self._call
+        words = _Words(offset, length)
+        if call is None:
+            return
+        if call(_CACHESTAT, fd, *_pointers(words), 0):
+            self._failed()
+        elif words[2] == 0:
+            self._call = None
+
+    def _failed(self) -> None:
+        if ctypes.get_errno() != errno.EBADF:  # (a file that was closed, which sending finds as well)
+            self._call = None
+
+
+_sched_yield = _function("sched_yield", ctypes.CDLL)
+
+
+def let_others_run() -> None:
+    """If another process or thread waits for this processor, it runs now."""
+    if _sched_yield is not None:
+        _sched_yield()
