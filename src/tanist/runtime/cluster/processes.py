@@ -79,7 +79,7 @@ def _found(pid: int) -> tuple[str, str] | None:
     # The command's name, in parentheses, may itself have spaces and parentheses.
     fields = status[status.rindex(")") + 2 :].split()
     state, threads, started = fields[0], int(fields[17]), fields[19]
-    # A zombie whose other threads still run has its files open, and their locks: one may be in a sync that takes seconds.
+    # A zombie whose other threads still run has its files open, and locked: one may be in a sync that takes seconds.
     return None if state == "X" or (state == "Z" and threads <= 1) else (state, started)
 
 
