@@ -308,30 +308,29 @@ def test_a_process_id_that_was_used_again_is_never_signalled() -> None:
 
 
 MAIN_THREAD_ENDS_FIRST = """
-import ctypes, threading, time
+import ctypes, sys, threading
 def other():
     print("runs", flush=True)
-    time.sleep(600)
+    sys.stdin.read()
 threading.Thread(target=other).start()
-ctypes.PyDLL(None).pthread_exit(None)
+ctypes.CDLL(None).pthread_exit(None)
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system has no zombies with threads")
 def test_a_process_whose_main_thread_has_ended_lives_on_in_the_others() -> None:
     """After a SIGKILL a thread may be in a sync for seconds: the files are open and their locks held until it ends."""
-    child = subprocess.Popen([sys.executable, "-c", MAIN_THREAD_ENDS_FIRST], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"runs\n"
-    mark = ProcessMark(child.pid, start_time(child.pid) or "ended")
-    status = Path(f"/proc/{child.pid}/stat")
-    assert wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "Z", 20.0)
-    assert mark.alive
-    assert not mark.paused
-    mark.kill()
-    assert not mark.alive
-    child.wait()
-    child.stdout.close()
+    command = [sys.executable, "-c", MAIN_THREAD_ENDS_FIRST]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"runs\n"
+        mark = ProcessMark(child.pid, start_time(child.pid) or "ended")
+        status = Path(f"/proc/{child.pid}/stat")
+        assert wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "Z", 20.0)
+        assert mark.alive
+        assert not mark.paused
+        mark.kill()
+        assert not mark.alive
 
 
 def test_a_zombie_is_not_alive() -> None:

@@ -24,10 +24,6 @@ _Words = ctypes.c_uint64 * 7
 _ANSWER_AT: Final = 16
 
 
-def _pointers(words: ctypes.Array[ctypes.c_uint64]) -> tuple[Any, Any]:
-    return ctypes.byref(words), ctypes.byref(words, _ANSWER_AT)
-
-
 def _function(name: str, library: type[ctypes.CDLL]) -> Any:
     """A function of the C library, or None."""
     try:
@@ -47,13 +43,11 @@ def _system_call() -> Any:
 
 
 class PageCache:
-    """The kernel, as long as it can say. The loop's thread asks; the reading threads check its answers."""
+    """The kernel, as long as it can say. Any thread may ask."""
 
     def __init__(self) -> None:
         self._call = _system_call()
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        self._words = _Words()
-        self._asked, self._answer = _pointers(self._words)
 
     @property
     def answers(self) -> bool:
@@ -62,29 +56,25 @@ class PageCache:
 
     def has(self, fd: int, offset: int, length: int) -> bool:
         """Whether each page of a range is in memory, or on its way there. True if the kernel cannot say."""
-        call, words, page_bytes = self._call, self._words, self._page_bytes
-        if call is None:
-            return True
-        words[0], words[1] = offset, length
-        if call(_CACHESTAT, fd, self._asked, self._answer, 0):
-            self._failed()
-            return True
-        return bool(words[2] > (offset + length - 1) // page_bytes - offset // page_bytes)
+        count = self._count(fd, offset, length)
+        return count is None or count > (offset + length - 1) // self._page_bytes - offset // self._page_bytes
 
     def was_read(self, fd: int, offset: int, length: int) -> None:
         """A thread has read this range to its end: if the kernel sees nothing of it, it cannot say."""
-        call = self._call
-        words = _Words(offset, length)
-        if call is None:
-            return
-        if call(_CACHESTAT, fd, *_pointers(words), 0):
-            self._failed()
-        elif words[2] == 0:
+        if self._count(fd, offset, length) == 0:
             self._call = None
 
-    def _failed(self) -> None:
+    def _count(self, fd: int, offset: int, length: int) -> int | None:
+        """The pages of a range that are in memory; None if the kernel cannot say."""
+        call = self._call
+        if call is None:
+            return None
+        words = _Words(offset, length)
+        if call(_CACHESTAT, fd, ctypes.byref(words), ctypes.byref(words, _ANSWER_AT), 0) == 0:
+            return words[2]
         if ctypes.get_errno() != errno.EBADF:  # (a file that was closed, which sending finds as well)
             self._call = None
+        return None
 
 
 _sched_yield = _function("sched_yield", ctypes.CDLL)
