@@ -18,9 +18,9 @@ are sent as they are.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 from tanist.ports import Chunk, FileRange
@@ -64,9 +64,6 @@ these. That a descriptor is given to another file meanwhile does no harm: that o
 """
 
 _page_cache = PageCache()
-
-_of_thread = threading.local()
-"""The buffer of each reading thread, which stays in the processor's cache; nobody looks at what is in it."""
 
 
 class ColdReads:
@@ -126,35 +123,36 @@ class ColdReads:
             file.unpin()
             done(missed is True)
 
-        fd = file.fd
-        self._workers.submit(lambda: _read(fd, offset, length), finish)
+        fd, size = file.fd, file.size
+        self._workers.submit(lambda: _read(fd, offset, length, size), finish)
 
     def close(self) -> None:
         self._workers.close()
 
 
-def _read(fd: int, offset: int, length: int) -> bool:
-    """Whole blocks, in a thread; gives whether something was not in memory."""
-    end = offset + length
-    begin = offset = offset - offset % BLOCK_BYTES
-    for at in range(offset, end + AHEAD_BYTES, BLOCK_BYTES):  # of more at once the kernel may read the beginning only
-        os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_WILLNEED)
-    buffer: list[bytearray] | None = getattr(_of_thread, "buffer", None)
-    if buffer is None:
-        buffer = _of_thread.buffer = [bytearray(BLOCK_BYTES)]
-    missed = False
-    while offset < end:
-        try:
-            count = os.preadv(fd, buffer, offset, _NOWAIT)
-        except BlockingIOError:
-            missed = True
-            count = os.preadv(fd, buffer, offset)
+def _read(fd: int, offset: int, length: int, size: int) -> bool:
+    """Whole blocks of a file of `size` bytes, in a thread; gives whether something was not in memory."""
+    begin = offset - offset % BLOCK_BYTES
+    end = min(-(-(offset + length) // BLOCK_BYTES) * BLOCK_BYTES, size)
+    ahead_end = min(end + AHEAD_BYTES, size)
+    missed = not _there(fd, begin, end)
+    if missed or not _there(fd, end, ahead_end):
+        for at in range(begin, ahead_end, BLOCK_BYTES):  # of more at once the kernel may read the beginning only
+            os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_WILLNEED)
+    at = begin
+    while at < end:  # pages are put in order, not copied: the kernel waits until each of them has been read
+        count = os.sendfile(_nowhere(), fd, at, end - at)
         if count == 0:
             break
-        offset += count
-    if offset > begin:
-        _page_cache.was_read(fd, begin, offset - begin)
+        at += count
+    if at > begin:
+        _page_cache.was_read(fd, begin, at - begin)
     return missed
+
+
+@cache
+def _nowhere() -> int:
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def _block(fd: int, offset: int) -> int:
@@ -174,22 +172,29 @@ def in_memory(file: DiskFile, offset: int, length: int) -> bool:
         asked = [block for block in blocks if _known.get(block, 0.0) <= since_s]
         if not asked:
             return True
-        page = [bytearray(1)]
         zero = _block(fd, 0)
-        begin, end = (asked[0] - zero) * BLOCK_BYTES, min((asked[-1] - zero + 1) * BLOCK_BYTES, file.size)
-        if end <= begin:
-            return True
-        os.preadv(fd, page, end - 1, _NOWAIT)  # the last that would come from the disk: `has` counts what is on its way
-        if not _page_cache.has(fd, begin, end - begin):
+        if not _there(fd, (asked[0] - zero) * BLOCK_BYTES, min((asked[-1] - zero + 1) * BLOCK_BYTES, file.size)):
             return False
-        if not _page_cache.answers:
-            for block in asked:
-                os.preadv(fd, page, (block - zero) * BLOCK_BYTES, _NOWAIT)
-    except BlockingIOError:
-        return False
     except OSError:
         return True  # a file system that can't say; or an error, which sending finds as well
     if len(_known) + len(asked) > BLOCKS_MAX:
         _known.clear()
     _known.update(dict.fromkeys(asked, now_s))
+    return True
+
+
+def _there(fd: int, begin: int, end: int) -> bool:
+    """Whether a range is in the page cache; `begin` is a block's."""
+    if begin >= end:
+        return True
+    page = [bytearray(1)]
+    try:
+        os.preadv(fd, page, end - 1, _NOWAIT)  # the last that would come from the disk: `has` counts what is on its way
+        if not _page_cache.has(fd, begin, end - begin):
+            return False
+        if not _page_cache.answers:
+            for at in range(begin, end, BLOCK_BYTES):
+                os.preadv(fd, page, at, _NOWAIT)
+    except BlockingIOError:
+        return False
     return True
