@@ -197,14 +197,15 @@ def _state(
         return UNREACHABLE, "its process runs and does not answer"
     if not current:
         return (RUNNING, None) if node.node_id in seen else (STARTING, "it waits for a quorum")
+    waits = f"it waits for {answer.waits_for}" if answer.waits_for else None
     if answer.metadata_age_ms < 0:
-        return STARTING, f"it waits for {answer.waits_for}" if answer.waits_for else None
+        return STARTING, waits
     if answer.metadata_age_ms == KNOWS_NOTHING_MS:
         silence = "it has heard from no controller since it started"
     else:
         silence = f"it has heard from no controller for {span(answer.metadata_age_ms)}"
     fault = ": `tanist faults` shows what cuts it off" if is_cut_off(folder, node.node_id) else ""
-    return FENCED, silence + fault
+    return (FENCED, silence + fault) if waits is None else (STARTING, f"{waits}; {silence}{fault}")
 
 
 def _listens(address: Address) -> bool:
