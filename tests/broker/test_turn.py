@@ -308,7 +308,7 @@ def test_a_follower_has_nothing_to_count(bench: Bench) -> None:
     hosted.log.queue_large(LARGE)
     hosted.fetch_waiters.append(waiter)
     bench.turn.lend(client)
-    hosted.log.append_as_follower(batch([b"v" * LARGE], leader_epoch=0))
+    hosted.log.append_as_follower(batch([b"v" * LARGE], leader_epoch=0), 9)
     bench.turn.mark_lent(hosted, hosted.log.pending_bytes)
     bench.turn.mark_dirty(hosted)
     bench.end_turn()

@@ -119,7 +119,7 @@ def test_export_of_transactions_says_so_and_leaves_their_markers_out(tanist: Tan
     marker = encode_marker_batch(
         committed=False, coordinator_epoch=0, timestamp_ms=WALL_MS, base_offset=1, leader_epoch=1, **sender
     )
-    assert broker.log.append_as_follower(memoryview(marker)).error == 0
+    assert broker.log.append_as_follower(memoryview(marker), 9).error == 0
     broker.salvage(0)
     broker.close()
     done = tanist("export", "--all", "--to", "jsonl", data=tmp_path / "txn")

@@ -50,6 +50,7 @@ SHOWN_BY = {
     "A49b": {"S16"},
     "A50": {"S6"},
     "duplicates": {"S20"},
+    "torn-answers": {"S6"},
 }
 """Directed runs: the property that is there for the rule."""
 

@@ -214,7 +214,7 @@ def test_the_last_batch_of_a_segment_stays_so_that_its_end_does() -> None:
     log = open_log(disk, COMPACT)
     put(log, [(b"a", b"1"), (b"b", b"1")])
     data = batch([b"x"], key=None, timestamps=1_000)  # of a time when the topic was not compacted
-    assert log.append_as_follower(_at(data, 2)).error == 0
+    assert log.append_as_follower(_at(data, 2), 9).error == 0
     roll_and_flush(disk, log)
     clean(disk, log)
     assert [(header.base_offset, header.record_count) for header, _ in batches_of(log)] == [(0, 1), (1, 1), (2, 0)]
@@ -240,7 +240,7 @@ def test_the_first_batch_of_each_leader_epoch_stays() -> None:
     assert list(begins.items()) == [tuple(entry) for entry in epochs]
     assert [each.offset for each in left_in(log)] == [10, 11]
     follower = open_log(MemoryDisk(), COMPACT)
-    assert follower.append_as_follower(memoryview(bytearray(read_all(log)))).error == 0
+    assert follower.append_as_follower(memoryview(bytearray(read_all(log))), 9).error == 0
     assert follower.epochs.entries == epochs
     assert follower.log_end_offset == log.log_end_offset
 
@@ -394,7 +394,7 @@ def test_a_start_after_a_kill_keeps_what_is_behind_the_holes() -> None:
     follower_disk = MemoryDisk()
     follower = open_log(follower_disk, COMPACT)
     for _, data in batches_of(log):
-        assert follower.append_as_follower(memoryview(bytearray(data))).error == 0
+        assert follower.append_as_follower(memoryview(bytearray(data)), 9).error == 0
     assert follower.segment_count > 2
     for config in (COMPACT, dataclasses.replace(COMPACT, cleanup_policy="delete")):
         for files in (disk, follower_disk):

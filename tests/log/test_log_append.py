@@ -436,7 +436,7 @@ def test_a_failed_write_is_reported_and_nothing_is_appended_after() -> None:
     with pytest.raises(OSError, match="no space"):
         log.read(0, 1, 1)
     with pytest.raises(OSError, match="no space"):
-        log.append_as_follower(batch(base_offset=1))
+        log.append_as_follower(batch(base_offset=1), 9)
     with pytest.raises(OSError, match="no space"):
         log.write_pending()
     log.close()

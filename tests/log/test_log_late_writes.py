@@ -304,7 +304,7 @@ def test_a_late_write_that_fails_fails_the_log() -> None:
     assert refused.error == ErrorCode.KAFKA_STORAGE_ERROR
     assert late.log.append_plain(batch(), 0, 0, 1_000) == -1
     for use in (
-        lambda: late.log.append_as_follower(fetched(5)),
+        lambda: late.log.append_as_follower(fetched(5), 9),
         lambda: late.log.read(0, 1000, 5),
         late.log.write_pending,
         lambda: late.log.write_pending_later(late.done.append),
@@ -391,7 +391,7 @@ def test_a_follower_writes_at_once_whatever_the_size() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     data = fetched(0, 5_000)
-    assert log.append_as_follower(data).error == 0
+    assert log.append_as_follower(data, 9).error == 0
     assert file_of(disk) == bytes(data)
     assert (log.pending_bytes, log.written_end_offset) == (0, 5_000)
 
@@ -402,7 +402,7 @@ def test_a_follower_queues_batches_of_so_many_bytes_until_they_are_written(less:
     log = open_log(disk)
     data = memoryview(bytes(fetched(0, 3)) + bytes(fetched(3, 4)))
     log.queue_large(len(data) - less)
-    assert log.append_as_follower(data)[:3] == (0, 0, 6)
+    assert log.append_as_follower(data, 9)[:3] == (0, 0, 6)
     assert log.log_end_offset == 7
     assert file_of(disk) == (b"" if queued else bytes(data))
     assert (log.pending_bytes, log.written_end_offset) == ((len(data), 0) if queued else (0, 7))
@@ -415,11 +415,11 @@ def test_a_follower_counts_what_is_queued_already() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     log.queue_large(3 * SIZE)
-    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(3))))
-    log.append_as_follower(fetched(3))
+    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(3))), 9)
+    log.append_as_follower(fetched(3), 9)
     assert (file_of(disk), log.pending_bytes) == (b"", 4 * SIZE)
     log.write_pending()
-    log.append_as_follower(fetched(4))
+    log.append_as_follower(fetched(4), 9)
     assert sizes_in(file_of(disk)) == [SIZE] * 5
 
 
@@ -428,9 +428,9 @@ def test_what_a_follower_has_queued_may_be_written_late() -> None:
     log = open_log(disk)
     log.queue_large(1)
     done: list[OSError | None] = []
-    log.append_as_follower(fetched(0, 3))
+    log.append_as_follower(fetched(0, 3), 9)
     log.write_pending_later(done.append)
-    log.append_as_follower(fetched(3, 2))
+    log.append_as_follower(fetched(3, 2), 9)
     assert (written(disk), log.written_end_offset) == ([], 0)
     disk.end_writes()
     assert (written(disk), log.written_end_offset, done) == ([(0, 2)], 3, [None])
@@ -442,9 +442,9 @@ def test_a_small_batch_behind_a_late_write_ends_it() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     log.queue_large(3 * SIZE)
-    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(3))))
+    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(3))), 9)
     log.write_pending_later(lambda _: None)
-    log.append_as_follower(fetched(3))
+    log.append_as_follower(fetched(3), 9)
     assert log.written_end_offset == 4
     assert sizes_in(file_of(disk)) == [SIZE] * 4
 
@@ -453,7 +453,7 @@ def test_what_is_fetched_for_several_segments_is_queued_for_the_last_alone() -> 
     disk = MemoryDisk()
     log = open_log(disk, LogConfig(segment_bytes=2 * SIZE))
     log.queue_large(SIZE)
-    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(5))))
+    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(5))), 9)
     assert [written(disk, base) for base in (0, 2, 4)] == [[(0, 0), (1, 1)], [(2, 2), (3, 3)], []]
     assert (log.written_end_offset, log.log_end_offset) == (4, 5)
     log.write_pending()
@@ -465,9 +465,9 @@ def test_the_written_end_is_before_the_first_queued_batch_of_very_many() -> None
     disk = MemoryDisk()
     log = open_log(disk)
     log.queue_large(1)
-    log.append_as_follower(fetched(0))
+    log.append_as_follower(fetched(0), 9)
     log.write_pending_later(lambda _: None)
-    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(1, 10_000))))
+    log.append_as_follower(memoryview(b"".join(bytes(fetched(index)) for index in range(1, 10_000))), 9)
     disk.end_writes()
     assert (log.written_end_offset, log.log_end_offset) == (1, 10_000)
     assert log.read(1, 1000, 2) is not None

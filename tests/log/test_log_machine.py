@@ -109,7 +109,7 @@ class LogMachine(RuleBasedStateMachine):
             base += count
         extra = bytes(batch([b"z"], base_offset=base, leader_epoch=self.epoch))[:cut]
         data = b"".join(bytes(each) for each in fetched) + (extra if cut < 70 else b"")
-        assert self.log.append_as_follower(memoryview(data), self.now).error == 0
+        assert self.log.append_as_follower(memoryview(data), self.epoch, self.now).error == 0
         for each in fetched:
             self.note(bytes(each), None)
 
@@ -118,7 +118,7 @@ class LogMachine(RuleBasedStateMachine):
     def fetch_what_is_there_already(self, back: int) -> None:
         data = batch([b"y"], base_offset=max(0, self.model.end - back), leader_epoch=self.epoch)
         if self.model.start < self.model.end:
-            assert self.log.append_as_follower(data, self.now).error != 0
+            assert self.log.append_as_follower(data, self.epoch, self.now).error != 0
 
     @rule(producer=st.sampled_from([7, 8]), back=st.integers(1, 5))
     def retry(self, producer: int, back: int) -> None:

@@ -131,7 +131,7 @@ def test_a_wrong_entry_is_not_believed() -> None:
 def test_a_reader_before_the_first_batch_meets_an_entry_of_one_that_is_not_written_yet(waiting: int) -> None:
     """In the turn that appends it, where a compaction has left a gap at the segment's start: it is written first."""
     log = open_log(MemoryDisk(), LogConfig(index_interval_bytes=4 * SIZE, cleanup_policy="compact"))
-    assert log.append_as_follower(batch([b"value"], base_offset=7, leader_epoch=0), 0).error == 0
+    assert log.append_as_follower(batch([b"value"], base_offset=7, leader_epoch=0), 9, 0).error == 0
     for _ in range(waiting):
         add(log)
     piece = log.read(0, 100 * SIZE, log.log_end_offset)

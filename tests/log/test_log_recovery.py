@@ -324,7 +324,7 @@ def test_an_older_history_behind_a_newer_one_is_cut() -> None:
     """A loss of power can undo a truncation and keep what was written since."""
     disk = MemoryDisk()
     log = open_log(disk)
-    log.append_as_follower(batch([b"v"], leader_epoch=5))
+    log.append_as_follower(batch([b"v"], leader_epoch=5), 9)
     log.write_pending()
     disk.files[path(0)].data += bytes(batch([b"v"], base_offset=1, leader_epoch=4))
     log = open_log(disk.copy(), clean=False)
@@ -497,7 +497,7 @@ def test_a_control_batch_that_makes_no_sense_ends_no_transaction() -> None:
     log = open_log(disk)
     add(log, 1, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0, sequence=0)
     nonsense = batch([b"?"], key=b"?", attributes=TRANSACTIONAL | 32, producer_id=7, producer_epoch=0, base_offset=1)
-    log.append_as_follower(nonsense)
+    log.append_as_follower(nonsense, 9)
     assert log.last_stable_offset(2) == 0
     assert open_log(disk.copy(), clean=False).last_stable_offset(2) == 0
 

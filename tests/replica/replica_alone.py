@@ -50,7 +50,7 @@ class Alone:
         self.log = MemoryLog()
         for at, (epoch, start) in enumerate(epochs):
             end = epochs[at + 1][1] if at + 1 < len(epochs) else leo
-            self.log.append_as_follower(tuple(Entry(offset, epoch, "old") for offset in range(start, end)))
+            self.log.append_as_follower(tuple(Entry(offset, epoch, "old") for offset in range(start, end)), 9)
         self.brokers = Registrations.of(replicas)
         self.now_ms = 1_000
         config = ReplicaConfig(min_insync_replicas=min_isr, replica_lag_time_max_ms=LAG_MS)

@@ -10,6 +10,7 @@ from tanist.replica.effects import (
     FetchAgain,
     HighWatermarkSet,
     LogTruncated,
+    RecordsRefused,
     StoppedReplicating,
 )
 from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState, Phase
@@ -49,7 +50,10 @@ def test_it_appends_what_it_is_sent() -> None:
 
 def test_a_refused_append_is_tried_again_later() -> None:
     alone = follower(10)
-    assert reported(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [FetchAgain(10)]
+    assert reported(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [
+        RecordsRefused(2, 5, "the entries do not follow one another"),
+        FetchAgain(10),
+    ]
     assert (alone.log.log_end_offset, alone.high_watermark) == (10, 0)
     assert not alone.follower.may_fetch(alone.now_ms + 9)
     assert alone.follower.may_fetch(alone.now_ms + 10)

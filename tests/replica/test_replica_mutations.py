@@ -215,8 +215,8 @@ def a26_two_fast_elections(stage: Stage) -> None:
     """KIP-279: the follower has an epoch, 3, that the leader has never heard of, in the middle of the log."""
     follower, leader = stage.brokers[2], stage.brokers[1]
     common = [Entry(at, 0, f"c{at}") for at in range(5)]
-    follower.log.append_as_follower(tuple(common + [Entry(at, 3, "mine") for at in range(5, 8)]))
-    leader.log.append_as_follower(tuple(common + [Entry(at, 2, "theirs") for at in range(5, 10)]))
+    follower.log.append_as_follower(tuple(common + [Entry(at, 3, "mine") for at in range(5, 8)]), 9)
+    leader.log.append_as_follower(tuple(common + [Entry(at, 2, "theirs") for at in range(5, 10)]), 9)
     for _ in range(4):
         stage.controller.prefer(2)
         stage.controller.prefer(1)

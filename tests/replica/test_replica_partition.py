@@ -158,7 +158,7 @@ def test_a_snapshot_of_a_waiting_follower_forgets_the_date_too() -> None:
 
 def test_memory_log_refuses_what_does_not_fit() -> None:
     log = MemoryLog([Entry(0, 0, "a")])
-    assert log.append_as_follower((Entry(5, 0, "b"),)).error == ErrorCode.CORRUPT_MESSAGE
+    assert log.append_as_follower((Entry(5, 0, "b"),), 9).error == ErrorCode.CORRUPT_MESSAGE
     with pytest.raises(ValueError):
         MemoryLog([Entry(3, 0, "a")])
     with pytest.raises(IndexError):

@@ -104,7 +104,7 @@ def timed(**state: object) -> Alone:
     """A leader with records at 100, 300, 200, 300 ms (offsets 0-3); 3 is not committed."""
     alone = Alone(isr=(1, 2), **state)  # type: ignore[arg-type]
     for at, timestamp in enumerate((100, 300, 200, 300)):
-        alone.log.append_as_follower((Entry(at, 5, "r", timestamp),))
+        alone.log.append_as_follower((Entry(at, 5, "r", timestamp),), 9)
     alone.fetch(2, 3)
     return alone
 
@@ -162,7 +162,7 @@ def test_s19_a_new_leader_does_not_know_the_end_at_once(version: int, error: str
 
 def test_s19_what_is_below_the_stale_high_watermark_is_reported() -> None:
     alone = Alone(leader=2, isr=(1, 2))
-    alone.log.append_as_follower(tuple(Entry(at, 4, "r", 100 * at) for at in range(10)))
+    alone.log.append_as_follower(tuple(Entry(at, 4, "r", 100 * at) for at in range(10)), 9)
     answer = FetchedPartition(high_watermark=6, log_start_offset=0)
     alone.follower.fetched(answer, alone.follower.fetch_position(), 0)
     alone.learn(leader=1, leader_epoch=6)

@@ -12,6 +12,7 @@ from tanist.replica.effects import LogTruncated
 from tanist.replica.memory import Entry
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, read_header
 from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import read_all
 from tests.replica.replica_stage import Stage
 from tests.replica.replica_walk import walk
 
@@ -105,5 +106,5 @@ def test_a_story_on_real_logs() -> None:
     assert [entry.value for entry in stage.log(1).entries] == ["a", "b", "c", "d", "e", "f"]
     assert [entry.leader_epoch for entry in stage.log(1).entries] == [0, 0, 0, 0, 1, 1]
     logs: list[Any] = [stage.log(broker) for broker in (1, 2, 3)]
-    data = [log._bytes(0, 1 << 20) for log in logs]
+    data = [read_all(log.log) for log in logs]
     assert data[0] == data[1] == data[2]

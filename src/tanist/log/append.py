@@ -84,9 +84,13 @@ def split(batches: memoryview, max_message_bytes: int) -> list[Examined] | Appen
     return found
 
 
-def examine_fetched(batches: memoryview) -> list[Examined] | AppendResult:
+def examine_fetched(batches: memoryview, last_epoch: int, leader_epoch: int) -> list[Examined] | AppendResult:
     """The whole batches that a leader has sent, with their CRCs checked. The last may be cut off by the size of the
     fetch.
+
+    Their epochs must not descend, from the log's last to that in which the leader has sent them. A leader that was
+    deposed, and has truncated its log since, may send what took the place of its records (KAFKA-18723): sound batches,
+    of an epoch that it did not lead.
     """
     found: list[Examined] = []
     start, end = 0, len(batches)
@@ -98,6 +102,13 @@ def examine_fetched(batches: memoryview) -> list[Examined] | AppendResult:
             return refuse(ErrorCode.CORRUPT_MESSAGE, f"what the leader sent at byte {start} is not a batch")
         if crc32c(batches[start + ATTRIBUTES_AT : start + header.size_bytes]) != header.crc:
             return refuse(ErrorCode.CORRUPT_MESSAGE, f"the batch of offset {header.base_offset} does not match its CRC")
+        if not last_epoch <= header.leader_epoch <= leader_epoch:
+            return refuse(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"the batch of offset {header.base_offset} is of leader epoch {header.leader_epoch}, behind one of"
+                f" {last_epoch} and from the leader of {leader_epoch}",
+            )
+        last_epoch = header.leader_epoch
         found.append(Examined(start, header))
         start += header.size_bytes
     return found

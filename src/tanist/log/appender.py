@@ -289,16 +289,18 @@ class Appender:
         self.failed = error
         return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
 
-    def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
-        """Append the leader's batches as they are, and write them. A batch that is cut off at the end is skipped.
+    def append_as_follower(self, batches: memoryview, leader_epoch: int, now_ms: int | None = None) -> AppendResult:
+        """Append the batches of the leader of `leader_epoch` as they are, and write them.
+
+        A batch that is cut off at the end is skipped.
 
         From `queued_from_bytes` on they are only queued, and the view must stay as it is until `write_pending`.
-        An error (and nothing appended) if a CRC does not match or an offset is not beyond the log's end; `OSError` if
-        the disk fails.
+        An error (and nothing appended) if a CRC does not match, an offset is not beyond the log's end, or an epoch is
+        below the log's last or above the leader's; `OSError` if the disk fails.
         """
         if self.failed is not None:
             raise self.failed
-        found = examine_fetched(batches)
+        found = examine_fetched(batches, self.epochs.latest_epoch, leader_epoch)
         if isinstance(found, AppendResult):
             return found
         if not found:
@@ -445,7 +447,7 @@ class Appender:
 
     def _restart_at(self, base_offset: int, now_ms: int) -> None:
         """An empty log restarts at a lower offset, the start of a batch. Its visible range stays the same."""
-        self.segments.replace_all(base_offset, now_ms)
+        self.segments.replace_from(0, base_offset, now_ms)
         self.write_epochs(sync=True)
         self._offsets.log_end_offset = base_offset
 

@@ -280,8 +280,8 @@ class Log:
         """Fetched batches of so many bytes wait for `write_pending`, as the batches of producers do."""
         self._appender.queued_from_bytes = from_bytes
 
-    def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
-        return self._appender.append_as_follower(batches, now_ms)
+    def append_as_follower(self, batches: memoryview, leader_epoch: int, now_ms: int | None = None) -> AppendResult:
+        return self._appender.append_as_follower(batches, leader_epoch, now_ms)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Leader epoch `epoch` begins at `start_offset`."""
@@ -393,20 +393,29 @@ class Log:
         return True
 
     def _cut(self, index: int, place: BatchPosition | None, end: int, now_ms: int) -> None:
-        """Keep the segments up to the one at `index`, and its batches before `place`."""
-        segment = self._segments.at(index)
+        """Keep the segments up to the one at `index`, and its batches before `place`.
+
+        Where a reader was given what goes, the log goes on in another file (`Segment.was_given_more`).
+        """
+        segments = self._segments
+        segment = segments.at(index)
         self._lower_recovery_point(end, segment.base_offset)
         self._snapshots.remove_above(end)
-        dropped = self._segments.drop_from(index + 1)
-        if place is not None:
-            segment.truncate_to(place, now_ms)
-            self._disk.sync_now(segment.file)
-        segment.resume()
+        if place is not None and place.position == 0 and segment.given_to:
+            dropped = segments.replace_from(index, segment.base_offset, now_ms)
+        else:
+            dropped = segments.drop_from(index + 1)
+            if place is not None:
+                segment.truncate_to(place, now_ms)
+                self._disk.sync_now(segment.file)
+            segment.resume()
         self.log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
         self.epochs.truncate_from_end(end)
         self._appender.write_epochs(sync=dropped > 0)
         self._reload_producers()
+        if segments.active.was_given_more:
+            self._appender.roll(end, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
         """Drop everything; the next record has `offset`."""
@@ -419,7 +428,7 @@ class Log:
         with self._appender.disk_in_use():
             self._lower_recovery_point(offset, offset)
             self._snapshots.remove_above(-1)
-            self._segments.replace_all(offset, self._appender.time(now_ms))
+            self._segments.replace_from(0, offset, self._appender.time(now_ms))
             self._appender.write_epochs(sync=True)
 
     def _hand_out(self, from_offset: int, ranges: tuple[FileRange, ...]) -> None:

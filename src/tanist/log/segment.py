@@ -32,7 +32,7 @@ from tanist.log.names import (
 )
 from tanist.log.positions import NO_SPAN, IndexedPositions
 from tanist.log.scan import BatchAt, DamagedBatch, scan_headers
-from tanist.ports import Buffer, Disk, File, LateWrite
+from tanist.ports import Buffer, Disk, File, FileRange, LateWrite
 
 TAIL_BATCHES: Final = 4096
 """At least so many of the last batches are known in memory, at most twice as many: 24 bytes each."""
@@ -80,6 +80,7 @@ class Segment:
         "base_offset",
         "created_ms",
         "file",
+        "given_to",
         "index_full",
         "max_timestamp",
         "max_timestamp_offset",
@@ -116,6 +117,8 @@ class Segment:
         self.size = self.file.size
         self.written = self.size
         """Up to here nothing is queued."""
+        self.given_to = 0
+        """Up to here readers were given ranges of the file, which may still be on their way."""
         self.pending: list[Buffer] = []
         self._late: _Late | None = None
         """What is being written off the loop; its buffers are the first of `pending`."""
@@ -276,6 +279,12 @@ class Segment:
         return files if transactions is None else [*files, transactions]
 
     # -- finding
+
+    def given(self, start: int, end: int) -> FileRange:
+        """Bytes for a reader."""
+        if end > self.given_to:
+            self.given_to = end
+        return FileRange(self.file, start, end - start)
 
     def find(self, offset: int) -> BatchPosition | None:
         """The first batch that reaches `offset`; None if none does. `DamagedBatch` if the file is broken on the way."""
@@ -534,6 +543,15 @@ class Segment:
             self._find_latest()
         else:
             self.rebuild_indexes()
+
+    @property
+    def was_given_more(self) -> bool:
+        """Whether it was cut below what readers were given: then nothing may be appended to its file any more.
+
+        A range that waits to be sent would be sent with the new bytes in it. So would one that has been sent: a socket
+        holds pages of the file, not copies, and on the same machine until the other side has read them.
+        """
+        return self.given_to > self.size
 
     def _find_latest(self) -> None:
         """The latest timestamp of what remains: that of the last entry, or of a batch after it."""

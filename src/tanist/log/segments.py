@@ -122,7 +122,7 @@ class Segments:
                 return None
             if end > segment.written and segment.pending:
                 segment.write()
-            return _tuple(LogSlice, (FileRange(segment.file, start, end - start), first_offset))
+            return _tuple(LogSlice, (segment.given(start, end), first_offset))
         place = segment.find(offset)
         while place is None and segment is not self.active:
             index += 1
@@ -139,7 +139,7 @@ class Segments:
             end = start + place.size_bytes
         if end > segment.written and segment.pending:
             segment.write()
-        return LogSlice(FileRange(segment.file, start, end - start), place.base_offset)
+        return LogSlice(segment.given(start, end), place.base_offset)
 
     def _note_reader_of(self, segment: Segment) -> None:
         self._read_lately.append(segment)
@@ -229,13 +229,15 @@ class Segments:
         self._reactivate()
         return count
 
-    def replace_all(self, base_offset: int, now_ms: int) -> None:
-        """Drop everything and begin anew at `base_offset`."""
-        for segment in reversed(self._list):
+    def replace_from(self, index: int, base_offset: int, now_ms: int) -> int:
+        """Drop the newest segments, as `drop_from` does, and begin one at `base_offset`; how many were dropped."""
+        count = len(self._list) - index
+        for segment in reversed(self._list[index:]):
             self._retire(segment)
-        self._list = [Segment(self._disk, self._directory, base_offset, self.config, now_ms)]
-        self._bases = [base_offset]
+        self._list[index:] = [Segment(self._disk, self._directory, base_offset, self.config, now_ms)]
+        self._bases[index:] = [base_offset]
         self._reactivate()
+        return count
 
     def holds(self, segments: Sequence[Segment]) -> bool:
         """Are these still neighbours in the list, none of them active?"""

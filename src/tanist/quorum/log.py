@@ -212,7 +212,7 @@ class MetadataLog:
         if length == 0:
             return
         # As a follower even for the leader's own batches: they have their offsets and their epoch.
-        result = self._log.append_as_follower(batches[:length])
+        result = self._log.append_as_follower(batches[:length], epoch)
         if result.error:
             raise CorruptBatch(f"the log refused it: {result.message}")
 

@@ -111,6 +111,15 @@ class SalvageFirst:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsRefused:
+    """What the leader of the epoch has sent cannot follow this log: nothing of it was appended."""
+
+    leader: int
+    leader_epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class FetchAgain:
     """The follower's next fetch may be sent in `delay_ms`."""
 
@@ -136,6 +145,7 @@ Effect: TypeAlias = (
     | IsrUpdateFailed
     | LogTruncated
     | SalvageFirst
+    | RecordsRefused
     | FetchAgain
     | AskOffsets
 )

@@ -20,7 +20,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, LogTruncated, SalvageFirst
+from tanist.replica.effects import (
+    AskOffsets,
+    Effect,
+    FetchAgain,
+    HighWatermarkSet,
+    LogTruncated,
+    RecordsRefused,
+    SalvageFirst,
+)
 from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
 from tanist.replica.salvage import Cut, reason_for
@@ -167,9 +175,9 @@ class FollowerState:
         if self._may_diverge_below(answer.log_start_offset, position):
             return self._then_fetch(self._cut(answer.log_start_offset, fully=True))
         if answer.records:
-            appended = self.log.append_as_follower(answer.records)
+            appended = self.log.append_as_follower(answer.records, self.leader_epoch)
             if appended.error:
-                return self._back_off(now_ms)
+                return [RecordsRefused(self.leader, self.leader_epoch, appended.message or ""), *self._back_off(now_ms)]
         self._delay_ms = RETRY_MIN_MS
         effects = self._adopt_high_watermark(answer.high_watermark)
         self._adopt_log_start(answer.log_start_offset)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from tanist.log.epochs import LeaderEpochCache
@@ -30,6 +31,7 @@ class Appended:
     error: int
     first_offset: int
     last_offset: int
+    message: str | None = None
 
 
 class MemoryLog:
@@ -41,7 +43,8 @@ class MemoryLog:
         self._log_start_offset = log_start_offset
         self.entries: tuple[Entry, ...] = ()
         self.epochs = LeaderEpochCache()
-        if self.append_as_follower(tuple(entries)).error:
+        entries = tuple(entries)
+        if entries and self.append_as_follower(entries, entries[-1].leader_epoch).error:
             raise ValueError(f"the entries do not follow one another from offset {log_start_offset}")
 
     @property
@@ -59,12 +62,15 @@ class MemoryLog:
     def append_as_leader(self, values: Iterable[str], leader_epoch: int, timestamp: int = -1) -> Appended:
         first = self.log_end_offset
         entries = tuple(Entry(first + at, leader_epoch, value, timestamp) for at, value in enumerate(values))
-        return self.append_as_follower(entries)
+        return self.append_as_follower(entries, leader_epoch)
 
-    def append_as_follower(self, batches: tuple[Entry, ...], /) -> Appended:
+    def append_as_follower(self, batches: tuple[Entry, ...], leader_epoch: int, /) -> Appended:
         first = self.log_end_offset
         if any(entry.offset != first + at for at, entry in enumerate(batches)):
-            return Appended(int(ErrorCode.CORRUPT_MESSAGE), -1, -1)
+            return Appended(int(ErrorCode.CORRUPT_MESSAGE), -1, -1, "the entries do not follow one another")
+        epochs = [self.latest_epoch, *(entry.leader_epoch for entry in batches), leader_epoch]
+        if any(before > after for before, after in pairwise(epochs)):
+            return Appended(int(ErrorCode.CORRUPT_MESSAGE), -1, -1, f"the epochs {epochs} descend")
         for entry in batches:
             self.epochs.assign(entry.leader_epoch, entry.offset)
         self.entries += tuple(batches)

@@ -17,6 +17,10 @@ class AppendOutcome(Protocol):
     @property
     def error(self) -> int: ...
 
+    @property
+    def message(self) -> str | None:
+        """What is wrong, for people."""
+
 
 class ReplicaLog(Protocol):
     """One partition's log.
@@ -39,8 +43,12 @@ class ReplicaLog(Protocol):
     @property
     def epochs(self) -> LeaderEpochCache: ...
 
-    def append_as_follower(self, batches: Any, /) -> AppendOutcome:
-        """Append fetched batches verbatim. `Any`: a memoryview in a node, whatever the log is made of elsewhere."""
+    def append_as_follower(self, batches: Any, leader_epoch: int, /) -> AppendOutcome:
+        """Append batches verbatim that were fetched from the leader of an epoch.
+
+        `Any`: a memoryview in a node, whatever the log is made of elsewhere. An error, and nothing appended, if an
+        epoch is below the log's last or above the leader's.
+        """
 
     def truncate_to(self, offset: int, /) -> Any: ...
 

@@ -20,6 +20,7 @@ from tanist.replica.effects import (
     IsrUpdateFailed,
     LogTruncated,
     ProposeIsr,
+    RecordsRefused,
     SalvageFirst,
 )
 from tanist.replica.leader import LeaderState
@@ -100,6 +101,10 @@ class ReplicaEffects:
                 self._truncated(hosted, effect)
             elif isinstance(effect, SalvageFirst):
                 self.salvage.begin(hosted, effect)
+            elif isinstance(effect, RecordsRefused):
+                self._report(
+                    "ERROR", f"{hosted.topic}-{hosted.index}: records of broker {effect.leader}: {effect.reason}"
+                )
 
     def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """The partition has a new leader epoch, or is gone: what waits on it must look elsewhere."""

@@ -269,6 +269,15 @@ class Directed(ChaosRun):
         """The leader does not read the follower's fetches."""
         return self.hold(leader, follower, f"broker-{follower}-fetcher")
 
+    def narrow(self, source: int, target: int, window_bytes: int = 0) -> None:
+        """So many bytes may be on their way; the rest waits at the sender."""
+        windows = self.world.network.conditions.windows
+        windows[self.host(source).name, self.host(target).name] = window_bytes
+
+    def widen(self, source: int, target: int) -> None:
+        """What waits is sent, as the reader takes it."""
+        self.world.network.conditions.windows.pop((self.host(source).name, self.host(target).name), None)
+
     def stop(self, node_id: int) -> None:
         """A controlled shutdown. The script must start the node again."""
         host = self.host(node_id)

@@ -72,6 +72,34 @@ def an_old_answer_is_read(run: Directed) -> Script:
     nothing.release()
 
 
+def a_torn_answer_is_read(run: Directed) -> Script:
+    """1 leads and answers 3, and only what stands before the records leaves it. Then 2 leads, which lacks them, and 1
+    takes 2's records in their place. 3 has not heard of 2 when the rest of the answer comes (KAFKA-18723)."""
+    yield from settled(run, RECORDS)
+    nothing, unread = run.hold_answers(2, 1), run.hold_fetches(3, 1)
+    run.writer.write(1, acks=1)
+    yield Until(lambda: run.end(3) == RECORDS + 1)
+    run.writer.write(1, 3, acks=1)
+    yield Until(lambda: run.end(1) == RECORDS + 4)
+    run.narrow(1, 3)
+    answer = run.hold_answers(3, 1)
+    unread.release()
+    yield Until(lambda: any(end.pending_bytes for end in answer.senders()))
+    (sender,) = (end for end in answer.senders() if end.pending_bytes)
+    run.narrow(1, 3, sender.next_chunk_bytes)
+    sender.pump()
+    deaf = run.hold(3, CONTROLLER)
+    yield from run.move_leader(2, by=1)
+    yield Until(lambda: run.leader(2) is not None and run.end(1) == RECORDS)
+    run.writer.write(2, 4, acks=1)
+    yield Until(lambda: run.end(1) == RECORDS + 4)
+    run.widen(1, 3)
+    answer.release()
+    yield 200
+    deaf.release()
+    nothing.release()
+
+
 def a_middle_that_parts(run: Directed) -> Script:
     """3 leads for a moment and writes, with fewer records of the epoch before than its successor 2 has."""
     yield from settled(run, RECORDS)

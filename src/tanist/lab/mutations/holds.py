@@ -28,7 +28,11 @@ class Hold:
             is_theirs = end.host == self._reader and end.peer_host == self._sender
             if is_theirs and end not in self._held and self._client in _client_of(end):
                 self._held[end] = None
-                end.pause()
+                end.hold()
+
+    def senders(self) -> list[SimConnection]:
+        """The other ends."""
+        return [end.other for end in self._held if end.other is not None and not end.other.closed]
 
     def release(self) -> None:
         """Let the process read them."""
@@ -36,7 +40,7 @@ class Hold:
             self.released = True
             for end in self._held:
                 if not end.closed:
-                    end.resume()
+                    end.let_go()
 
 
 def _client_of(end: SimConnection) -> str:

@@ -23,11 +23,14 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
 from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.log import appender
+from tanist.log.append import examine_fetched
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, encode_clean_shutdown
 from tanist.log.epochs import LeaderEpochCache
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
 from tanist.log.recovery import LogLoader
+from tanist.log.segment import Segment
 from tanist.quorum.rules import QuorumRules
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
@@ -245,6 +248,19 @@ def commits_what_is_not_written() -> tuple[Patch, ...]:
         return late
 
     return (_ALL_ARE_LARGE, Patch(Turn, "_write_large_later", writes))
+
+
+# -- answers that wait while their log is cut
+
+_EPOCH_MAX = (1 << 31) - 1
+
+
+def torn_answers() -> tuple[Patch, ...]:
+    """A log goes on in the file that was cut, and a follower takes what has its offset, of whatever epoch."""
+    return (
+        Patch(Segment, "was_given_more", property(always(False))),
+        Patch(appender, "examine_fetched", lambda batches, _last, _leader: examine_fetched(batches, -1, _EPOCH_MAX)),
+    )
 
 
 # -- roles and the quorum

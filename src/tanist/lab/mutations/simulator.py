@@ -274,6 +274,11 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "late-committed": _drawn("a leader counts what is being written", nodes.commits_what_is_not_written),
     "late-memory": _drawn("memory is received into while it is written", nodes.receives_into_what_is_lent),
+    "torn-answers": _directed(
+        "what readers were given is written over, and followers take any epoch",
+        nodes.torn_answers,
+        logs.a_torn_answer_is_read,
+    ),
     "trim-committed": _drawn(
         "retention drops segments that are not committed",
         starts.drops_what_is_not_committed,

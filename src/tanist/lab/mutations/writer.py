@@ -56,7 +56,7 @@ class ScriptedWriter(SimClient):
 
     def _new(self, topic: str, *, promised: bool) -> Send:
         self._count += 1
-        value = f"writer-{self._count}".encode()
+        value = f"writer-{self._count:03}".encode()
         return Send(self.name, self._count, topic, 0, value, self.now_us, promised=promised, ordered=False)
 
     def _write(self, send: Send, broker_id: int, acks: int) -> Send:

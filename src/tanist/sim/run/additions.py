@@ -1,6 +1,6 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, appends that
-are written off the loop, logs of new replicas that take their time.
+are written off the loop, logs of new replicas that take their time, connections with small windows.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -24,6 +24,8 @@ TRIMMING_SHARE = 0.10
 _LARGE_WRITES_SHARE = 0.15
 
 _SLOW_LOGS_SHARE = 0.15
+
+_SMALL_WINDOWS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
 OLD_EVENTS_MS = 2 * 24 * 3_600_000
@@ -85,6 +87,16 @@ def new_log_ms(seed: int) -> int | None:
     """How long a broker takes for the log of a new replica, so that others fetch it before; mostly None is drawn."""
     rng = stream(seed, "new logs")
     return rng.choice((1, 100, 1_500)) if rng.random() < _SLOW_LOGS_SHARE else None
+
+
+def small_windows(seed: int) -> tuple[int, int] | None:
+    """The window of each connection, if it is small, so that the rest of an answer waits at the sender; and the length
+    of each value, 0 for any: where batches are of one length, those of two histories begin at the same positions.
+    """
+    rng = stream(seed, "windows")
+    if rng.random() >= _SMALL_WINDOWS_SHARE:
+        return None
+    return rng.choice((1, 400, 1_500, 6_000)), rng.choice((0, 64, 700))
 
 
 def has_trimming(seed: int) -> bool:

@@ -17,7 +17,7 @@ from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.marks.situations import watching_situations
-from tanist.sim.run.additions import large_write_bytes, new_log_ms
+from tanist.sim.run.additions import large_write_bytes, new_log_ms, small_windows
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
@@ -80,10 +80,13 @@ class ChaosRun:
         )
         for node_id in config.plain:
             self.world.hosts[node_id].private_requests = False
+        self.value_bytes = 0
+        """The length of each value that is produced; 0: any."""
         self._set_clocks()
         self._set_slices()
         self._set_large_writes()
         self._set_new_logs()
+        self._set_windows()
         self.history = History()
         self.checkers = Checkers(self.world, self.history, trims=config.trims)
         faults = faults_of(seed, config) if faults is None else faults
@@ -122,6 +125,11 @@ class ChaosRun:
         took_ms = new_log_ms(self.seed)
         for host in self.world.hosts.values():
             host.new_log_ms = took_ms
+
+    def _set_windows(self) -> None:
+        drawn = small_windows(self.seed)
+        if drawn is not None:
+            self.world.network.conditions.window_bytes, self.value_bytes = drawn
 
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""
@@ -211,6 +219,7 @@ class ChaosRun:
                         event_age_ms=config.event_age_ms if careful else 0,
                         acks=-1 if careful else 1,
                         idempotent=careful,
+                        value_bytes=self.value_bytes,
                         key_of=key_of if (POLICY, "compact") in topic.configs else no_key,
                     )
                 )

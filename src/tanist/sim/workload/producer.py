@@ -40,9 +40,13 @@ class Producer(SimClient):
         pause_ms: int = 5,
         idempotent: bool = True,
         event_age_ms: int = 0,
+        value_bytes: int = 0,
         key_of: Callable[[bytes], bytes | None] = no_key,
     ) -> None:
-        """`event_age_ms`: its records have timestamps of so long ago, as those of a backfill."""
+        """`event_age_ms`: its records have timestamps of so long ago, as those of a backfill.
+
+        `value_bytes`: so long are their values, one in a batch, and so all of its batches have one length.
+        """
         super().__init__(world, name, history)
         self.topic = topic
         self.partitions = partitions
@@ -50,6 +54,7 @@ class Producer(SimClient):
         self.pause_ms = pause_ms
         self.idempotent = idempotent
         self.event_age_ms = event_age_ms
+        self.value_bytes = value_bytes
         self._key_of = key_of
         self._identities: dict[int, tuple[int, int]] = {}
         """Partition -> producer id and epoch. The same for all, until a loss gives a partition a new one."""
@@ -99,14 +104,14 @@ class Producer(SimClient):
         if self.stopped:
             return
         batch: list[Send] = []
-        for _ in range(self.rng.randint(1, 3)):
+        for _ in range(1 if self.value_bytes else self.rng.randint(1, 3)):
             self._counter += 1
             send = Send(
                 self.name,
                 self._counter,
                 self.topic,
                 partition,
-                f"{self.name}-{self._counter}".encode(),
+                f"{self.name}-{self._counter}".encode().ljust(self.value_bytes, b"."),
                 self.now_us,
                 promised=self.acks == -1,
                 ordered=self.idempotent,

@@ -26,6 +26,8 @@ from tanist.sim.world.scheduler import Event, Process, Scheduler
 
 _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
+_TAKEN_BYTES_MIN = 512
+"""A socket that has space at all takes so much of what it is handed at once, and is beyond its window then."""
 _POISON = b"\xdb"
 _POISONS: dict[int, bytes] = {}
 """Length of a frame -> that many bytes of poison."""
@@ -114,6 +116,7 @@ class SimConnection:
         self._owed_bytes = 0
         """Bytes read here, whose acknowledgement a blocked link holds back."""
         self._reading = True
+        self._held = False
         self._lent: list[memoryview] = []
         """Frames that the handler may still use, for it has paused the connection."""
         self._read_pending = False
@@ -222,6 +225,14 @@ class SimConnection:
             _poison(lent)
             self._wake()
 
+    def hold(self) -> None:
+        """For scripts: the process does not come to reading, whatever its handler says, until `let_go`."""
+        self._held = True
+
+    def let_go(self) -> None:
+        self._held = False
+        self._wake()
+
     def close(self) -> None:
         if not self.closed:
             self.orphaned()
@@ -307,7 +318,7 @@ class SimConnection:
             return
         if scheduler.now_us < self._resumes_us:
             return
-        data = self._take(network.conditions.window_bytes - self._unread_bytes)
+        data = self._take(network.conditions.window(self.host, self.peer_host) - self._unread_bytes)
         if data:
             self._unread_bytes += len(data)
             arrival_us = self._arrival_us(len(data))
@@ -318,6 +329,14 @@ class SimConnection:
         if self._ends and not self._outgoing and not self.gone:
             self._vanished()
             scheduler.at(self._arrival_us(0), lambda: other._arrive_end("closed by peer"))
+
+    @property
+    def next_chunk_bytes(self) -> int:
+        """The length of the first chunk that waits to be sent: of a fetch's answer, what stands before its records."""
+        if not self._outgoing:
+            return 0
+        chunk = self._outgoing[0]
+        return chunk.length if isinstance(chunk, FileRange) else len(chunk)
 
     def _take(self, space_bytes: int) -> bytes:
         """Take up to that many bytes of the send queue."""
@@ -332,7 +351,7 @@ class SimConnection:
         while outgoing and space_bytes > 0:
             chunk = outgoing.popleft()
             if isinstance(chunk, FileRange):
-                length = min(chunk.length, space_bytes)
+                length = min(chunk.length, max(space_bytes, _TAKEN_BYTES_MIN))
                 if length < chunk.length:
                     outgoing.appendleft(FileRange(chunk.file, chunk.offset + length, chunk.length - length))
                 try:
@@ -344,10 +363,10 @@ class SimConnection:
                     self._abort(f"cannot send from {chunk.file.path}: it ends before {chunk.offset + length}")
                     break
             else:
-                piece = chunk
-                if len(piece) > space_bytes:
-                    outgoing.appendleft(piece[space_bytes:])
-                    piece = piece[:space_bytes]
+                piece, length = chunk, max(space_bytes, _TAKEN_BYTES_MIN)
+                if len(piece) > length:
+                    outgoing.appendleft(piece[length:])
+                    piece = piece[:length]
             space_bytes -= len(piece)
             self._outgoing_bytes -= len(piece)
             pieces.append(piece)
@@ -437,7 +456,7 @@ class SimConnection:
         """The process's turn: all that has arrived, frame by frame."""
         self._read_pending = False
         handler = self.handler
-        if self.closed or not self._reading or handler is None:
+        if self.closed or not self._reading or self._held or handler is None:
             return
         if self._arrived:
             data = self._arrived[0] if len(self._arrived) == 1 else b"".join(self._arrived)

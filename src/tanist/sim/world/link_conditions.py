@@ -18,9 +18,15 @@ class NetworkConditions:
     bytes_per_us: int = 1000
     window_bytes: int = 4 << 20
     """Bytes that may be under way to, or wait for, a process that does not read."""
+    windows: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(from host, to host) -> their own `window_bytes`."""
     linger_bytes: int = 256 << 10
     """Bytes of the socket's buffer: sent by a process, not taken by the network, and kept when the process dies."""
     give_up_us: int = 20_000_000
     connect_patience_us: int = 10_000_000
     connect_retry_us: int = 1_000_000
     """After a lost first packet; twice as long each time."""
+
+    def window(self, source: str, target: str) -> int:
+        """The window of a connection from one host to another."""
+        return self.windows.get((source, target), self.window_bytes) if self.windows else self.window_bytes
