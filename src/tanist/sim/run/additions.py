@@ -99,6 +99,26 @@ def small_windows(seed: int) -> tuple[int, int] | None:
     return rng.choice((1, 400, 1_500, 6_000)), rng.choice((0, 64, 700))
 
 
+def stalled_readers(seed: int, topics: tuple[Topic, ...]) -> dict[str, Any]:
+    """In runs with small windows and batches of one length: readers are frozen while answers to them are half sent, and
+    leaders change meanwhile without a crash, so that deposed ones cut off what they have begun to send.
+    """
+    drawn = small_windows(seed)
+    if drawn is None or not drawn[1]:
+        return {}
+    rng = stream(seed, "stalled readers")
+    return {
+        "topics": tuple(replace(topic, replication_factor=3) for topic in topics),
+        "careless_producers": rng.randint(1, 2),
+        "pause_ms": 20,
+        "kinds": ("freeze", "slow"),
+        "fault_pause_ms": (30, rng.choice((300, 1_000))),
+        "operations": ("preferred", "preferred", "reassign"),
+        "operation_pause_ms": (20, rng.choice((100, 400))),
+        "latency_us": rng.choice(((50, 300), (500, 5_000))),
+    }
+
+
 def has_trimming(seed: int) -> bool:
     """Whether the seed draws it by itself."""
     return stream(seed, "trimming").random() < TRIMMING_SHARE

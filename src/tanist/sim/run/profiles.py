@@ -18,6 +18,7 @@ from tanist.sim.run.additions import (
     has_changing_voters,
     has_trimming,
     plain_brokers,
+    stalled_readers,
     throttles,
     trimming,
 )
@@ -125,7 +126,7 @@ class ChaosConfig:
         if trims:
             config = replace(config, **trimming(seed, config.topics, config.properties))
         else:
-            config = replace(config, event_age_ms=event_age_ms(seed))
+            config = replace(config, event_age_ms=event_age_ms(seed), **stalled_readers(seed, config.topics))
         if voters:
             config = replace(config, **changing_voters(seed, config.roles, config.kinds, config.properties))
         return config
