@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
-from tanist.wire.batch import BatchHeader, iterate_headers
+from tanist.wire.batch import BatchHeader, Record, iterate_headers
 from tanist.wire.ids import TopicIdPartition
 
 _READ_BYTES = 1 << 20
@@ -160,8 +160,11 @@ class ReplicaMirror:
 class Compaction(Protocol):
     """The records that compaction may have removed from one partition's logs (`checkers/compaction.py`)."""
 
-    def committed(self, offset: int, value: bytes) -> None:
-        """A record is committed."""
+    def committed(self, header: BatchHeader, record: Record) -> None:
+        """A record of such a batch is committed."""
+
+    def ended(self, header: BatchHeader, batch: memoryview) -> None:
+        """The marker of a transaction is committed."""
 
     def may_be_gone(self, offset: int) -> bool:
         """Whether compaction may have removed the record."""

@@ -3,9 +3,7 @@
 Owns the facts with which the checkers judge such a log like any other. The history H of a partition is its committed
 records. A compacted log may lack a batch, or records of a batch, if each of them was committed and a later committed
 record has its key. For such a log `originals` gives the batches of H in its place, so that all properties are checked
-as if it were whole. Any other gap violates S21.
-
-A record's key follows from its value (`key_of`), so the values give the keys.
+as if it were whole. Any other gap violates S21. Records of aborted transactions may be gone as well.
 """
 
 from __future__ import annotations
@@ -14,9 +12,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from tanist.log.log import Log
+from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import Batch, PartitionOracle, pieces
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_headers
 from tanist.wire.crc import crc32c
 
 KEYS: Final = 7
@@ -33,17 +32,44 @@ class CompactionAllowance:
 
     def __init__(self, oracle: PartitionOracle) -> None:
         self._oracle = oracle
+        self._keys: dict[int, bytes] = {}
+        """Offset -> key."""
         self._latest: dict[bytes, int] = {}
-        """Key -> offset of its latest committed record."""
+        """Key -> offset of its latest record, not counting those of transactions that are open or were aborted."""
+        self._open: dict[int, list[int]] = {}
+        """Producer id -> the offsets of its open transaction."""
+        self._aborted: set[int] = set()
 
-    def committed(self, offset: int, value: bytes) -> None:
-        key = key_of(value)
-        self._latest[key] = max(offset, self._latest.get(key, -1))
+    def committed(self, header: BatchHeader, record: Record) -> None:
+        """A record is below the high watermark."""
+        key = self._keys[record.offset] = bytes(record.key or b"")
+        if header.is_transactional:
+            self._open.setdefault(header.producer_id, []).append(record.offset)
+        else:
+            self._latest[key] = max(record.offset, self._latest.get(key, -1))
+
+    def ended(self, header: BatchHeader, batch: memoryview) -> None:
+        """A marker is below the high watermark."""
+        marker = parse_marker(batch)
+        if marker is None:
+            return
+        offsets = self._open.pop(header.producer_id, [])
+        if marker.aborted:
+            self._aborted.update(offsets)
+            return
+        for offset in offsets:
+            key = self._keys[offset]
+            self._latest[key] = max(offset, self._latest.get(key, -1))
 
     def may_be_gone(self, offset: int) -> bool:
-        """Whether a later committed record has the same key. After an unclean election: always, the key may be lost."""
-        value = self._oracle.values.get(offset)
-        return self._oracle.unclean > 0 or (value is not None and self._latest[key_of(value)] > offset)
+        """Whether a later committed record has the same key, or the record's transaction was aborted.
+
+        After an unclean election: always, the key may be lost.
+        """
+        if self._oracle.unclean > 0 or offset in self._aborted:
+            return True
+        key = self._keys.get(offset)
+        return key is not None and self._latest.get(key, -1) > offset
 
     def originals(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of a log that begin in [start, end), as they were before compaction."""
@@ -61,7 +87,7 @@ class CompactionAllowance:
                 if whole is not None:
                     records = decode_batch(view[position : position + header.size_bytes])
                     for record in records:
-                        if oracle.values.get(record.offset) != record.value:
+                        if oracle.values.get(record.offset) != bytes(record.value or b""):
                             raise Violation("S21", f"{name}: {record} is not what was committed there", now_us)
                     left = {record.offset for record in records}
                     self._judge(name, (each for each in range(batch.first, batch.end) if each not in left), now_us)

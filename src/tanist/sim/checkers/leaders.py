@@ -138,6 +138,8 @@ class LeaderChecks:
                 if oracle.trimming is not None and given_up_in_epoch is None:
                     oracle.trimming.committed(header, batch)
                 if header.is_control:
+                    if oracle.compaction is not None and given_up_in_epoch is None:
+                        oracle.compaction.ended(header, batch)
                     continue
                 for record in decode_batch(batch):
                     value = bytes(record.value or b"")
@@ -149,7 +151,7 @@ class LeaderChecks:
                     oracle.values[record.offset] = value
                     oracle.offsets[value] = record.offset
                     if oracle.compaction is not None:
-                        oracle.compaction.committed(record.offset, value)
+                        oracle.compaction.committed(header, record)
 
     def check_candidates(self, oracle: PartitionOracle) -> None:
         """S2: every replica that the controller may elect, up or down, has all committed records."""
