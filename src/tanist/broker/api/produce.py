@@ -74,7 +74,7 @@ class ProduceWait:
 
     def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
         """Wait for `hosted`'s high watermark to reach `required_offset`, for the result last added to `results`."""
-        hosted.ack_waiters.append((required_offset, self, len(self.where)))
+        hosted.wait_for_high_watermark(required_offset, self, len(self.where))
         self.where.append((results, len(results) - 1))
         self.missing += 1
 

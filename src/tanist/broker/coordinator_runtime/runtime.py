@@ -206,7 +206,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         else:
             loading = partition
             waiter = _CommittedOnce(lambda: self._loader.add(loading))
-            hosted.ack_waiters.append((partition.load_end, waiter, 0))
+            hosted.wait_for_high_watermark(partition.load_end, waiter)
 
     def is_served(self, partition: CoordinatorPartition[ShardT]) -> bool:
         """Whether the partition is still led here, since it was found."""
@@ -320,7 +320,7 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def _wait(self, partition: CoordinatorPartition[ShardT], batch: _Batch[ShardT], now_ms: int) -> None:
         """Until all that this coordinator has written is committed, or time is up."""
-        partition.hosted.ack_waiters.append((partition.written_end, batch, 0))
+        partition.hosted.wait_for_high_watermark(partition.written_end, batch)
         self._parts.purgatory.add(now_ms + self._kind.append_timeout_ms, batch)
 
     def written(self, partition: CoordinatorPartition[ShardT], append: LogAppend, error: int) -> None:

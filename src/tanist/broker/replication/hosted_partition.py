@@ -117,7 +117,8 @@ class HostedPartition:
         self.grown = False
         # True once the partition was deleted or its directory failed: no I/O any more.
         self.stale = False
-        # acks=all produces and groups' records, by the offset that the high watermark must reach, ascending.
+        # acks=all produces and groups' records, by the offset that the high watermark must reach, ascending:
+        # `wait_for_high_watermark` adds to them.
         self.ack_waiters: deque[tuple[int, AckWaiter, int]] = deque()
         self.fetch_waiters: list[FetchWaiter] = []
         self.followers: list[FollowerWatch] = []
@@ -129,6 +130,21 @@ class HostedPartition:
         if len(waiters) >= self.SWEEP_WAITERS and len(waiters) & (len(waiters) - 1) == 0:
             self.fetch_waiters = waiters = [w for w in waiters if not w.done]
         waiters.append(waiter)
+
+    def wait_for_high_watermark(self, required_offset: int, waiter: AckWaiter, ticket: int = 0) -> None:
+        """Call `waiter.settle(ticket, ...)` once the high watermark is there, or never will be (rule 119).
+
+        Nearly all come in order, for they wait for what they have appended. A producer's retry waits for what its
+        first try has appended, and a coordinator that had nothing to write for what it wrote last: before others.
+        """
+        waiters = self.ack_waiters
+        if not waiters or waiters[-1][0] <= required_offset:
+            waiters.append((required_offset, waiter, ticket))
+            return
+        place = len(waiters) - 1
+        while place and waiters[place - 1][0] > required_offset:
+            place -= 1
+        waiters.insert(place, (required_offset, waiter, ticket))
 
     def high_watermark_advanced(self) -> None:
         """Settle what waits for a high watermark that is reached now (rule 119)."""

@@ -160,7 +160,7 @@ class MarkerWrites:
             hosted.append_refused()
             return
         wait = _MarkerWait(request, partition)
-        hosted.ack_waiters.append((appended.last_offset + 1, wait, 0))
+        hosted.wait_for_high_watermark(appended.last_offset + 1, wait)
         self._purgatory.add(now_ms + MARKER_TIMEOUT_MS, wait)
         self._turn.mark_dirty(hosted)
         self._effects.leader_has_appended(hosted, leader, now_ms)
