@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
+
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT
@@ -45,21 +47,23 @@ def test_under_load_the_news_comes_with_the_next_records() -> None:
     assert metrics.fetch_requests - before <= 2 * count + 20
 
 
-def consume(cluster: Cluster, partitions: tuple[int, ...], min_bytes: int) -> list[Any]:
+def consume(
+    cluster: Cluster, partitions: tuple[int, ...], min_bytes: int, *, max_bytes: int = 1 << 20, of_each: int = 1 << 20
+) -> list[Any]:
     """Begin a fetch of several partitions; the list gets its answer."""
     answers: list[Any] = []
     request = FetchRequest(
         replica_id=-1,
         max_wait_ms=10_000,
         min_bytes=min_bytes,
-        max_bytes=1 << 20,
+        max_bytes=max_bytes,
         session_epoch=-1,
         topics=(
             FetchTopic(
                 topic="t",
                 partitions=tuple(
                     FetchPartition(
-                        partition=index, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20
+                        partition=index, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=of_each
                     )
                     for index in partitions
                 ),
@@ -101,3 +105,40 @@ def test_a_fetch_for_any_byte_is_answered_by_the_first_that_comes() -> None:
     ((first, second, third),) = answers
     assert (first, third) == (0, 0)
     assert second >= 70
+
+
+@pytest.mark.parametrize(("min_bytes", "max_bytes", "of_each"), [(200, 1 << 20, 200), (500, 200, 1 << 20)])
+def test_a_fetch_does_not_wait_for_more_than_its_answer_may_hold(min_bytes: int, max_bytes: int, of_each: int) -> None:
+    """Two batches of 73 bytes fit into 200, and a third would not: whole batches are sent."""
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", factor=1)
+    for _ in range(3):
+        cluster.produce("t", [b"value"])
+    assert consume(cluster, (0,), min_bytes, max_bytes=max_bytes, of_each=of_each) == [[146]]
+
+
+def test_a_fetch_does_not_wait_for_more_than_a_segment_has() -> None:
+    """An answer has records of one segment: those of the next come with the next fetch."""
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", factor=1, config={"segment.bytes": str(1 << 20)})
+    cluster.produce("t", [bytes(600_000)])
+    cluster.produce("t", [bytes(600_000)])
+    segments = [path for path in cluster.world.hosts[1].disk.paths() if "/t-0/" in path and path.endswith(".log")]
+    assert len(segments) == 2
+    ((size,),) = consume(cluster, (0,), 1_000_000, max_bytes=2 << 20, of_each=2 << 20)
+    assert 600_000 < size < 700_000
+
+
+def test_a_fetch_waits_for_the_bytes_that_its_answer_may_hold() -> None:
+    """What a partition has beyond its share of the answer makes up for no other."""
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", partitions=2, factor=1)
+    answers = consume(cluster, (0, 1), 300, of_each=200)
+    for _ in range(6):
+        cluster.produce("t", [b"value"])
+    cluster.run(100)
+    assert answers == []
+    cluster.produce("t", [b"value"], partition=1)
+    cluster.produce("t", [b"value"], partition=1)
+    cluster.run(100)
+    assert answers == [[146, 146]]

@@ -2,11 +2,14 @@
 
 Record data is never touched: a read gives a range of a segment file, which the network sends from the page cache. A
 fetch that has too little to say waits on the partitions it asked for and in the purgatory; an append or a new high
-watermark looks at the waiters once, at the end of the turn. Sessions (KIP-227) are `fetch_sessions`.
+watermark looks at the waiters once, at the end of the turn. What counts is what the reader may have: a follower up to
+the log's end, a consumer up to the high watermark, or to the last stable offset if it reads what is committed. Sessions
+(KIP-227) are `fetch_sessions`.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
 from uuid import UUID
 
 from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch
@@ -17,7 +20,7 @@ from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH,
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
-from tanist.replica.reads import READ_UNCOMMITTED, consumer_read
+from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import (
     END_OF_PLAN,
@@ -34,6 +37,40 @@ from tanist.wire.fetch import (
 from tanist.wire.produce import NodeEndpoint
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+_Targets: TypeAlias = "dict[HostedPartition, FetchTarget]"
+
+
+def _upper_offset(call: FetchCall, hosted: HostedPartition, target: FetchTarget) -> int | None:
+    """Up to where the client may read; None if it is to hear that the role is another one."""
+    if hosted.leader_epoch != target.current_leader_epoch != -1:
+        return None
+    log = hosted.log
+    if call.replica_id >= 0:
+        return None if hosted.leader is None else log.log_end_offset
+    if hosted.leader is None and hosted.follower is None:
+        return None
+    high_watermark = hosted.replica.high_watermark
+    return consumer_fetch_bounds(call.isolation_level, high_watermark, log.last_stable_offset(high_watermark))
+
+
+def has_enough(call: FetchCall, targets: _Targets) -> bool:
+    """Whether there is as much as is asked for, or as one answer may hold; or a role has changed.
+
+    By the bytes in the logs, and not in an answer: that has whole batches, of one segment of a partition, so it may be
+    smaller though no waiting would make it larger.
+    """
+    missing = min(call.min_bytes, call.max_bytes)
+    for hosted, target in targets.items():
+        upper_offset = _upper_offset(call, hosted, target)
+        if upper_offset is None:
+            return True
+        if upper_offset > target.fetch_offset:
+            missing -= min(target.max_bytes, hosted.log.bytes_available(target.fetch_offset, upper_offset))
+            if missing <= 0:
+                return True
+    return False
 
 
 class FetchWait:
@@ -59,7 +96,7 @@ class FetchWait:
         call: FetchCall,
         version: int,
         correlation_id: int,
-        targets: dict[HostedPartition, FetchTarget],
+        targets: _Targets,
         session: FetchSession | None,
     ) -> None:
         self.fetch = fetch
@@ -81,36 +118,16 @@ class FetchWait:
             self.done = True
             return
         target = self.targets[changed]
-        upper_offset = self._upper_offset(changed, target)
+        upper_offset = _upper_offset(self.call, changed, target)
         if upper_offset is None:
             self.expire()
         elif upper_offset > target.fetch_offset:
             # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
-            if self.call.min_bytes <= 1 or self._available_bytes() >= self.call.min_bytes:
+            if self.call.min_bytes <= 1 or has_enough(self.call, self.targets):
                 self.expire()
         elif self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target):
             self._news_scheduled = True
             self.fetch.expire_soon(self)
-
-    def _upper_offset(self, hosted: HostedPartition, target: FetchTarget) -> int | None:
-        """Up to where the client may read; None if it is to hear that the role is another one."""
-        leader = hosted.leader
-        from_replica = self.call.replica_id >= 0
-        if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
-            if from_replica or hosted.follower is None or hosted.leader_epoch != target.current_leader_epoch != -1:
-                return None
-            return hosted.replica.high_watermark
-        return hosted.log.log_end_offset if from_replica else leader.high_watermark
-
-    def _available_bytes(self) -> int:
-        available = 0
-        for hosted, target in self.targets.items():
-            upper_offset = self._upper_offset(hosted, target)
-            if upper_offset is None:
-                return self.call.min_bytes
-            if upper_offset > target.fetch_offset:
-                available += hosted.log.bytes_available(target.fetch_offset, upper_offset)
-        return available
 
     def _high_watermark_is_news(self, hosted: HostedPartition, target: FetchTarget) -> bool:
         """A follower that sends its high watermark (v18, KIP-1166) is answered soon when the leader's is higher.
@@ -187,21 +204,21 @@ class Fetch:
         self._metrics.fetch_requests += 1
         max_wait_ms = call.max_wait_ms
         answers, size_bytes, at_once = self._read(call, version, True)
-        if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics):
-            self._count(call, size_bytes)
-            connection.respond(self._encode(connection, call, version, correlation_id, session, answers, at_once))
-            return
-        targets: dict[HostedPartition, FetchTarget] = {}
-        lookup = self._by_topic
-        for topic, parts in call.topics:
-            for target in parts:
-                targets[lookup[topic][target.partition]] = target
-        wait = FetchWait(self, connection, call, version, correlation_id, targets, session)
-        for hosted in targets:
-            hosted.wait_for_data(wait)
-        if call.replica_id >= 0:
-            connection.fetch_wait = wait
-        self._purgatory.add(self._turn.time_ms() + max_wait_ms, wait)
+        if not (
+            at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics)
+        ):
+            lookup = self._by_topic
+            targets = {lookup[topic][target.partition]: target for topic, parts in call.topics for target in parts}
+            if not (size_bytes and has_enough(call, targets)):
+                wait = FetchWait(self, connection, call, version, correlation_id, targets, session)
+                for hosted in targets:
+                    hosted.wait_for_data(wait)
+                if call.replica_id >= 0:
+                    connection.fetch_wait = wait
+                self._purgatory.add(self._turn.time_ms() + max_wait_ms, wait)
+                return
+        self._count(call, size_bytes)
+        connection.respond(self._encode(connection, call, version, correlation_id, session, answers, at_once))
 
     def _respond_as_planned(
         self,

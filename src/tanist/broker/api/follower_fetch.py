@@ -63,7 +63,7 @@ class FollowerWait:
         elif hosted.log.log_end_offset > target.fetch_offset:
             if self._fetch.throttled(hosted, self.call.replica_id):
                 return
-            if self.call.min_bytes <= 1 or self._fetch.available_bytes(self._session) >= self.call.min_bytes:
+            if self.call.min_bytes <= 1 or self._fetch.has_enough(self._session, self.call):
                 self.expire()
         elif not self._news_scheduled and 0 <= target.high_watermark < leader.high_watermark:
             # Not at once: under load the next records bring the news, and an answer for it alone costs as much.
@@ -121,7 +121,13 @@ class FollowerFetch:
             return True
         self._metrics.fetch_requests += 1
         read, size_bytes, at_once = self._read(session, call, arriving=True)
-        if at_once or size_bytes >= call.min_bytes or call.max_wait_ms <= 0 or not session.partitions:
+        if (
+            at_once
+            or size_bytes >= call.min_bytes
+            or call.max_wait_ms <= 0
+            or not session.partitions
+            or (size_bytes and self.has_enough(session, call))
+        ):
             self._metrics.replication_bytes_out += size_bytes
             connection.respond(self._encode(connection, session, call, version, correlation_id, read))
             self._settle(read)
@@ -207,16 +213,19 @@ class FollowerFetch:
         self._metrics.replication_bytes_out += size_bytes
         return self._encode(wait.connection, session, wait.call, wait.version, wait.correlation_id, read)
 
-    def available_bytes(self, session: FollowerSession) -> int:
-        """About how many bytes the session's follower could get."""
-        available = 0
+    def has_enough(self, session: FollowerSession, call: FetchCall) -> bool:
+        """Whether there is as much as is asked for, or as one answer may hold (as `fetch.has_enough`)."""
+        missing = min(call.min_bytes, call.max_bytes)
         for followed in session.active:
-            hosted, offset = followed.hosted, followed.target.fetch_offset
-            if hosted is None or hosted.log.log_end_offset <= offset:
+            hosted, target = followed.hosted, followed.target
+            if hosted is None or hosted.log.log_end_offset <= target.fetch_offset:
                 continue
             if not self.throttled(hosted, session.replica_id):
-                available += hosted.log.bytes_available(offset, hosted.log.log_end_offset)
-        return available
+                available = hosted.log.bytes_available(target.fetch_offset, hosted.log.log_end_offset)
+                missing -= min(target.max_bytes, available)
+                if missing <= 0:
+                    return True
+        return False
 
     def expire_soon(self, wait: FollowerWait) -> None:
         """A follower is to have the news of a higher high watermark, even without records."""
