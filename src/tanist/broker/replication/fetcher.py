@@ -234,6 +234,8 @@ class Fetcher:
 
         What the leader has of a partition cannot change while a request is under way (`waiting`): the answer to that
         would speak of the old position.
+
+        A disk that fails meanwhile takes other partitions offline: these are due again, and stay so.
         """
         node_id, max_bytes = self._context.node_id, self._context.config.replica_fetch_max_bytes
         throttling = self._quota.active
@@ -247,6 +249,7 @@ class Fetcher:
                 del rests_until_ms[key]
                 due[key] = None
         left: dict[Key, None] = {}
+        self._due = {}
         for key in due:
             hosted = self._partitions.get(key)
             follower = None if hosted is None else hosted.follower
@@ -281,6 +284,7 @@ class Fetcher:
                 )
                 asked = Asked(follower, position, target)
                 if waiting and session.replaces(key, asked):
+                    self._due |= due
                     return False
                 session.ask(key, asked)
                 continue
@@ -291,7 +295,7 @@ class Fetcher:
                 session.forget(key)
             if again_ms <= now_ms or key in session.asked:
                 left[key] = None
-        self._due = left
+        self._due |= left
         if resting and (self._wakes_ms is None or resting[0][0] < self._wakes_ms):
             self._wakes_ms = resting[0][0]
             self._context.clock.call_at(self._wakes_ms, self._wake_rested)
