@@ -44,7 +44,7 @@ def test_what_a_look_takes_offline_is_not_asked_for_any_more(cluster: Cluster, *
     assert len(gone) > 1
     assert left
     cluster.world.hosts[FOLLOWER].disk.failing.append(failed.directory.path)
-    failed.log._appender.failed = OSError(errno.EIO, "Input/output error")  # met by whoever comes to it next
+    failed.log._appender.failed = OSError(errno.EIO, "Input/output error")  # the next caller meets it
     if anew:
         fetcher(cluster)._begin_anew()
     node.parts.fetchers.resume(failed)

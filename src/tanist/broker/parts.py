@@ -18,6 +18,7 @@ from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.controller_registration import ControllerRegistration
 from tanist.broker.metadata.directory_assignments import DirectoryAssignments
+from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
@@ -59,6 +60,7 @@ class BrokerParts:
     metadata: MetadataView
     configs: ResolvedConfigs
     awaited_topics: AwaitedTopics
+    internal_topics: InternalTopics
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
@@ -100,6 +102,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         if config.is_controller
         else None
     )
+    awaited_topics = AwaitedTopics(clock, metadata)
     isr_changes = IsrChanges(context, metadata, controller_channel, lifecycle, effects)
     directory_assignments = DirectoryAssignments(context, controller_channel, lifecycle)
     leadership = Leadership(context, metadata, lifecycle, purgatory)
@@ -143,7 +146,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         purgatory=purgatory,
         metadata=metadata,
         configs=configs,
-        awaited_topics=AwaitedTopics(clock, metadata),
+        awaited_topics=awaited_topics,
+        internal_topics=InternalTopics(context, metadata, controller_channel, lifecycle, awaited_topics),
         effects=effects,
         quorum=quorum,
         connections=connections,

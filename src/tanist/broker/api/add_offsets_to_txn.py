@@ -70,5 +70,4 @@ class AddOffsetsToTxn:
 
 
 def build(parts: BrokerParts) -> Handler:
-    topics = InternalTopics(parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics)
-    return AddOffsetsToTxn(parts.context.clock, parts.metadata, parts.transactions, topics).handle
+    return AddOffsetsToTxn(parts.context.clock, parts.metadata, parts.transactions, parts.internal_topics).handle

@@ -76,8 +76,7 @@ class FindCoordinator:
 
 
 def build(parts: BrokerParts) -> Handler:
-    topics = InternalTopics(parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics)
-    return FindCoordinator(parts.metadata, topics).handle
+    return FindCoordinator(parts.metadata, parts.internal_topics).handle
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

@@ -1,17 +1,22 @@
 """The topics of coordinators are made when they are first needed.
 
-They get as many replicas as they are to have and there are brokers for.
+They get as many replicas as they are to have and there are brokers for. What this broker's metadata lacks is not made
+before the metadata is that of the cluster: a broker that has just started knows no topic. One request at a time asks
+for a topic, however many clients wait for it, and a controller that is away is reported once a minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_topics import AwaitedTopics
 from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.throttled_warnings import ThrottledWarnings
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -21,37 +26,61 @@ _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000
 _KNOWN_HERE_MS = 1_000
 """How long this broker's metadata may be behind the controller's word."""
+_FAILED_INTERVAL_MS: Final = 60_000
 _ANSWERED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
-@dataclass(frozen=True, slots=True)
 class InternalTopics:
     """Makes `__consumer_offsets` and `__transaction_state`."""
 
-    context: NodeContext
-    metadata: MetadataView
-    controller_channel: ControllerChannel
-    awaited_topics: AwaitedTopics
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        controller_channel: ControllerChannel,
+        lifecycle: Lifecycle,
+        awaited_topics: AwaitedTopics,
+    ) -> None:
+        self._context = context
+        self._metadata = metadata
+        self._controller_channel = controller_channel
+        self._lifecycle = lifecycle
+        self._awaited_topics = awaited_topics
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
+        """By the topic that the controller has been asked for."""
+        self._failed = ThrottledWarnings(context.clock, context.report, _FAILED_INTERVAL_MS)
 
     def create(self, name: str, then: Callable[[], None]) -> None:
         """Call `then` once the broker knows the topic, or it cannot be made now."""
-        topic = self._new_topic(name)
+        if not self._lifecycle.caught_up:
+            then()
+            return
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append(then)
+        if len(waiting) > 1:
+            return
+        creation = CreateTopicsRequest(topics=(self._new_topic(name),), timeout_ms=_CREATE_TIMEOUT_MS)
+        self._controller_channel.call(
+            creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, partial(self._created, name)
+        )
 
-        def created(response: CreateTopicsResponse | None) -> None:
-            if response is None or response.topics[0].error_code not in _ANSWERED:
-                why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
-                self.context.report("WARN", f"{name} can't be created: {why}")
+    def _created(self, name: str, response: CreateTopicsResponse | None) -> None:
+        waiting = self._waiting.pop(name)
+
+        def go_on() -> None:
+            for then in waiting:
                 then()
-                return
-            deadline_ms = self.context.clock.now_ms() + _KNOWN_HERE_MS
-            self.awaited_topics.when_known([name], deadline_ms, then)
 
-        creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
-        self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
+        if response is None or response.topics[0].error_code not in _ANSWERED:
+            why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
+            self._failed.add(f"{name} can't be created: {why}")
+            go_on()
+            return
+        self._awaited_topics.when_known([name], self._context.clock.now_ms() + _KNOWN_HERE_MS, go_on)
 
     def _new_topic(self, name: str) -> CreatableTopic:
-        config = self.context.config
-        brokers = len(self.metadata.image.brokers)
+        config = self._context.config
+        brokers = len(self._metadata.image.brokers)
         if name == OFFSETS_TOPIC:
             partitions = config.offsets_topic_num_partitions
             replicas = min(config.offsets_topic_replication_factor, brokers)
