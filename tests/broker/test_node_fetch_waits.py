@@ -142,3 +142,26 @@ def test_a_fetch_waits_for_the_bytes_that_its_answer_may_hold() -> None:
     cluster.produce("t", [b"value"], partition=1)
     cluster.run(100)
     assert answers == [[146, 146]]
+
+
+def test_a_fetch_that_waits_is_given_up_when_its_client_goes() -> None:
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", factor=1)
+    client = SimClient(cluster.world, "gone", History())
+    channel = client.channel((cluster.world.hosts[1].name, BROKER_PORT))
+    part = FetchPartition(partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=600_000,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=(FetchTopic(topic="t", partitions=(part,)),),
+    )
+    client.run(lambda: channel.call(request, 12, 600_000, lambda _: None))
+    cluster.run(100)
+    purgatory = cluster.node(1).parts.purgatory
+    assert len(purgatory) == 1
+    client.run(channel.close)
+    cluster.run(100)
+    assert len(purgatory) == 0

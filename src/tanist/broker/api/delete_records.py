@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from tanist.broker.context import NodeContext
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
 from tanist.log.log import Log
@@ -21,21 +22,65 @@ from tanist.wire.messages.delete_records_response import (
 
 _HIGH_WATERMARK = -1
 _UNKNOWN = -1
-_LOOK_AGAIN_MS = 20
+
+_Results: TypeAlias = dict[str, list[DeleteRecordsPartitionResult]]
+_Waiting: TypeAlias = tuple[HostedPartition, int, DeleteRecordsPartitionResult]
+"""A partition, where its log is to begin, and its part of the answer."""
+
+
+class DeleteRecordsWait:
+    """A request that waits for the low watermarks of its partitions. In the purgatory, too."""
+
+    __slots__ = ("_call", "_missing", "_results", "_waiting", "done")
+
+    def __init__(self, call: Call, results: _Results, waiting: list[_Waiting]) -> None:
+        self._call = call
+        self._results = results
+        self._waiting: list[_Waiting | None] = list(waiting)
+        """By their tickets; None when settled."""
+        self._missing = len(waiting)
+        self.done = False
+        if not waiting:
+            self._answer()
+
+    def settle(self, ticket: int, error: int) -> None:
+        """One partition's wait is over, with `error` or 0."""
+        place = self._waiting[ticket]
+        if self.done or place is None:
+            return
+        self._waiting[ticket] = None
+        self._missing -= 1
+        hosted, _, result = place
+        result.error_code = error
+        if not error and hosted.leader is not None:
+            result.low_watermark = hosted.leader.low_watermark
+        if not self._missing:
+            self._answer()
+
+    def expire(self) -> None:
+        """`timeout.ms` is over. The records are gone here; replicas that have not followed will do so some time."""
+        for ticket, place in enumerate(self._waiting):
+            if place is not None:
+                self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _answer(self) -> None:
+        self.done = True
+        topics = (DeleteRecordsTopicResult(name=name, partitions=tuple(parts)) for name, parts in self._results.items())
+        self._call.reply(DeleteRecordsResponse(topics=tuple(topics)))
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecords:
     """The handler of DeleteRecords."""
 
-    context: NodeContext
     turn: Turn
+    purgatory: Purgatory
     replicas: Replicas
 
     def handle(self, request: DeleteRecordsRequest, call: Call) -> None:
         """Advance the log starts, and answer when all live replicas have followed or the time is up."""
-        results: dict[str, list[DeleteRecordsPartitionResult]] = {}
-        waiting: list[tuple[HostedPartition, int, DeleteRecordsPartitionResult]] = []
+        results: _Results = {}
+        waiting: list[_Waiting] = []
         for topic in request.topics:
             for wanted in topic.partitions:
                 result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=_UNKNOWN)
@@ -60,36 +105,13 @@ class DeleteRecords:
                         continue
                     self.turn.mark_dirty(hosted)  # followers that wait hear of the new log start
                     waiting.append((hosted, offset, result))
-        call.wait()
-        deadline_ms = self.context.clock.now_ms() + request.timeout_ms
-
-        def look() -> None:
-            rest = []
-            for hosted, offset, result in waiting:
-                if hosted.leader is None:
-                    result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                    continue
-                low_watermark = hosted.leader.low_watermark
-                if low_watermark >= offset:
-                    result.low_watermark = low_watermark
-                elif self.context.clock.now_ms() >= deadline_ms:
-                    result.error_code = ErrorCode.REQUEST_TIMED_OUT
-                else:
-                    rest.append((hosted, offset, result))
-            waiting[:] = rest
-            if waiting:
-                # Followers report their log start with each fetch; those long polls end within half a second.
-                self.context.clock.call_at(self.context.clock.now_ms() + _LOOK_AGAIN_MS, look)
-                return
-            call.reply(
-                DeleteRecordsResponse(
-                    topics=tuple(
-                        DeleteRecordsTopicResult(name=name, partitions=tuple(parts)) for name, parts in results.items()
-                    )
-                )
-            )
-
-        look()
+        wait = DeleteRecordsWait(call, results, waiting)
+        for ticket, (hosted, offset, _) in enumerate(waiting):
+            hosted.wait_for_low_watermark(offset, wait, ticket)
+        if wait.done:
+            return
+        call.wait(wait)
+        self.purgatory.add(self.turn.time_ms() + request.timeout_ms, wait)
 
 
 def refusal(log: Log, offset: int, high_watermark: int) -> int:
@@ -100,4 +122,4 @@ def refusal(log: Log, offset: int, high_watermark: int) -> int:
 
 
 def build(parts: BrokerParts) -> Handler:
-    return DeleteRecords(parts.context, parts.turn, parts.replicas).handle
+    return DeleteRecords(parts.turn, parts.purgatory, parts.replicas).handle

@@ -55,7 +55,7 @@ def _upper_offset(call: FetchCall, hosted: HostedPartition, target: FetchTarget)
     return consumer_fetch_bounds(call.isolation_level, high_watermark, log.last_stable_offset(high_watermark))
 
 
-def has_enough(call: FetchCall, targets: _Targets) -> bool:
+def _has_enough(call: FetchCall, targets: _Targets) -> bool:
     """Whether there is as much as is asked for, or as one answer may hold; or a role has changed.
 
     By the bytes in the logs, and not in an answer: that has whole batches, of one segment of a partition, so it may be
@@ -106,7 +106,7 @@ class FetchWait:
         self.correlation_id = correlation_id
         self.targets = targets
         self.session = session
-        self.slot: Slot = connection.reserve()
+        self.slot: Slot = connection.reserve(self)
         self.done = False
         self._news_scheduled = False
 
@@ -114,16 +114,13 @@ class FetchWait:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         if self.done:
             return
-        if self.connection.closed:
-            self.done = True
-            return
         target = self.targets[changed]
         upper_offset = _upper_offset(self.call, changed, target)
         if upper_offset is None:
             self.expire()
         elif upper_offset > target.fetch_offset:
             # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
-            if self.call.min_bytes <= 1 or has_enough(self.call, self.targets):
+            if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets):
                 self.expire()
         elif self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target):
             self._news_scheduled = True
@@ -153,17 +150,17 @@ class FetchWait:
 class Fetch:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
-    __slots__ = ("_absent_error", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory", "_reads",
-                 "_sessions", "_turn")  # fmt: skip
+    __slots__ = ("_absent_error", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory", "_sessions",
+                 "_turn", "reads")  # fmt: skip
 
     def __init__(self, parts: BrokerParts) -> None:
         self._turn = parts.turn
         self._by_topic = parts.replicas.by_topic
         self._absent_error = parts.replicas.absent_error
-        self._reads = PartitionReads(
+        self.reads = PartitionReads(
             parts.effects, parts.quotas.leader, rack_aware=parts.context.config.rack_aware_reads
         )
-        self._followers = FollowerFetch(parts, self._reads, self._leader_hints)
+        self._followers = FollowerFetch(parts, self.reads, self._leader_hints)
         self._sessions = parts.fetch_sessions
         self._purgatory = parts.purgatory
         self._metadata = parts.metadata
@@ -209,7 +206,7 @@ class Fetch:
         ):
             lookup = self._by_topic
             targets = {lookup[topic][target.partition]: target for topic, parts in call.topics for target in parts}
-            if not (size_bytes and has_enough(call, targets)):
+            if not (size_bytes and _has_enough(call, targets)):
                 wait = FetchWait(self, connection, call, version, correlation_id, targets, session)
                 for hosted in targets:
                     hosted.wait_for_data(wait)
@@ -284,7 +281,7 @@ class Fetch:
         `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
         """
         lookup = self._by_topic
-        reads = self._reads
+        reads = self.reads
         now_ms = self._turn.time_ms()
         left = call.max_bytes
         total = 0

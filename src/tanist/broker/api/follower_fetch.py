@@ -48,15 +48,12 @@ class FollowerWait:
         self.call = call
         self.version = version
         self.correlation_id = correlation_id
-        self._slot: Slot = connection.reserve()
+        self._slot: Slot = connection.reserve(self)
         self._news_scheduled = False
         self.done = False
 
     def look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
-        if self.connection.closed:
-            self.done = True
-            return
         target, leader = followed.target, hosted.leader
         if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
             self.expire()
@@ -214,7 +211,7 @@ class FollowerFetch:
         return self._encode(wait.connection, session, wait.call, wait.version, wait.correlation_id, read)
 
     def has_enough(self, session: FollowerSession, call: FetchCall) -> bool:
-        """Whether there is as much as is asked for, or as one answer may hold (as `fetch.has_enough`)."""
+        """Whether there is as much as is asked for, or as one answer may hold (as in `fetch`)."""
         missing = min(call.min_bytes, call.max_bytes)
         for followed in session.active:
             hosted, target = followed.hosted, followed.target

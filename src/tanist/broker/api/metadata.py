@@ -97,6 +97,8 @@ class Metadata:
         deadline_ms = self.context.clock.now_ms() + _CREATE_TIMEOUT_MS
 
         def created(response: CreateTopicsResponse | None) -> None:
+            if call.connection.closed:
+                return
             if response is None:
                 if self.context.clock.now_ms() + 50 < deadline_ms:
                     self.context.clock.call_at(self.context.clock.now_ms() + 50, ask)

@@ -65,7 +65,7 @@ class ProduceWait:
         self.version = version
         self.correlation_id = correlation_id
         self.results = results
-        self.slot: Slot = connection.reserve()
+        self.slot: Slot = connection.reserve(self)
         self.large_bytes = 0
         # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
         self.where: list[tuple[list[ProduceResult], int] | None] = []

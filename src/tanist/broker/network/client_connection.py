@@ -33,13 +33,21 @@ Handlers = Mapping[int, tuple[int, int, Handler]]
 """By API key: the lowest and the highest version, and the handler."""
 
 
+class WaitingRequest(Protocol):
+    """A request that waits for an event or its deadline. Whatever holds it passes over one that is `done`."""
+
+    done: bool
+
+
 class Slot:
     """The place of one answer in its connection's order. `chunks` is None until the answer is ready."""
 
-    __slots__ = ("chunks",)
+    __slots__ = ("chunks", "waiting")
 
-    def __init__(self, chunks: list[Chunk] | None = None) -> None:
+    def __init__(self, chunks: list[Chunk] | None = None, waiting: WaitingRequest | None = None) -> None:
+        """`waiting` is the request that is to be answered, if it can be given up."""
         self.chunks = chunks
+        self.waiting = waiting
 
 
 class Call:
@@ -83,10 +91,13 @@ class Call:
         """Answer with an encoded frame, length prefix included."""
         self.connection.complete(self._slot, chunks)
 
-    def wait(self) -> None:
-        """The answer comes later: keep its place. The frame's memory is not valid by then."""
+    def wait(self, waiting: WaitingRequest | None = None) -> None:
+        """The answer comes later: keep its place. The frame's memory is not valid by then.
+
+        `waiting` is given up when the client goes.
+        """
         if self._slot is None and self.reply_with is None:
-            self._slot = self.connection.reserve()
+            self._slot = self.connection.reserve(waiting)
             self.frame = memoryview(b"")
 
 
@@ -265,9 +276,9 @@ class ClientConnection:
             self._touched = True
             self._touch(self)
 
-    def reserve(self) -> Slot:
-        """Hold the place of an answer that is not ready."""
-        slot = Slot()
+    def reserve(self, waiting: WaitingRequest | None = None) -> Slot:
+        """Hold the place of an answer that is not ready. `waiting` is given up when the client goes."""
+        slot = Slot(None, waiting)
         self.slots.append(slot)
         return slot
 
@@ -386,11 +397,12 @@ class ClientConnection:
 
     def on_close(self, reason: str) -> None:
         self.closed = True
+        for slot in self.slots:
+            if slot.waiting is not None:
+                slot.waiting.done = True
         self.slots.clear()
         self.out.clear()
-        if self.fetch_wait is not None:
-            self.fetch_wait.done = True
-            self.fetch_wait = None
+        self.fetch_wait = None
         if self.follower_session is not None:
             self.follower_session.close()
             self.follower_session = None

@@ -1,7 +1,8 @@
 """One partition as this node hosts it: its log, its replica's state machine, and who waits for it.
 
 The replica (`replica.Partition`) decides; this is where the node keeps the context of its decisions: the
-produce requests waiting for the high watermark, the fetches waiting for data, and whether the turn has touched it.
+produce requests waiting for the high watermark, the fetches waiting for data, the requests waiting for the low
+watermark, and whether the turn has touched it.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-class AckWaiter(Protocol):
-    """A request that waits for the high watermark: a produce with acks=all, or a group's records."""
+class WatermarkWaiter(Protocol):
+    """A request that waits for a watermark: for the high one a produce with acks=all, or a group's records; for the
+    low one a DeleteRecords.
+    """
 
     done: bool
 
     def settle(self, ticket: int, error: int) -> None:
-        """The high watermark covers it, or (by `error`) nobody here will see that."""
+        """The watermark is there, or (by `error`) nobody here will see that."""
 
 
 class FetchWaiter(Protocol):
@@ -75,6 +79,7 @@ class HostedPartition:
         "leader_high_watermark",
         "leads_from",
         "log",
+        "low_watermark_waiters",
         "replica",
         "stale",
         "topic",
@@ -119,7 +124,9 @@ class HostedPartition:
         self.stale = False
         # acks=all produces and groups' records, by the offset that the high watermark must reach, ascending:
         # `wait_for_high_watermark` adds to them.
-        self.ack_waiters: deque[tuple[int, AckWaiter, int]] = deque()
+        self.ack_waiters: deque[tuple[int, WatermarkWaiter, int]] = deque()
+        # By the offset that the low watermark must reach, in no order.
+        self.low_watermark_waiters: list[tuple[int, WatermarkWaiter, int]] = []
         self.fetch_waiters: list[FetchWaiter] = []
         self.followers: list[FollowerWatch] = []
         # Before this time nothing is due for the log, unless it is appended to (`storage/housekeeping.py`).
@@ -131,7 +138,7 @@ class HostedPartition:
             self.fetch_waiters = waiters = [w for w in waiters if not w.done]
         waiters.append(waiter)
 
-    def wait_for_high_watermark(self, required_offset: int, waiter: AckWaiter, ticket: int = 0) -> None:
+    def wait_for_high_watermark(self, required_offset: int, waiter: WatermarkWaiter, ticket: int = 0) -> None:
         """Call `waiter.settle(ticket, ...)` once the high watermark is there, or never will be (rule 119).
 
         Nearly all come in order, for they wait for what they have appended. A producer's retry waits for what its
@@ -158,9 +165,33 @@ class HostedPartition:
             if not waiter.done:
                 waiter.settle(ticket, leader.acks_status(required_offset).error)
 
+    def wait_for_low_watermark(self, required_offset: int, waiter: WatermarkWaiter, ticket: int) -> None:
+        """Call `waiter.settle(ticket, ...)` once the logs of all live replicas begin there or later."""
+        if self.leader is None:
+            waiter.settle(ticket, _STORAGE_ERROR if self.stale else _NOT_LEADER)
+            return
+        self.low_watermark_waiters.append((required_offset, waiter, ticket))
+        self.look_at_low_watermark()
+
+    def look_at_low_watermark(self) -> None:
+        """The log of a replica may begin elsewhere, or a replica not count any more: settle what waited for that."""
+        if self.leader is None:
+            return
+        waiters, self.low_watermark_waiters = self.low_watermark_waiters, []
+        low_watermark = self.leader.low_watermark
+        for required_offset, waiter, ticket in waiters:
+            if waiter.done:
+                continue
+            if required_offset <= low_watermark:
+                waiter.settle(ticket, 0)
+            else:
+                self.low_watermark_waiters.append((required_offset, waiter, ticket))
+
     def leadership_lost(self, error: int = _NOT_LEADER) -> None:
-        """Another broker leads, or the log is gone: this one will not see the high watermark move."""
-        waiters, self.ack_waiters = self.ack_waiters, deque()
+        """Another broker leads, or the log is gone: this one will not see the watermarks move."""
+        waiters = (*self.ack_waiters, *self.low_watermark_waiters)
+        self.ack_waiters = deque()
+        self.low_watermark_waiters = []
         for _, waiter, ticket in waiters:
             waiter.settle(ticket, error)
 

@@ -215,6 +215,13 @@ class Replicas:
             self._directory_assignments.agreed(change.topic_id, change.partition)
             if hosted is not None:
                 self._remove(hosted)
+        if delta.brokers:
+            self._brokers_changed()
+
+    def _brokers_changed(self) -> None:
+        """Who is fenced does not hold the low watermark back any more."""
+        for hosted in [each for each in self if each.low_watermark_waiters]:
+            hosted.look_at_low_watermark()
 
     def _apply(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
         hosted = self.get(topic_id, index)
@@ -260,6 +267,8 @@ class Replicas:
             self._follower_sessions.made(hosted)
         for watch in hosted.followers:
             watch.activate()
+        if hosted.low_watermark_waiters:
+            hosted.look_at_low_watermark()
         if hosted.follower is not None and state.leader >= 0:
             if hosted.leader_epoch != epoch_before or before is not None:
                 self._fetchers.follow(hosted, state.leader)
