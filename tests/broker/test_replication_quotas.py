@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -120,3 +124,37 @@ def test_a_throttled_fetch_that_waits_is_answered_when_its_follower_joins_the_is
     cluster.until(lambda: set(leader.isr) == {1, 2})
     cluster.until(lambda: leader.high_watermark == 2, within_ms=400)
     assert sum("t-0: ISR is now" in line for line in cluster.log) == 1
+
+
+@pytest.mark.parametrize("min_bytes", [1, 200])
+def test_records_do_not_wake_a_throttled_follower_that_has_no_session(min_bytes: int) -> None:
+    cluster = Cluster(nodes=3)
+    cluster.create_topic("t", assignment=[[1, 2]], config={"min.insync.replicas": "1"})
+    cluster.world.hosts[2].kill()
+    leader = cluster.hosted("t")[1].leader
+    assert leader is not None
+    cluster.until(lambda: leader.isr == (1,))
+    configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": "*"})
+    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": "1"})
+    cluster.node(1).parts.quotas.leader.record(1 << 20)  # with that the rate is used up for hours
+    part = FetchPartition(partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        replica_id=2,
+        max_wait_ms=600_000,
+        min_bytes=min_bytes,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=(FetchTopic(topic="t", partitions=(part,)),),
+    )
+    answers: list[Any] = []
+    follower = SimClient(cluster.world, "follower", History())
+    channel = follower.channel((cluster.world.hosts[1].name, BROKER_PORT))
+    follower.run(lambda: channel.call(request, 12, 600_000, answers.append))
+    cluster.run(100)
+    for number in range(10):
+        assert cluster.produce("t", [b"%d" % number]).error_code == 0
+    assert answers == []
+    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": str(1 << 30)})
+    assert cluster.produce("t", [b"and another"]).error_code == 0
+    cluster.until(lambda: bool(answers))
+    assert answers[0].responses[0].partitions[0].error_code == 0

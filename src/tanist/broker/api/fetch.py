@@ -55,7 +55,7 @@ def _upper_offset(call: FetchCall, hosted: HostedPartition, target: FetchTarget)
     return consumer_fetch_bounds(call.isolation_level, high_watermark, log.last_stable_offset(high_watermark))
 
 
-def _has_enough(call: FetchCall, targets: _Targets) -> bool:
+def _has_enough(call: FetchCall, targets: _Targets, reads: PartitionReads) -> bool:
     """Whether there is as much as is asked for, or as one answer may hold; or a role has changed.
 
     By the bytes in the logs, and not in an answer: that has whole batches, of one segment of a partition, so it may be
@@ -66,7 +66,7 @@ def _has_enough(call: FetchCall, targets: _Targets) -> bool:
         upper_offset = _upper_offset(call, hosted, target)
         if upper_offset is None:
             return True
-        if upper_offset > target.fetch_offset:
+        if upper_offset > target.fetch_offset and not reads.throttled(hosted, call.replica_id):
             missing -= min(target.max_bytes, hosted.log.bytes_available(target.fetch_offset, upper_offset))
             if missing <= 0:
                 return True
@@ -120,7 +120,10 @@ class FetchWait:
             self.expire()
         elif upper_offset > target.fetch_offset:
             # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
-            if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets):
+            reads = self.fetch.reads
+            if reads.throttled(changed, self.call.replica_id):
+                return
+            if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets, reads):
                 self.expire()
         elif self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target):
             self._news_scheduled = True
@@ -206,7 +209,7 @@ class Fetch:
         ):
             lookup = self._by_topic
             targets = {lookup[topic][target.partition]: target for topic, parts in call.topics for target in parts}
-            if not (size_bytes and _has_enough(call, targets)):
+            if not (size_bytes and _has_enough(call, targets, self.reads)):
                 wait = FetchWait(self, connection, call, version, correlation_id, targets, session)
                 for hosted in targets:
                     hosted.wait_for_data(wait)

@@ -32,9 +32,9 @@ class PartitionReads:
         self._rack_aware = rack_aware
 
     def throttled(self, hosted: HostedPartition, replica_id: int) -> bool:
-        """Whether the quota leaves a follower nothing of the partition at this moment (KIP-73)."""
+        """Whether the quota leaves a follower, not a consumer, nothing of the partition at this moment (KIP-73)."""
         quota = self._quota
-        return quota.active and quota.holds_for(hosted, replica_id) and quota.exceeded
+        return quota.active and replica_id >= 0 and quota.holds_for(hosted, replica_id) and quota.exceeded
 
     def for_follower(
         self,
