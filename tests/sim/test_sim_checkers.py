@@ -11,6 +11,7 @@ import pytest
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.sim.checkers.elections import ElectionChecks
+from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
@@ -113,3 +114,17 @@ def test_a_cancelled_reassignment_may_leave_nobody_eligible(replicas: tuple[int,
             elections.batch_ended()
     else:
         elections.batch_ended()
+
+
+@pytest.mark.parametrize(("waiting", "accused"), [([3, 2], True), ([3], False)])
+def test_a_request_that_waits_for_what_is_committed_is_noticed(waiting: list[int], accused: bool) -> None:
+    """L3: behind one that waits for more, as a producer's retry once was."""
+    hosted: Any = SimpleNamespace(ack_waiters=[(offset, SimpleNamespace(done=False), 0) for offset in (*waiting, 4)])
+    leader: Any = SimpleNamespace(high_watermark=2)
+    world: Any = SimpleNamespace(now_us=0)
+    checks = LeaderChecks(world, Oracle(SimpleNamespace()))  # type: ignore[arg-type]
+    if accused:
+        with pytest.raises(Violation, match="L3"):
+            checks._check_waiters("events-0", hosted, leader)
+    else:
+        checks._check_waiters("events-0", hosted, leader)

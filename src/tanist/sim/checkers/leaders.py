@@ -1,4 +1,4 @@
-"""Leaders, their ISR and high watermark (S1-S5, S7, S10), over the mirrors of the replicas' logs.
+"""Leaders, their ISR and high watermark (S1-S5, S7, S10, L3), over the mirrors of the replicas' logs.
 
 Owns the growth of a partition's history: records join it when a leader's high watermark passes them. A machine that
 lost its power may lack committed records while the controller does not know; the ELR exists for that. It is excused
@@ -40,6 +40,8 @@ class LeaderChecks:
         oracle: PartitionOracle,
         mirror: ReplicaMirror,
     ) -> None:
+        if leader.high_watermark > high_watermark_before:
+            self._check_waiters(name, hosted, leader)
         epoch = leader.leader_epoch
         other = oracle.leaders.setdefault(epoch, node.node_id)
         if other != node.node_id:
@@ -68,6 +70,15 @@ class LeaderChecks:
         state = self._oracle.states.get(oracle.key)
         if state is not None and state.leader == node.node_id and state.leader_epoch == epoch:
             self.check_quorum_superset(oracle, leader, state)
+
+    def _check_waiters(self, name: str, hosted: HostedPartition, leader: LeaderState) -> None:
+        """L3: nobody waits for a high watermark that has been reached, whatever else waits beside it."""
+        for required_offset, waiter, _ in hosted.ack_waiters:
+            if required_offset <= leader.high_watermark and not waiter.done:
+                self._fail(
+                    "L3",
+                    f"{name}: a request waits for offset {required_offset}, and {leader.high_watermark} is committed",
+                )
 
     def _check_advance(
         self, name: str, node: Node, hosted: HostedPartition, leader: LeaderState, before: int, oracle: PartitionOracle
