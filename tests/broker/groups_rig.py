@@ -105,18 +105,25 @@ class Client:
 
     # -- membership
 
-    def join(self, member_id: str = "", *, version: int = 9, session_ms: int = 30_000) -> Any:
+    def commit_as(self, joined: Any, offset: int) -> None:
+        """Commit as a member of a generation."""
+        request = self.commit_request(offset)
+        request.member_id, request.generation_id_or_member_epoch = joined.member_id, joined.generation_id
+        answer = self.ask(request, 8, lambda a: int(a.topics[0].partitions[0].error_code))
+        assert answer.topics[0].partitions[0].error_code == 0, answer
+
+    def join(self, member_id: str = "", *, version: int = 9, session_ms: int = 30_000, metadata: bytes = b"m") -> Any:
         request = JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=session_ms,
             rebalance_timeout_ms=10_000,
             member_id=member_id,
             protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=b"m"),),
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
         )
         answer = self.ask(request, version, lambda a: int(a.error_code))
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            return self.join(answer.member_id, version=version, session_ms=session_ms)
+            return self.join(answer.member_id, version=version, session_ms=session_ms, metadata=metadata)
         return answer
 
     def sync(self, joined: Any, assignment: bytes | None = None) -> Any:

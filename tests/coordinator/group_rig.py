@@ -10,6 +10,7 @@ from tanist.coordinator.effects import Answer, Append, Effect, MarkerAppend
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.shard import Shard
+from tanist.sim.checkers.coordinators import state_of_groups
 from tanist.wire.coordinator_records import encode_key, encode_value
 from tanist.wire.group_records import decode_group_record
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
@@ -111,8 +112,18 @@ class Rig:
     def fail(self, error: int) -> None:
         self.carry_out(self.shard.written(self.uncommitted.pop(0), error, self.now_ms))
 
+    def refuse_all(self, error: int) -> None:
+        """The log refuses all that one turn has decided: the runtime tells the last decision first."""
+        refused, self.uncommitted = self.uncommitted, []
+        for append in reversed(refused):
+            self.carry_out(self.shard.written(append, error, self.now_ms))
+
     def failover(self) -> None:
-        """Another broker takes over: it has what was committed, and none of the requests that waited."""
+        """Another broker takes over: it has what was committed, and none of the requests that waited.
+
+        If nothing waited, it has all that its predecessor had.
+        """
+        before = None if self.uncommitted else state_of_groups(self.shard)
         self.shard = Shard(self.settings, self.topics)
         for position, (key, value) in enumerate(self.log):
             self._replay_marker(position)
@@ -124,6 +135,7 @@ class Rig:
             else:
                 self.shard.replay_pending(producer_id, *decoded)
         self._replay_marker(len(self.log))
+        assert before is None or state_of_groups(self.shard) == before
         self.uncommitted.clear()
         self.carry_out(self.shard.loaded(self.now_ms))
 

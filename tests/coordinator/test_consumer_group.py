@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tanist.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
 from tanist.coordinator.consumer.member import MemberState
+from tanist.sim.checkers.coordinators import state_of_groups
 from tanist.wire.codec import encoder
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -66,7 +67,9 @@ class Member:
 
 
 def consumers(rig: Rig) -> ConsumerGroup:
-    return rig.shard.consumers.groups[GROUP]
+    group = rig.shard.consumer(GROUP)
+    assert group is not None
+    return group
 
 
 def rounds(*members: Member, times: int = 4) -> None:
@@ -205,7 +208,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing_behind(rig: Rig, fiel
     response = Member(rig, "m1", "t").ask(**fields)
     assert response.error_code == error
     assert response.error_message
-    assert not rig.shard.consumers.groups
+    assert not rig.shard.groups
     assert rig.log == []
 
 
@@ -337,9 +340,9 @@ def test_a_group_that_is_deleted_is_gone_with_its_offsets(rig: Rig) -> None:
     ticket = rig.ticket()
     rig.carry_out(rig.shard.delete_group(GROUP, ticket))
     assert rig.answers[ticket].error_code == 0
-    assert (rig.committed(), rig.shard.has(GROUP)) == (None, False)
+    assert (rig.committed(), rig.shard.groups) == (None, {})
     rig.failover()
-    assert (rig.committed(), rig.shard.has(GROUP)) == (None, False)
+    assert (rig.committed(), rig.shard.groups) == (None, {})
 
 
 # -- commits
@@ -406,7 +409,7 @@ def test_a_classic_group_goes_over_with_its_members_and_back(rig: Rig) -> None:
     new = Member(rig, "new", "t")
     new.ask()
     group = consumers(rig)
-    assert GROUP not in rig.shard.groups
+    assert rig.shard.classic(GROUP) is None
     assert (set(group.members), group.epoch) == ({joined.member_id, other, "new"}, generation + 1)
     assert new.indexes() == set()  # nobody has given anything up
     # The classic members hear that they are to join again, do so, and get less.
@@ -431,7 +434,7 @@ def test_a_classic_group_goes_over_with_its_members_and_back(rig: Rig) -> None:
     assert set(consumers(rig).members) == {joined.member_id, other, "new"} | set(held)
     # The last of the new protocol goes: the others go on as a classic group.
     new.ask(member_epoch=-1)
-    assert GROUP not in rig.shard.consumers.groups
+    assert rig.shard.consumer(GROUP) is None
     assert set(rig.group.members) == set(held)
     joined.generation_id = rig.group.generation_id
     assert rig.heartbeat(joined) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -447,6 +450,59 @@ def test_an_upgrade_that_the_log_refuses_leaves_the_classic_group_as_it_was(rig:
     rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert set(rig.group.members) == members
     assert rig.heartbeat(joined) == 0
+
+
+def test_a_group_that_has_gone_over_is_one_group_for_the_next_coordinator(rig: Rig) -> None:
+    joined = rig.settle(1)[0]
+    rig.commit(7, joined)
+    rig.leave((joined.member_id, None))
+    Member(rig, "new", "t").ask()
+    rig.failover()
+    assert [(group.group_id, group.kind) for group in rig.shard.groups.values()] == [(GROUP, "consumer")]
+    assert rig.committed() == 7
+
+
+def test_a_classic_member_makes_an_empty_consumer_group_a_classic_one(rig: Rig) -> None:
+    new = Member(rig, "new", "t")
+    new.ask()
+    new.ask(member_epoch=-1)
+    rig.commit(7)
+    joined = rig.settle(1)[0]
+    assert (joined.generation_id, rig.group.kind, rig.committed()) == (1, "classic", 7)
+    rig.failover()
+    assert (rig.group.kind, set(rig.group.members), rig.committed()) == ("classic", {joined.member_id}, 7)
+
+
+def test_an_empty_consumer_group_stays_one_if_the_log_refuses_its_end_and_who_waits_is_answered(rig: Rig) -> None:
+    new = Member(rig, "new", "t")
+    new.ask()
+    new.ask(member_epoch=-1)
+    rig.commits = False
+    first, second = rig.join(), rig.join()  # the second waits for the first to join again
+    assert second not in rig.answers
+    rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert rig.group.kind == "consumer"
+    assert rig.answers[first].error_code == 0  # its heartbeat will tell
+    assert rig.answers[second].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_decisions_of_one_turn_that_the_log_refuses_are_undone_the_last_first(rig: Rig) -> None:
+    """Each was made on the one before: the group is as it was before the first."""
+    Member(rig, "m1", "t").ask()
+    before = state_of_groups(rig.shard)
+    rig.commits = False
+    for name in ("m2", "m3"):
+        beat(
+            rig,
+            member_id=name,
+            member_epoch=0,
+            rebalance_timeout_ms=9,
+            topic_partitions=(),
+            subscribed_topic_names=("t",),
+        )
+    assert state_of_groups(rig.shard) != before
+    rig.refuse_all(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert state_of_groups(rig.shard) == before
 
 
 def test_a_group_of_another_kind_is_no_consumer_group(rig: Rig) -> None:
@@ -495,7 +551,8 @@ class Wandering(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([3_000, 20_000, 50_000]))
     def time(self, ms: int) -> None:
         self.rig.run(ms)
-        alive = self.rig.shard.consumers.groups[GROUP].members if GROUP in self.rig.shard.consumers.groups else {}
+        group = self.rig.shard.consumer(GROUP)
+        alive = group.members if group is not None else {}
         for member in self.members.values():
             if member.member_id not in alive:  # it has noticed that its session is over
                 member.epoch, member.has = 0, set()

@@ -31,6 +31,7 @@ NOTICED_BY: dict[str, Callable[[], None]] = {
     "G8": lambda: consumer.test_what_the_log_refuses_was_never_decided(rig()),
     "G9": classic.test_who_is_not_heard_of_is_out_and_the_others_rebalance,
     "G9b": lambda: consumer.test_who_is_silent_for_a_session_is_removed(rig()),
+    "G12": lambda: consumer.test_a_group_that_has_gone_over_is_one_group_for_the_next_coordinator(rig()),
     "G10": lambda: consumer.test_new_topics_and_partitions_are_assigned_with_the_next_heartbeats(rig()),
 }
 IN_A_NODE = {"G4", "G5", "G11"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tanist.coordinator.effects import Append
+from tanist.coordinator.group import Group
 from tanist.coordinator.membership import GroupState
 from tanist.wire.codec import encoder
 from tanist.wire.errors import ErrorCode
@@ -130,15 +131,34 @@ def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator_too()
     assert rig.answers[ticket].error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_group_that_is_being_deleted_takes_no_member_and_no_offset() -> None:
+def test_who_comes_while_a_group_is_being_deleted_finds_a_new_one() -> None:
+    rig = Rig()
+    joined = rig.settle(1)[0]
+    rig.commit(3, joined)
+    rig.leave((joined.member_id, None))
+    rig.commits = False
+    deletion = rig.ticket()
+    rig.carry_out(rig.shard.delete_group(GROUP, deletion))
+    commit = rig.commit(4)
+    assert deletion not in rig.answers
+    rig.commit_all()
+    assert (rig.answers[deletion].error_code, rig.commit_error(commit), rig.committed()) == (0, 0, 4)
+    assert rig.answers[rig.join()].generation_id == 1
+    rig.commit_all()
+    rig.failover()
+    assert rig.committed() == 4
+
+
+def test_a_deletion_that_the_log_refuses_leaves_the_group_as_it_was() -> None:
     rig = Rig()
     rig.commit(3)
     rig.commits = False
     deletion = rig.ticket()
     rig.carry_out(rig.shard.delete_group(GROUP, deletion))
-    assert rig.answers[rig.join()].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert rig.commit_error(rig.commit(4)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    waits = rig.join(rebalance_ms=60_000, known=False)
     rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert rig.answers[waits].error_code == 0  # a member of what never was; its heartbeat will tell
+    assert rig.heartbeat(rig.answers[waits]) == ErrorCode.UNKNOWN_MEMBER_ID
     assert rig.answers[deletion].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert rig.group.state is GroupState.EMPTY
     assert rig.committed() == 3
@@ -266,7 +286,8 @@ def stamp(rig: Rig, at_ms: int) -> None:
     for group, committed in rig.shard.offsets.items():
         rig.shard.offsets[group] = {place: each._replace(commit_timestamp=at_ms) for place, each in committed.items()}
     for each in rig.shard.groups.values():
-        each.state_timestamp_ms = at_ms
+        if isinstance(each, Group) and each.stored is not None:
+            each.stored.current_state_timestamp = at_ms
 
 
 def test_offsets_of_a_group_that_never_had_members_go_a_week_after_they_were_committed() -> None:
@@ -277,7 +298,7 @@ def test_offsets_of_a_group_that_never_had_members_go_a_week_after_they_were_com
     assert rig.committed() == 5
     expire(rig, 8 * DAY_MS)
     assert rig.committed() is None
-    assert not rig.shard.has(GROUP)
+    assert GROUP not in rig.shard.groups
     rig.failover()
     assert rig.committed() is None
 
@@ -311,7 +332,7 @@ def test_offsets_of_a_group_that_has_members_are_kept_but_for_topics_that_it_rea
     assert rig.committed() == 5  # empty since a day only
     expire(rig, 106 * DAY_MS)
     assert rig.committed() is None
-    assert not rig.shard.has(GROUP)
+    assert GROUP not in rig.shard.groups
 
 
 def test_a_group_that_a_log_does_not_let_go_is_there_still() -> None:
@@ -320,6 +341,5 @@ def test_a_group_that_a_log_does_not_let_go_is_there_still() -> None:
     stamp(rig, 0)
     rig.commits = False
     expire(rig, 99 * DAY_MS)
-    assert rig.group.state is GroupState.DEAD  # nobody may join what is about to go
     rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert (rig.committed(), rig.group.state) == (5, GroupState.EMPTY)

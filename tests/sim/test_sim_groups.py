@@ -9,11 +9,13 @@ from uuid import UUID
 import pytest
 
 from tanist.coordinator.consumer.member import Current, current_record
+from tanist.coordinator.effects import Effect
+from tanist.coordinator.group import Group
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
+from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MIXED, MOVING, GroupConfig, GroupPlan
 from tanist.sim.run.group_run import GroupRun
 from tanist.sim.world.world import World
 from tanist.wire.consumer_group_records import MemberCurrentKey
@@ -50,6 +52,37 @@ def test_the_classic_members_go_on_when_the_last_of_the_new_protocol_leave(proto
     """Who leaves last is drawn: of four groups, one at least ends with classic members alone."""
     downgraded = [GroupRun(seed, calm(protocol)).run().counts["groups: downgraded"] for seed in range(1, 5)]
     assert (sum(downgraded) > 0) == (protocol == MIXED)
+
+
+@pytest.mark.parametrize("move", ["rolling", "empty", "abrupt"])
+def test_a_group_moves_between_the_protocols_in_both_directions(move: str) -> None:
+    plan = GroupPlan("g", MOVING, 2, ("events",))
+    config = replace(calm(CLASSIC), plans=(plan,), moves=(move,), move_pause_ms=(7_000, 8_000), fault_time_ms=40_000)
+    outcome = GroupRun(4, config).run()
+    assert outcome.violation is None
+    counts = outcome.counts
+    assert counts[f"groups: moves to the classic protocol, {move}"] > 0
+    assert counts[f"groups: moves to the consumer protocol, {move}"] > 0
+    assert counts["groups: upgraded"] > 0
+    assert counts["groups: downgraded"] > 0
+    assert counts["coordinators: compared with the replay of their log"] > 10
+
+
+def test_a_coordinator_that_has_other_members_than_its_log_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that no record has changed: the members of a stable classic group."""
+
+    def forgets(group: Group, purpose: Any, error: int, now_ms: int) -> list[Effect]:
+        effects = written(group, purpose, error, now_ms)
+        if len(group.members) > 1:
+            group.members.popitem()
+        return effects
+
+    written = Group.written
+    monkeypatch.setattr(Group, "written", forgets)
+    violation = GroupRun(4, calm(CLASSIC)).run().violation
+    assert violation is not None
+    assert violation.property_id == "C6"
+    assert "is stable with" in violation.message
 
 
 def test_a_partition_more_gets_an_owner() -> None:

@@ -25,6 +25,7 @@ SHOWN_BY = {
     "G9b": {"C5"},
     "G10": {"C5"},
     "G11": {"C2"},
+    "G12": {"C6"},
 }
 SOON = ("G2", "G4", "G6b", "G7", "G11")
 """Shown by the first seeds, within their first second."""

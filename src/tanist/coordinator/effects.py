@@ -53,7 +53,12 @@ class Append(LogAppend):
 
     group_id: str
     records: tuple[GroupRecord, ...]
+    """Those of groups were applied when they were decided; offsets are, once they are committed."""
     purpose: Purpose
+    undo: tuple[GroupRecord, ...] = ()
+    """The records that undo the decision if the log refuses it."""
+    before: Any = None
+    """The group of the classic protocol that the decision has ended or changed, if there was one."""
 
 
 Effect: TypeAlias = Answer | Append | MarkerAppend
@@ -109,7 +114,7 @@ class GroupDeleted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupChanged:
-    """A decision of a consumer group (KIP-848), which is ahead of the log by it.
+    """A decision of a consumer group (KIP-848).
 
     Without records it waits for earlier appends. A ticket of None: there is no client.
     """
@@ -118,11 +123,6 @@ class ConsumerGroupChanged:
     response: Any
     refusal: Callable[[int], Any] | None
     """The response with this error."""
-    group: object
-    undo: tuple[GroupRecord, ...]
-    """The records that undo the decision if the log refuses it."""
-    before: tuple[Any, ...]
-    """The group of the classic protocol that it was until then, if it was one."""
 
 
 Purpose: TypeAlias = (

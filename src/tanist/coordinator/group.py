@@ -17,7 +17,6 @@ from typing import Final
 from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import (
     Answer,
-    Append,
     AssignmentStored,
     Effect,
     GroupEmptied,
@@ -27,7 +26,6 @@ from tanist.coordinator.effects import (
 from tanist.coordinator.membership import Member, Protocols
 from tanist.coordinator.rebalance import (
     COMPLETING,
-    DEAD,
     EMPTY,
     PREPARING,
     STABLE,
@@ -66,17 +64,21 @@ class JoinContext:
 class Group(Rebalancing):
     """A group, as its coordinator sees it."""
 
+    kind = "classic"
+
     def __init__(self, group_id: str, settings: GroupSettings) -> None:
         super().__init__(group_id, settings)
         self._assignment_number = 0
 
     @property
     def is_forgettable(self) -> bool:
-        """It never had a member, and none is about to join."""
-        return self.state is EMPTY and self.generation_id == 0 and not self.pending_members
+        """It never had a generation, and nobody is about to join."""
+        return self.state is EMPTY and self.stored is None and not self.generation_id and not self.pending_members
 
     def loaded(self, now_ms: int) -> list[Effect]:
-        """The group was restored from its record; each member has a session timeout for its next heartbeat."""
+        """Be what the record says; each member has a session timeout for its next heartbeat."""
+        if self.stored is not None:
+            self.restore(self.stored)
         for member in self.members.values():
             member.deadline_ms = now_ms + member.session_timeout_ms
         effects = self.prepare_rebalance(now_ms) if len(self.members) > self._settings.max_size else []
@@ -94,8 +96,6 @@ class Group(Rebalancing):
     def _join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         member_id, instance_id = request.member_id, request.group_instance_id
         protocols = tuple((each.name, each.metadata) for each in request.protocols)
-        if self.state is DEAD:
-            return [join_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, context.ticket, member_id)]
         if not self._accepts(member_id):
             return [join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, context.ticket, member_id)]
         if not self.supports(request.protocol_type, protocols):
@@ -187,7 +187,7 @@ class Group(Rebalancing):
             else:
                 response.skip_assignment = leads
             stored = StaticMemberStored(context.ticket, response)
-            return [*effects, Append(self.group_id, (self.record(),), stored)]
+            return [*effects, self.store(stored)]
         member.join_ticket = context.ticket
         return effects + self.rebalance(now_ms)
 
@@ -226,9 +226,7 @@ class Group(Rebalancing):
             for each in self.members.values():
                 each.assignment = assignments.get(each.member_id, b"")
             self._assignment_number += 1
-            effects.append(
-                Append(self.group_id, (self.record(),), AssignmentStored(self.generation_id, self._assignment_number))
-            )
+            effects.append(self.store(AssignmentStored(self.generation_id, self._assignment_number)))
         return effects
 
     def written(
@@ -314,14 +312,10 @@ class Group(Rebalancing):
 
     def _generation_error(self, member_id: str, instance_id: str | None, generation_id: int) -> int:
         error = ErrorCode.UNKNOWN_MEMBER_ID if self.state is EMPTY else self._member_error(member_id, instance_id)
-        if self.state is DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return error or (ErrorCode.NONE if generation_id == self.generation_id else ErrorCode.ILLEGAL_GENERATION)
 
     def commit_error(self, member_id: str, instance_id: str | None, generation_id: int) -> int:
         """The error of a commit: only members of this generation may commit, or any client if there are no members."""
-        if self.state is DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation_id < 0 and self.state is EMPTY:
             return ErrorCode.NONE
         if generation_id < 0 and not member_id and instance_id is None:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue
+
+NOT_WRITTEN_YET_MS: Final = 2**63 - 1
+"""The time of a record until the appender fills it in: later than any, so that what it stores is not old."""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names of a member's protocols with its metadata for each, the preferred one first."""
@@ -25,7 +29,6 @@ class GroupState(Enum):
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
-    DEAD = "Dead"
 
 
 @dataclass(slots=True)
@@ -65,8 +68,8 @@ class Membership:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.state_timestamp_ms = -1
-        """Time of day at which its last record was written; of an empty group: since when it is."""
+        self.stored: GroupMetadataValue | None = None
+        """Its last record: what the next coordinator knows of it."""
         self.members: dict[str, Member] = {}
         """By member id, in order of joining: the first is a group's leader."""
         self.static_members: dict[str, str] = {}
@@ -75,6 +78,11 @@ class Membership:
         """Member ids that were given out (KIP-394) and not used yet, with their deadlines."""
 
     # -- what there is
+
+    @property
+    def state_timestamp_ms(self) -> int:
+        """Time of day at which its last record was written; of an empty group: since when it is."""
+        return -1 if self.stored is None else self.stored.current_state_timestamp
 
     def all_have_joined(self) -> bool:
         return not self.pending_members and all(m.join_ticket is not None for m in self.members.values())
@@ -180,6 +188,7 @@ class Membership:
                 )
                 for member in self.members.values()
             ),
+            current_state_timestamp=NOT_WRITTEN_YET_MS,
         )
 
     def restore(self, value: GroupMetadataValue) -> None:
@@ -188,7 +197,6 @@ class Membership:
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol
         self.leader_id = value.leader
-        self.state_timestamp_ms = value.current_state_timestamp
         self.members = {}
         self.static_members = {}
         for stored in value.members:

@@ -1,19 +1,18 @@
 """The committed offsets of the groups of one partition: commits, removals, and retention.
 
-Owns the table of committed offsets, and the requests about it alone. The sender's group checks a commit; answers come
-from the table alone, and the table has only records that are committed in the log (`apply_offset`). It must never
-change the table in answer to a request. Rules: KIP-211 (how long offsets are kept), KIP-496 (who may delete them),
-KIP-1251 (commits of an older member epoch).
+Owns the requests about offsets. The sender's group checks a commit; answers come from the table alone (`table.py`),
+which has only offsets that are committed in the log. It must never change offsets in answer to a request. Rules:
+KIP-211 (how long offsets are kept), KIP-496 (who may delete them), KIP-1251 (commits of an older member epoch).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
-from tanist.coordinator.consumer.groups import ConsumerGroups
 from tanist.coordinator.consumer.topics import Topics
+from tanist.coordinator.consumer_groups import ConsumerGroups
 from tanist.coordinator.effects import (
     Answer,
     Append,
@@ -26,9 +25,8 @@ from tanist.coordinator.effects import (
 )
 from tanist.coordinator.group import Group
 from tanist.coordinator.membership import GroupState
-from tanist.coordinator.pending_offsets import PendingOffsets
 from tanist.coordinator.rebalance import GroupSettings
-from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
+from tanist.coordinator.table import Committed, GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
@@ -56,64 +54,20 @@ _CommitResponse = TypeVar("_CommitResponse", OffsetCommitResponse, TxnOffsetComm
 _PartitionCommit: TypeAlias = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
-class Committed(NamedTuple):
-    """A committed offset."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp: int = -1
-    topic_id: UUID = ZERO_UUID
-    expire_timestamp: int = -1
-    """For commits of clients that set a retention of their own (before Kafka 2.1)."""
-
-
-class GroupOffsets:
+class GroupOffsets(GroupTable):
     """The groups of one partition, for the checks of commits, and the offsets."""
 
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
-        self._settings = settings
-        self.groups: dict[str, Group] = {}
-        """Of the classic protocol."""
-        self.consumers = ConsumerGroups(settings, topics, self.groups)
-        """Those of the consumer protocol (KIP-848). A group is in one of the two."""
-        self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
-        """By group, then by topic and partition."""
-        self.pending: PendingOffsets[Committed] = PendingOffsets()
-        """Those of open transactions."""
-
-    def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Apply a committed record: an offset, or a tombstone."""
-        place = (key.topic, key.partition)
-        if value is not None:
-            self.offsets.setdefault(key.group, {})[place] = _committed(value)
-            self.pending.plain_commit(key.group, place)
-            return
-        self.pending.removed(key.group, place)
-        if key.group in self.offsets:
-            self.offsets[key.group].pop(place, None)
-            if not self.offsets[key.group]:
-                del self.offsets[key.group]
-
-    def replay_pending(self, producer_id: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
-        """Apply a committed record of a transaction that may still be open."""
-        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
-            self.pending.add(producer_id, key.group, (key.topic, key.partition), _committed(value))
-
-    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """Apply the end of a producer's transaction."""
-        self.pending.end(producer_id, committed=committed, apply=self._apply_pending)
-
-    def _apply_pending(self, group_id: str, place: tuple[str, int], committed: Committed) -> None:
-        self.offsets.setdefault(group_id, {})[place] = committed
+        super().__init__(settings, topics)
+        self.consumers = ConsumerGroups(settings, self)
+        """Requests to those of the consumer protocol."""
 
     # -- requests
 
     def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
         """Commit a group's offsets. Topics are named by name and, where known, by id."""
         generation_id = request.generation_id_or_member_epoch
-        group = self.groups.get(request.group_id)
-        consumers = self.consumers.groups.get(request.group_id)
+        group, consumers = self.classic(request.group_id), self.consumer(request.group_id)
         if consumers is not None:
             error = consumers.commit_error(request.member_id, generation_id)
         elif group is None:
@@ -173,13 +127,13 @@ class GroupOffsets:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
         unnamed = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
-        consumers = self.consumers.groups.get(request.group_id)
+        consumers = self.consumer(request.group_id)
         if consumers is not None:
             return _NO_ERROR if unnamed else consumers.txn_commit_error(request.member_id, request.generation_id)
-        group = self.groups.get(request.group_id)
+        group = self.classic(request.group_id)
         if group is None:
             return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
-        if unnamed and group.state is not GroupState.DEAD:
+        if unnamed:
             return _NO_ERROR
         return group.commit_error(request.member_id, request.group_instance_id, request.generation_id)
 
@@ -191,23 +145,27 @@ class GroupOffsets:
         """The committed offsets of a group, none if it is unknown. The caller must not change them."""
         return self.offsets.get(group_id, {})
 
+    def places(self, group_id: str) -> list[tuple[str, int]]:
+        """The partitions of which the group has an offset, of open transactions as well."""
+        return list(dict.fromkeys((*self.committed(group_id), *self.pending.of_group(group_id))))
+
     def forget_topics(self, names: Iterable[str]) -> list[Effect]:
         """Topics were deleted: groups read a new one of the same name from its beginning."""
         deleted = frozenset(names)
         effects: list[Effect] = []
-        for group_id, committed in self.offsets.items():
-            places = [place for place in committed if place[0] in deleted]
+        for group_id in self.groups:
+            places = [place for place in self.places(group_id) if place[0] in deleted]
             if places:
                 effects.append(Append(group_id, tombstones_of(group_id, places), OffsetsDeleted(None, None)))
         return effects
 
     def delete_offsets(self, request: OffsetDeleteRequest, ticket: object) -> list[Effect]:
         """Forget offsets, but not of topics that members of the group read."""
-        group, consumers = self.groups.get(request.group_id), self.consumers.groups.get(request.group_id)
+        group, consumers = self.classic(request.group_id), self.consumer(request.group_id)
         in_use: frozenset[str] | None
         if consumers is not None:
             in_use = consumers.subscribed_topics()
-        elif group is None or group.state is GroupState.DEAD:
+        elif group is None:
             return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
         else:
             in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
@@ -233,10 +191,10 @@ class GroupOffsets:
     def expire(self, wall_ms: int, retention_ms: int) -> list[Effect]:
         """Remove expired offsets (KIP-211), and groups without members and offsets."""
         effects: list[Effect] = []
-        for group_id in dict.fromkeys((*self.groups, *self.consumers.groups, *self.offsets)):
+        for group_id in list(self.groups):
             committed = self.committed(group_id)
             old = self._expired(group_id, committed, wall_ms, retention_ms)
-            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+            group, consumers = self.classic(group_id), self.consumer(group_id)
             over = len(old) == len(committed) and not self.pending.has_group(group_id)
             if consumers is not None and over and not consumers.members:
                 effects += self.consumers.delete(group_id, tombstones_of(group_id, old), None)
@@ -244,20 +202,24 @@ class GroupOffsets:
             if group is not None and over and group.state is GroupState.EMPTY and not group.pending_members:
                 idle = old or wall_ms - group.state_timestamp_ms >= retention_ms
                 if idle and (old or group.generation_id):
-                    group.state = GroupState.DEAD
-                    tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
-                    records = (*tombstones_of(group_id, old), tombstone)
-                    effects.append(Append(group_id, records, GroupDeleted(None)))
+                    effects += self._deleted(group, tombstones_of(group_id, old), None)
                     continue
             if old:
                 effects.append(Append(group_id, tombstones_of(group_id, old), OffsetsDeleted(None, None)))
         return effects
 
+    def _deleted(self, group: Group, offsets: tuple[GroupRecord, ...], ticket: object) -> list[Effect]:
+        """Delete a group of the classic protocol, with these tombstones of its offsets."""
+        self.decide(GroupMetadataKey(group=group.group_id), None)
+        decided = self.decided()
+        records = (*offsets, *decided.records)
+        return [Append(group.group_id, records, GroupDeleted(ticket), undo=decided.undo, before=group)]
+
     def _expired(
         self, group_id: str, committed: Mapping[tuple[str, int], Committed], wall_ms: int, retention_ms: int
     ) -> list[tuple[str, int]]:
         """Expired offsets: of an empty group, or of topics outside its subscription."""
-        group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+        group, consumers = self.classic(group_id), self.consumer(group_id)
         in_use: frozenset[str] | None = frozenset()
         since_ms = -1
         if consumers is not None:
@@ -283,17 +245,6 @@ def _record_of(group_id: str, topic: str, topic_id: UUID, commit: _PartitionComm
         leader_epoch=commit.committed_leader_epoch,
         metadata=commit.committed_metadata or "",
         topic_id=topic_id,
-    )
-
-
-def _committed(value: OffsetCommitValue) -> Committed:
-    return Committed(
-        value.offset,
-        value.leader_epoch,
-        value.metadata,
-        value.commit_timestamp,
-        value.topic_id,
-        value.expire_timestamp,
     )
 
 

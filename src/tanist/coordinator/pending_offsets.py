@@ -7,7 +7,7 @@ later commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 CommittedT = TypeVar("CommittedT")
@@ -67,6 +67,14 @@ class PendingOffsets(Generic[CommittedT]):
                     # Of another transaction that began before: it ends later, but its commit came first or last.
                     last = self._last.get((group_id, topic_partition), -1)
                     self._last[group_id, topic_partition] = max(last, pending.order)
+
+    def groups_of(self, producer_id: int) -> list[str]:
+        """The groups whose offsets the producer's open transaction has committed."""
+        return list(dict.fromkeys(group_id for group_id, _ in self._of_producers.get(producer_id, ())))
+
+    def of_group(self, group_id: str) -> Iterable[tuple[str, int]]:
+        """The partitions of which open transactions have committed an offset of this group."""
+        return self._open.get(group_id, ())
 
     def is_unstable(self, group_id: str, topic_partition: tuple[str, int]) -> bool:
         """Whether an open transaction has committed an offset of this partition."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tanist.coordinator.deadlines import NEVER_MS
-from tanist.coordinator.effects import Answer, Append, Effect, GroupEmptied
+from tanist.coordinator.effects import Answer, Append, AssignmentStored, Effect, GroupEmptied, StaticMemberStored
 from tanist.coordinator.membership import GroupState, Member, Membership
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
@@ -22,7 +22,7 @@ from tanist.wire.messages.sync_group_response import SyncGroupResponse
 _LEAST_EXTENSION_MS: Final = 1_000
 """The least wait of a rebalance that no member has joined: a timeout of 0 must not make it spin."""
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE = GroupState
 
 
 class ConsumerTiming(NamedTuple):
@@ -136,7 +136,7 @@ class Rebalancing(Membership):
         if not self.members:
             self.protocol_name = None
             self.state = EMPTY
-            return [Append(self.group_id, (self.record(),), GroupEmptied())]
+            return [self.store(GroupEmptied())]
         self.protocol_name = self.select_protocol()
         self.state = COMPLETING
         self._awaited_syncs = set(self.members)
@@ -149,6 +149,12 @@ class Rebalancing(Membership):
                 member.deadline_ms = now_ms + member.session_timeout_ms
             member.is_new = False
         return effects
+
+    def store(self, purpose: AssignmentStored | StaticMemberStored | GroupEmptied) -> Append:
+        """Decide on the group's record as it is now."""
+        (key, value), before = self.record(), self.stored
+        self.stored = value
+        return Append(self.group_id, ((key, value),), purpose, undo=((key, before),), before=self)
 
     # -- answers
 
@@ -207,6 +213,10 @@ class Rebalancing(Membership):
             effects.append(sync_refused(error, member.sync_ticket))
         member.join_ticket = member.sync_ticket = None
         return effects
+
+    def dismiss(self, error: int) -> list[Effect]:
+        """End all waiting requests."""
+        return [effect for member in self.members.values() for effect in self.refuse_waiting(member, error)]
 
     def rename_static(self, instance_id: str, new_id: str) -> Member:
         old_id = self.static_members[instance_id]

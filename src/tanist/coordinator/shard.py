@@ -1,9 +1,8 @@
 """One partition of `__consumer_offsets`: its groups, and their committed offsets.
 
-Owns the effects of requests and records on the partition's tables (the table of offsets is in `offsets`). Records are
-replayed from the log when this broker takes the partition over, and one by one as decisions are committed. So a
-consumer gets only committed offsets, and they never go back when the coordinator moves. Members are ahead of the log
-until their group settles.
+Owns the effects of requests on the partition's groups. `table.py` has the tables, which only records change, and
+`offsets.py` the requests about offsets. A consumer gets only committed offsets, and they never go back when the
+coordinator moves. Groups are ahead of the log by what they have decided, and members until their group settles.
 
 It must not know of leaders or high watermarks; it is called only while its broker leads the partition.
 """
@@ -14,8 +13,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 from tanist.coordinator.consumer.group import ConsumerGroup
-from tanist.coordinator.consumer.tables import CONSUMER_KEYS
 from tanist.coordinator.consumer.topics import Topics
+from tanist.coordinator.consumer_groups import changed
 from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import (
     Answer,
@@ -23,7 +22,6 @@ from tanist.coordinator.effects import (
     ConsumerGroupChanged,
     Effect,
     GroupDeleted,
-    GroupRecord,
     MarkerAppend,
     OffsetsDeleted,
     OffsetsStored,
@@ -33,9 +31,8 @@ from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.offsets import GroupOffsets, offsets_written, tombstones_of
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
-from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tanist.wire.group_records import OffsetCommitKey
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
@@ -60,95 +57,57 @@ class Shard(GroupOffsets):
 
     # -- records
 
-    def replay(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
-        """A record of the log, while the partition is loaded."""
-        if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
-            group = self.groups[key.group] = Group(key.group, self._settings)
-            group.restore(value)
-        else:
-            self._apply(key, value)
-
-    def replay_pending(self, producer_id: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
-        if isinstance(key, OffsetCommitKey) and key.group not in self.consumers.groups:
-            self._group(key.group)
-        super().replay_pending(producer_id, key, value)
-
     def loaded(self, now_ms: int) -> list[Effect]:
         """All records were replayed: from now on members' session timeouts run."""
         effects: list[Effect] = []
         for group in self.groups.values():
             effects += group.loaded(now_ms)
             self._queue(group)
-        self.consumers.loaded(now_ms)
-        for consumer_group in self.consumers.groups.values():
-            self._queue(consumer_group)
         return effects
 
     def apply(self, append: Append | MarkerAppend) -> list[Effect]:
-        """A decision of this coordinator is committed, or the end of a transaction."""
+        """An append is committed: its offsets count, or those of the transaction that it ends."""
         if isinstance(append, MarkerAppend):
             self.replay_marker(append.producer_id, committed=append.committed)
-            return []
-        if append.producer is not None:
-            for pending_key, pending_value in append.records:
-                self.replay_pending(append.producer[0], pending_key, pending_value)
-            return []
-        ahead = isinstance(append.purpose, ConsumerGroupChanged)
-        for key, value in append.records:
-            if not ahead or isinstance(key, OffsetCommitKey):  # the rest was applied when it was decided
-                self._apply(key, value)
+        elif append.producer is not None:
+            for key, value in append.records:
+                self.replay_pending(append.producer[0], key, value)
+        else:
+            for key, value in append.records:
+                if isinstance(key, OffsetCommitKey):  # the rest was applied when it was decided
+                    self.replay(key, value)
         return []
-
-    def _apply(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
-        if isinstance(key, OffsetCommitKey):
-            if isinstance(value, OffsetCommitValue) and key.group not in self.consumers.groups:
-                self._group(key.group)
-            self.apply_offset(key, value if isinstance(value, OffsetCommitValue) else None)
-        elif isinstance(key, GroupMetadataKey) and value is None:
-            self.groups.pop(key.group, None)
-            self._queued_ms.pop(key.group, None)
-            if key.group in self.offsets and key.group not in self.consumers.groups:
-                self._group(key.group)
-        elif isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
-            if key.group in self.groups:
-                self.groups[key.group].state_timestamp_ms = value.current_state_timestamp
-        elif isinstance(key, CONSUMER_KEYS):
-            self.consumers.replay(key, key.group, value)
-        # The group in memory already has the state of its other records.
 
     def written(self, append: Append | MarkerAppend, error: int, now_ms: int) -> list[Effect]:
         """An append is committed (and was applied), or was refused, or has taken too long: answer, once."""
         if isinstance(append, MarkerAppend):
             return [Answer(append.ticket, error)]
+        effects: list[Effect] = []
+        if append.undo and error and error != ErrorCode.REQUEST_TIMED_OUT:
+            ahead = self.classic(append.group_id)
+            self.take_back(append.group_id, append.undo, append.before, now_ms)
+            if ahead is not None and self.classic(append.group_id) is not ahead:
+                effects += ahead.dismiss(group_error(error))  # it was never made
+        return self._settled(append.group_id, effects + self._answers(append, error, now_ms))
+
+    def _answers(self, append: Append, error: int, now_ms: int) -> list[Effect]:
         purpose = append.purpose
         if isinstance(purpose, ConsumerGroupChanged):
-            answers = self.consumers.written(purpose, error, now_ms)
-            self._requeue(append.group_id)
-            return answers
+            return changed(purpose, error)
         if isinstance(purpose, OffsetsStored | OffsetsDeleted):
             return offsets_written(purpose, error)
-        group = self.groups.get(append.group_id)
         if isinstance(purpose, GroupDeleted):
-            if error and error != ErrorCode.REQUEST_TIMED_OUT and group is not None:
-                group.state = GroupState.EMPTY  # nothing was appended
             if purpose.ticket is None:
                 return []  # nobody asked
             result = DeletableGroupResult(group_id=append.group_id, error_code=group_error(error))
             return [Answer(purpose.ticket, result)]
-        if group is None:
-            return []
-        effects = group.written(purpose, error, now_ms)
-        self._settle(group)
-        return effects
+        group = self.classic(append.group_id)
+        return [] if group is None else group.written(purpose, error, now_ms)
 
     def dismiss(self, error: int) -> list[Effect]:
         """Another broker has the partition: this one no longer answers waiting clients."""
-        return [
-            effect
-            for group in self.groups.values()
-            for member in group.members.values()
-            for effect in group.refuse_waiting(member, error)
-        ]
+        classic = (group for group in self.groups.values() if isinstance(group, Group))
+        return [effect for group in classic for effect in group.dismiss(error)]
 
     # -- members
 
@@ -156,12 +115,16 @@ class Shard(GroupOffsets):
         error = self._join_error(request)
         if error:
             return [join_refused(error, context.ticket, request.member_id)]
-        if request.group_id in self.consumers.groups:
-            return self._of_consumers(request.group_id, self.consumers.join(request, context, now_ms))
-        group = self._group(request.group_id)
-        effects = group.join(request, context, now_ms)
-        self._settle(group)
-        return effects
+        effects: list[Effect] = []
+        consumers = self.consumer(request.group_id)
+        if consumers is not None and (consumers.members or request.member_id):
+            return self._settled(request.group_id, self.consumers.join(request, context, now_ms))
+        if consumers is not None:
+            effects += self.consumers.make_way(consumers, now_ms)
+        group = self.classic(request.group_id)
+        if group is None:
+            group = self.groups[request.group_id] = Group(request.group_id, self._settings)
+        return self._settled(request.group_id, effects + group.join(request, context, now_ms))
 
     def _join_error(self, request: JoinGroupRequest) -> int:
         if not request.group_id:
@@ -169,46 +132,36 @@ class Shard(GroupOffsets):
         settings = self._settings
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if request.member_id and not self.has(request.group_id):
+        if request.member_id and request.group_id not in self.groups:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return _NO_ERROR
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
-        if request.group_id in self.consumers.groups:
-            return self._of_consumers(request.group_id, self.consumers.sync(request, ticket, now_ms))
         group = self.groups.get(request.group_id)
         if group is None:
             return [sync_refused(_unknown_member(request.group_id), ticket)]
-        effects = group.sync(request, ticket, now_ms)
-        self._settle(group)
-        return effects
+        if isinstance(group, ConsumerGroup):
+            return self._settled(request.group_id, self.consumers.sync(request, ticket, now_ms))
+        return self._settled(request.group_id, group.sync(request, ticket, now_ms))
 
     def heartbeat(self, request: HeartbeatRequest, ticket: object, now_ms: int) -> list[Effect]:
-        if request.group_id in self.consumers.groups:
-            return self._of_consumers(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
         group = self.groups.get(request.group_id)
         if group is None:
             return [Answer(ticket, HeartbeatResponse(error_code=_unknown_member(request.group_id)))]
+        if isinstance(group, ConsumerGroup):
+            return self._settled(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
         return [Answer(ticket, group.heartbeat(request, now_ms))]
 
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: tuple[str, str], ticket: object, now_ms: int
     ) -> list[Effect]:
         """A member of the consumer protocol; `client` is its id and its host."""
-        return self._of_consumers(request.group_id, self.consumers.heartbeat(request, client, ticket, now_ms))
-
-    def _of_consumers(self, group_id: str, effects: list[Effect]) -> list[Effect]:
-        self._requeue(group_id)
-        return effects
-
-    def has(self, group_id: str) -> bool:
-        """Whether there is such a group, of either protocol."""
-        return group_id in self.groups or group_id in self.consumers.groups
+        return self._settled(request.group_id, self.consumers.heartbeat(request, client, ticket, now_ms))
 
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
-        if group_id in self.consumers.groups:
-            return self._of_consumers(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
         group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self._settled(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
         if group is None:
             unknown = tuple(
                 MemberResponse(
@@ -220,25 +173,20 @@ class Shard(GroupOffsets):
             )
             error = _NO_ERROR if group_id else ErrorCode.INVALID_GROUP_ID
             return [Answer(ticket, LeaveGroupResponse(error_code=error, members=unknown))]
-        effects = group.leave(identities, ticket, now_ms)
-        self._settle(group)
-        return effects
+        return self._settled(group_id, group.leave(identities, ticket, now_ms))
 
     # -- operators
 
     def delete_group(self, group_id: str, ticket: object) -> list[Effect]:
         """Delete a group without members, and its committed offsets."""
-        if group_id in self.consumers.groups:
-            return self.consumers.delete(group_id, tombstones_of(group_id, self.committed(group_id)), ticket)
         group = self.groups.get(group_id)
+        offsets = tombstones_of(group_id, self.places(group_id))
+        if isinstance(group, ConsumerGroup):
+            return self.consumers.delete(group_id, offsets, ticket)
         if group is None or group.state is not GroupState.EMPTY:
-            missing = group is None or group.state is GroupState.DEAD
-            error = ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NON_EMPTY_GROUP
+            error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
             return [Answer(ticket, DeletableGroupResult(group_id=group_id, error_code=error))]
-        group.state = GroupState.DEAD
-        tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
-        records = (*tombstones_of(group_id, self.committed(group_id)), tombstone)
-        return [Append(group_id, records, GroupDeleted(ticket))]
+        return self._deleted(group, offsets, ticket)
 
     # -- time
 
@@ -258,33 +206,29 @@ class Shard(GroupOffsets):
             if self._queued_ms.get(group_id) != when_ms:
                 continue
             del self._queued_ms[group_id]
-            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+            group = self.groups.get(group_id)
             # A heartbeat may have postponed its deadline: then this only queues it again.
-            if consumers is not None:
-                effects += self.consumers.tick(consumers, now_ms)
-                self._requeue(group_id)
+            if isinstance(group, ConsumerGroup):
+                effects += self.consumers.tick(group, now_ms)
             elif group is not None:
                 effects += group.tick(now_ms)
-                self._settle(group)
+            self._settle(group_id)
         return effects
 
     def topics_changed(self) -> None:
         """Topics were created, deleted or extended: consumer groups check at the next heartbeats."""
-        for group in self.consumers.groups.values():
-            group.refresh_requested = True
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.refresh_requested = True
 
-    def _settle(self, group: Group) -> None:
+    def _settled(self, group_id: str, effects: list[Effect]) -> list[Effect]:
+        self._settle(group_id)
+        return effects
+
+    def _settle(self, group_id: str) -> None:
         """After an event: queue the group's next deadline, or forget an unused group."""
-        unused = group.group_id not in self.offsets and not self.pending.has_group(group.group_id)
-        if group.is_forgettable and unused:
-            self.groups.pop(group.group_id, None)
-            self._queued_ms.pop(group.group_id, None)
-            return
-        self._queue(group)
-
-    def _requeue(self, group_id: str) -> None:
-        """After an event of a group that is one of the consumer protocol, or was."""
-        group = self.consumers.groups.get(group_id) or self.groups.get(group_id)
+        self.see_to(group_id)
+        group = self.groups.get(group_id)
         if group is not None:
             self._queue(group)
 
@@ -293,12 +237,6 @@ class Shard(GroupOffsets):
             self._queued_ms[group.group_id] = group.check_ms
             self._wake_number += 1
             heappush(self._wakes, (group.check_ms, self._wake_number, group.group_id))
-
-    def _group(self, group_id: str) -> Group:
-        group = self.groups.get(group_id)
-        if group is None:
-            group = self.groups[group_id] = Group(group_id, self._settings)
-        return group
 
 
 def _unknown_member(group_id: str) -> int:

@@ -50,7 +50,7 @@ class ConsumerGroupDescribe:
         found = self.groups.coordinator().find(group_id)
         if isinstance(found, int):
             return DescribedGroup(group_id=group_id, error_code=found)
-        group = found.shard.consumers.groups.get(group_id)
+        group = found.shard.consumer(group_id)
         if group is None:
             what = "is not a consumer group" if group_id in found.shard.groups else "not found"
             return DescribedGroup(

@@ -14,6 +14,8 @@ from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_groups_response import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 
 _NOT_FOUND_VERSION = 6
+_DEAD = "Dead"
+"""What Kafka calls the state of a group that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +34,14 @@ class DescribeGroups:
         found = self.groups.coordinator().find(group_id)
         if isinstance(found, int):
             return DescribedGroup(group_id=group_id, error_code=found)
-        group = found.shard.groups.get(group_id)
-        if group is None or group.state is GroupState.DEAD:
+        group = found.shard.classic(group_id)
+        if group is None:
             if version < _NOT_FOUND_VERSION:
-                return DescribedGroup(
-                    group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations
-                )
-            what = "is not a classic group" if group_id in found.shard.consumers.groups else "not found"
+                return DescribedGroup(group_id=group_id, group_state=_DEAD, authorized_operations=operations)
+            what = "is not a classic group" if group_id in found.shard.groups else "not found"
             return DescribedGroup(
                 group_id=group_id,
-                group_state=GroupState.DEAD.value,
+                group_state=_DEAD,
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
                 error_message=f"Group {group_id} {what}.",
             )

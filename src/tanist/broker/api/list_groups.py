@@ -11,9 +11,6 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
-_CLASSIC = "classic"
-_CONSUMER = "consumer"
-
 
 @dataclass(frozen=True, slots=True)
 class ListGroups:
@@ -32,23 +29,15 @@ class ListGroups:
                 error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 continue
             for group in partition.shard.groups.values():
-                if (states and group.state.value.lower() not in states) or (types and _CLASSIC not in types):
+                state = group.state.value
+                if (states and state.lower() not in states) or (types and group.kind not in types):
                     continue
                 groups.append(
                     ListedGroup(
                         group_id=group.group_id,
                         protocol_type=group.protocol_type or "",
-                        group_state=group.state.value,
-                        group_type=_CLASSIC,
-                    )
-                )
-            for consumers in partition.shard.consumers.groups.values():
-                state = consumers.state.value
-                if (states and state.lower() not in states) or (types and _CONSUMER not in types):
-                    continue
-                groups.append(
-                    ListedGroup(
-                        group_id=consumers.group_id, protocol_type=_CONSUMER, group_state=state, group_type=_CONSUMER
+                        group_state=state,
+                        group_type=group.kind,
                     )
                 )
         call.reply(ListGroupsResponse(error_code=error, groups=tuple(groups)))

@@ -18,7 +18,7 @@ from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.coordinator.offsets import Committed
+from tanist.coordinator.table import Committed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from tanist.wire.messages.offset_fetch_response import (
@@ -98,7 +98,7 @@ class OffsetFetch:
         found = self._find(group.group_id, errors)
         if isinstance(found, int):
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
-        consumers = found.shard.consumers.groups.get(group.group_id)
+        consumers = found.shard.consumer(group.group_id)
         refused = 0 if consumers is None else consumers.fetch_error(group.member_id, group.member_epoch)
         if refused:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=refused)

@@ -98,7 +98,8 @@ class _Batch(Generic[ShardT]):
         if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             error = ErrorCode.NONE  # the high watermark has passed it: it is committed
         answered, self._answered = self._answered, True
-        for append in self._appends:
+        # Refused decisions are taken back, the last first: each rests on those before.
+        for append in reversed(self._appends) if error else self._appends:
             if not error:
                 self._runtime.carry_out(self._partition, self._partition.shard.apply(append))
             if not answered:

@@ -64,7 +64,7 @@ class Coordinator:
                 decode=decode_group_record,
                 encode=_records_of,
                 append_timeout_ms=config.offsets_commit_timeout_ms,
-                describe=lambda shard: f"{len(shard.groups) + len(shard.consumers.groups)} groups",
+                describe=lambda shard: f"{len(shard.groups)} groups",
                 loaded=self._forget_deleted,
                 carry_out=_nothing_else,
             ),

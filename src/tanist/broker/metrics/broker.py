@@ -61,8 +61,9 @@ def _groups(groups: Groups, now_ms: int, out: Exposition) -> None:
     partitions = list(groups.loaded.partitions()) if groups.loaded is not None else []
     prefix = "kafka_server_group_coordinator_metrics_"
     _load_time(prefix, None if groups.loaded is None else groups.loaded.load_time, now_ms, out)
-    out.add(prefix + "group_count", sum(len(each.shard.groups) for each in partitions), "classic")
-    out.add(prefix + "group_count", sum(len(each.shard.consumers.groups) for each in partitions), "consumer")
+    kinds = Counter(group.kind for each in partitions for group in each.shard.groups.values())
+    out.add(prefix + "group_count", kinds["classic"], "classic")
+    out.add(prefix + "group_count", kinds["consumer"], "consumer")
     loading = sum(not each.ready for each in partitions)
     out.add(prefix + "num_partitions", loading, "loading")
     out.add(prefix + "num_partitions", len(partitions) - loading, "active")

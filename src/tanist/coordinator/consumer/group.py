@@ -12,8 +12,8 @@ does not give up partitions within its rebalance timeout, is removed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 from uuid import UUID
@@ -33,7 +33,7 @@ from tanist.coordinator.consumer.reconciliation import Reported, next_current
 from tanist.coordinator.consumer.tables import ConsumerTables
 from tanist.coordinator.consumer.topics import Topics, hash_of, matching
 from tanist.coordinator.deadlines import NEVER_MS
-from tanist.coordinator.effects import GroupRecord
+from tanist.coordinator.effects import Effect
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.regex import InvalidRegex
 from tanist.wire.consumer_group_records import (
@@ -47,6 +47,7 @@ from tanist.wire.consumer_group_records import (
     TargetAssignmentKey,
     TargetAssignmentValue,
 )
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -57,6 +58,8 @@ from tanist.wire.messages.consumer_group_heartbeat_response import (
 )
 
 JOINING_EPOCH: Final = 0
+
+Decide = Callable[[CoordinatorKey, CoordinatorValue | None], None]
 
 
 class ConsumerGroupState(Enum):
@@ -76,19 +79,16 @@ class Refused(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The changes of a request: their records, and the records that would undo them, the last change first."""
-
-    records: tuple[GroupRecord, ...]
-    undo: tuple[GroupRecord, ...]
-
-
 class ConsumerGroup(ConsumerTables):
     """A consumer group, as its coordinator sees it."""
 
-    def __init__(self, group_id: str, settings: GroupSettings, topics: Topics) -> None:
+    kind = "consumer"
+    protocol_type = PROTOCOL_TYPE
+
+    def __init__(self, group_id: str, settings: GroupSettings, topics: Topics, decide: Decide) -> None:
         super().__init__(group_id)
+        self.emit = decide
+        """Decide: apply the record at once, and have it written."""
         self.settings = settings
         self.topics = topics
         self.check_ms = NEVER_MS
@@ -99,27 +99,9 @@ class ConsumerGroup(ConsumerTables):
         """Members that must revoke partitions or join: the epoch in which, and the deadline."""
         self.refresh_requested = True
         """Topics may have changed since the target was made."""
-        self._records: list[GroupRecord] = []
-        self._undo: list[GroupRecord] = []
 
-    # -- decisions
-
-    def emit(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
-        """Decide: apply the record at once, and have it written."""
-        self._undo.append(self.record_before(key))
-        self._records.append((key, value))
-        self.replay(key, value)
-
-    def decided(self) -> Decided:
-        """The decisions since the last call."""
-        decided = Decided(tuple(self._records), tuple(reversed(self._undo)))
-        self._records, self._undo = [], []
-        return decided
-
-    def take_back(self, undo: Iterable[GroupRecord], now_ms: int) -> None:
-        """The records of a decision were refused: undo it."""
-        for key, value in undo:
-            self.replay(key, value)
+    def taken_back(self, now_ms: int) -> None:
+        """A decision was refused, and its records are undone: see to the deadlines."""
         self.refresh_requested = True
         for table in (self.deadlines, self.patience):
             for member_id in table.keys() - self.members.keys():
@@ -408,13 +390,14 @@ class ConsumerGroup(ConsumerTables):
 
     # -- time
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self, now_ms: int) -> list[Effect]:
         """All records were replayed: each member has a session for its next heartbeat."""
         self.refresh_requested = True
         for member_id, subscription in self.members.items():
             self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
             self._be_patient(member_id, self.current(member_id), subscription.rebalance_timeout_ms, now_ms)
         self.rescan()
+        return []
 
     def overdue(self, now_ms: int) -> list[str]:
         """Members whose session has ended, or that kept others waiting for too long."""

@@ -17,7 +17,6 @@ from tanist.coordinator.consumer.member import (
     subscription_record,
     target_record,
 )
-from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.membership import GroupState, Membership
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.wire.consumer_group_records import (
@@ -41,16 +40,14 @@ def can_upgrade(group: Membership, settings: GroupSettings) -> bool:
     if group.state is GroupState.EMPTY:
         return True
     return (
-        group.state is not GroupState.DEAD
-        and group.protocol_type == PROTOCOL_TYPE
+        group.protocol_type == PROTOCOL_TYPE
         and settings.migration_policy in UPGRADES
         and len(group.members) <= settings.consumer_max_size
     )
 
 
-def upgraded(classic: Membership, settings: GroupSettings, topics: Topics, now_ms: int) -> ConsumerGroup:
-    """The classic group as a consumer group, whose epoch is its generation. `Refused` if a member is no consumer."""
-    group = ConsumerGroup(classic.group_id, settings, topics)
+def upgrade(classic: Membership, group: ConsumerGroup, now_ms: int) -> None:
+    """Take the members over. The group's epoch is their generation. `Refused` if a member is no consumer."""
     name, epoch = classic.group_id, classic.generation_id
     known = []
     for member in classic.members.values():
@@ -69,7 +66,7 @@ def upgraded(classic: Membership, settings: GroupSettings, topics: Topics, now_m
         )
         has = {
             topic_id: dict.fromkeys((index for index in indexes if (topic_id, index) not in group.owners), epoch)
-            for topic_id, indexes in assignment_in(member.assignment, topics).items()
+            for topic_id, indexes in assignment_in(member.assignment, group.topics).items()
         }
         member_id = member.member_id
         group.emit(ConsumerMemberKey(group=name, member_id=member_id), subscription_record(subscription))
@@ -81,7 +78,6 @@ def upgraded(classic: Membership, settings: GroupSettings, topics: Topics, now_m
         group.emit(MemberCurrentKey(group=name, member_id=member_id), current_record(current))
     group.emit(TargetAssignmentKey(group=name), TargetAssignmentValue(assignment_epoch=epoch))
     group.loaded(now_ms)
-    return group
 
 
 def must_downgrade(group: ConsumerGroup) -> bool:

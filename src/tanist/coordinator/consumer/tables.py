@@ -1,7 +1,7 @@
 """The tables of a consumer group, from its records: its epoch, members, target, and present assignments.
 
-Every change is a record first: the group decides by emitting records, which are replayed here at once and written to
-the log; loading replays the same. A decision that cannot be written is undone by replaying the former records.
+Every change is a record: the group decides by emitting records, and `coordinator/table.py` replays them here, as it
+does those of a log that is loaded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ class Resolved(NamedTuple):
 
     topics: tuple[str, ...]
     version: int
-    timestamp: int
 
 
 class ConsumerTables:
@@ -68,7 +67,6 @@ class ConsumerTables:
         self.static_members: dict[str, str] = {}
         """Member id by group instance id."""
         self.target_epoch = 0
-        self.target_timestamp = 0
         self.targets: dict[str, Target] = {}
         self.currents: dict[str, Current] = {}
         self.owners: dict[tuple[UUID, int], str] = {}
@@ -101,10 +99,9 @@ class ConsumerTables:
         elif isinstance(key, TargetAssignmentKey):
             made = value if isinstance(value, TargetAssignmentValue) else None
             self.target_epoch = 0 if made is None else made.assignment_epoch
-            self.target_timestamp = 0 if made is None else made.assignment_timestamp
         elif isinstance(key, GroupRegexKey):
             if isinstance(value, GroupRegexValue):
-                self.regexes[key.regular_expression] = Resolved(tuple(value.topics), value.version, value.timestamp)
+                self.regexes[key.regular_expression] = Resolved(tuple(value.topics), value.version)
             else:
                 self.regexes.pop(key.regular_expression, None)
 
@@ -132,6 +129,11 @@ class ConsumerTables:
                     for index in indexes:
                         self.owners[(topic_id, index)] = member_id
 
+    @property
+    def is_forgettable(self) -> bool:
+        """Nothing is left of it."""
+        return not (self.exists or self.members or self.regexes or self.currents or self.targets)
+
     def record_before(self, key: CoordinatorKey) -> GroupRecord:
         """The record that would restore the present state of this key."""
         value: CoordinatorValue | None = None
@@ -148,13 +150,11 @@ class ConsumerTables:
             value = ConsumerGroupValue(epoch=self.epoch, metadata_hash=self.metadata_hash) if self.exists else None
         elif isinstance(key, TargetAssignmentKey):
             if self.target_epoch:
-                value = TargetAssignmentValue(
-                    assignment_epoch=self.target_epoch, assignment_timestamp=self.target_timestamp
-                )
+                value = TargetAssignmentValue(assignment_epoch=self.target_epoch)
         elif isinstance(key, GroupRegexKey):
             resolved = self.regexes.get(key.regular_expression)
             if resolved is not None:
-                value = GroupRegexValue(topics=resolved.topics, version=resolved.version, timestamp=resolved.timestamp)
+                value = GroupRegexValue(topics=resolved.topics, version=resolved.version)
         return key, value
 
     def tombstones(self) -> list[GroupRecord]:

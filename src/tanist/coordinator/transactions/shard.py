@@ -93,10 +93,15 @@ class TransactionShard:
     def replay(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         """A record of the log, while the partition is loaded. `WireError` if it makes no sense."""
         if isinstance(key, TransactionKey):
-            if isinstance(value, TransactionValue):
-                self.transactions[key.transactional_id] = Transaction(values_of(value))
-            else:
-                self.transactions.pop(key.transactional_id, None)
+            self._put(key.transactional_id, values_of(value) if isinstance(value, TransactionValue) else None)
+
+    def _put(self, transactional_id: str, values: TransactionValues | None) -> None:
+        """Apply committed values, this coordinator's own and those of a log that is loaded; None: it is forgotten."""
+        if values is None:
+            self.transactions.pop(transactional_id, None)
+            return
+        transaction = self.transactions.setdefault(transactional_id, Transaction(values))
+        transaction.values, transaction.pending = values, None
 
     def replay_pending(self, producer_id: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         """No transaction writes to this topic."""
@@ -116,16 +121,9 @@ class TransactionShard:
     def apply(self, append: TransactionAppend) -> list[TransactionEffect]:
         """An append is committed: its values count, and a prepared transaction gets its markers."""
         transactional_id, values = append.transactional_id, append.values
-        transaction = self.transactions.get(transactional_id)
-        if values is None:
-            self.transactions.pop(transactional_id, None)
-            return []
-        if transaction is None:
-            transaction = self.transactions[transactional_id] = Transaction(values)
-        transaction.values = values
-        transaction.pending = None
-        if values.state in PREPARED:
-            return self._complete(transactional_id, transaction)
+        self._put(transactional_id, values)
+        if values is not None and values.state in PREPARED:
+            return self._complete(transactional_id, self.transactions[transactional_id])
         return []
 
     def written(self, append: TransactionAppend, error: int, now_ms: int) -> list[TransactionEffect]:

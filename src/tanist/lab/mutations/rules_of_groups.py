@@ -14,7 +14,8 @@ from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime
 from tanist.broker.replication.leadership import Confirmation, Leadership, OnConfirmation
 from tanist.coordinator.consumer import group as consumer_group
 from tanist.coordinator.consumer.group import ConsumerGroup
-from tanist.coordinator.consumer.groups import ConsumerGroups
+from tanist.coordinator.consumer.tables import CONSUMER_KEYS
+from tanist.coordinator.consumer_groups import ConsumerGroups
 from tanist.coordinator.effects import (
     Answer,
     Append,
@@ -29,6 +30,7 @@ from tanist.coordinator.offsets import GroupOffsets
 from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.rebalance import Rebalancing
 from tanist.coordinator.shard import Shard
+from tanist.coordinator.table import GroupTable
 from tanist.lab.mutations import directed_groups
 from tanist.lab.mutations.directed import Script
 from tanist.lab.mutations.directed_groups import DirectedGroups
@@ -112,6 +114,17 @@ def g11_tells_without_making_sure() -> tuple[Patch, ...]:
     return (Patch(Leadership, "confirm", at_once),)
 
 
+def g12_loads_another_group_than_there_was() -> tuple[Patch, ...]:
+    replay = GroupTable.replay
+
+    def of_the_first_kind(table: GroupTable, key: Any, value: Any) -> None:
+        """A group that is about to go over has opened its consumer group before; a log that is loaded has not."""
+        if not (isinstance(key, CONSUMER_KEYS) and table.classic(key.group) is not None):
+            replay(table, key, value)
+
+    return (Patch(GroupTable, "replay", of_the_first_kind),)
+
+
 # -- assignments
 
 
@@ -156,7 +169,7 @@ def g7_gives_on_what_is_not_given_up() -> tuple[Patch, ...]:
 
 
 def g8_refused_decisions_stand() -> tuple[Patch, ...]:
-    return (Patch(ConsumerGroup, "take_back", always(None)),)
+    return (Patch(GroupTable, "take_back", always(None)),)
 
 
 def g9_sessions_never_end() -> tuple[Patch, ...]:
@@ -251,4 +264,5 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
         directed_groups.a_coordinator_that_is_cut_off,
         fault_time_ms=15_000,  # long enough for a session to end
     ),
+    "G12": _drawn("a log is loaded as if a group with offsets stayed classic", g12_loads_another_group_than_there_was),
 }

@@ -125,7 +125,7 @@ def t9_nothing_is_verified() -> tuple[Patch, ...]:
 
 def t10_offsets_of_open_transactions_count() -> tuple[Patch, ...]:
     def counts(offsets: GroupOffsets, producer_id: int, key: Any, value: Any) -> None:
-        offsets.apply_offset(key, value)
+        offsets.replay(key, value)
 
     return (Patch(GroupOffsets, "replay_pending", counts),)
 

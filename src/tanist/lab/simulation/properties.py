@@ -48,6 +48,7 @@ MEANINGS: dict[str, str] = {
     "C3": "a partition has one owner in a group, and its assignment is in the committed log",
     "C4": "a partition's new owner in a group commits nothing below what its former owner committed",
     "C5": "when the faults are over, every partition of a group gets one owner whose commits succeed",
+    "C6": "what a group coordinator has is the replay of its log, offsets of open transactions included",
     "X1": "a transaction is atomic over partitions and offsets: an exactly-once application commits each number once",
     "X2": "a transaction whose commit was acknowledged is committed, one whose abort was acknowledged is not",
     "X3": "a marker ends only the transaction whose epoch it carries",

@@ -11,7 +11,6 @@ After the faults, by a scan of the logs:
     X1  each number of an application is committed once, up to its committed offset: atomic over partitions and offsets
     X2  a transaction whose commit was acknowledged is committed whole; one whose abort was acknowledged, not at all
     X3  a marker ends a transaction of its own epoch, or (with bumps) of the one before
-    X6  each coordinator's table is the replay of its log
     X7  no transaction stays open: each last stable offset reaches the high watermark
     X10 a reader of committed records has got each of them once, in the order of the log, and nothing else
     X8  on each replica the producers and the aborted transactions are those of a scan of its log
@@ -22,16 +21,17 @@ again: by a retry, at a leader that knows nothing of its producer. X8 allows a r
 start, and X5 a last stable offset that goes back to a leader that knows of more.
 
 Unclean elections lose committed records. X5, X7, X8 and X10 hold all the same; X5 begins anew, and X10 is a reader's
-that begins after the faults. X1 to X4 and X6 are judged if the logs of the coordinators have lost nothing, and of X1
-only that nothing is committed twice or without its offset: numbers may be lost. An old client's next transaction may
-have joined one that has lost its marker, so there X1 is not judged at all.
+that begins after the faults. X1 to X4 are judged if the logs of the coordinators have lost nothing, and of X1 only
+that nothing is committed twice or without its offset: numbers may be lost. An old client's next transaction may have
+joined one that has lost its marker, so there X1 is not judged at all. X6, that a coordinator's table is the replay of
+its log, is judged by `checkers/coordinators.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tanist.broker.node import Node
@@ -222,7 +222,7 @@ class TransactionChecks:
                     yield f"{transactional_id} is {values.state.name}"
 
     def check(self, reader: CommittedReader) -> None:
-        """X1 to X3, X6, X8 and X10. All replicas are equal, and nothing is written any more."""
+        """X1 to X3, X8 and X10. All replicas are equal, and nothing is written any more."""
         decided = not self._has_lost(TRANSACTIONS_TOPIC) and not self._has_lost(OFFSETS_TOPIC)
         offsets: dict[tuple[str, int], int] = {}
         numbers: Counter[str] = Counter()
@@ -243,8 +243,6 @@ class TransactionChecks:
                     self._fail("X3", f"{hosted.topic}-{hosted.index}: {scan.wrong_markers[0]}")
                 if hosted.topic == OFFSETS_TOPIC:
                     offsets.update(_offsets_of(scan))
-                elif hosted.topic == TRANSACTIONS_TOPIC:
-                    self._check_table(node.parts.transactions.loaded, hosted)
         if decided:
             self._check_numbers(numbers, offsets)
 
@@ -287,25 +285,6 @@ class TransactionChecks:
         for attempt in self.committed:
             if attempt.next > offsets.get(self._sources[attempt.source], 0):
                 self._fail("X2", f"{attempt.client}: {attempt.next} was acknowledged, and is not committed")
-
-    def _check_table(self, coordinator: TransactionCoordinator | None, hosted: HostedPartition) -> None:
-        if coordinator is None:
-            return
-        partition = next((each for each in coordinator.partitions() if each.hosted is hosted), None)
-        if partition is None or not partition.ready:
-            return
-        replayed: dict[str, TransactionValues] = {}
-        for transactional_id, values in _states(hosted.log, hosted.log.log_start_offset, hosted.log.log_end_offset):
-            if values is None:
-                replayed.pop(transactional_id, None)
-            else:
-                replayed[transactional_id] = values
-        for transactional_id, values in partition.shard.described():
-            stored = replayed.pop(transactional_id, None)
-            if stored is None or _without_last_epoch(values) != _without_last_epoch(stored):
-                self._fail("X6", f"{transactional_id} is {values}, in the log {stored}")
-        if replayed:
-            self._fail("X6", f"only in the log: {', '.join(sorted(replayed))}")
 
     def _check_replica(self, name: str, log: Log, own: Scan, whole: Scan) -> None:
         """X8, by a scan of the replica's own log, and one of the log as it was before it was trimmed."""
@@ -415,7 +394,3 @@ def _states(log: Log, start: int, end: int) -> Iterator[tuple[str, TransactionVa
                     value = decoded[1]
                     stored = values_of(value) if isinstance(value, TransactionValue) else None
                     yield decoded[0].transactional_id, stored
-
-
-def _without_last_epoch(values: TransactionValues) -> TransactionValues:
-    return replace(values, last_epoch=-1)

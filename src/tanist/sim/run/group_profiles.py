@@ -14,7 +14,10 @@ from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
-CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
+CLASSIC, CONSUMER, MIXED, MOVING = "classic", "consumer", "mixed", "moving"
+"""The protocol of a group's members: of each, of every second one, or of all that are there at the time."""
+
+_MOVES = ("rolling", "empty", "abrupt")
 
 _CHURN = ("leave", "die", "pause")
 
@@ -26,6 +29,7 @@ class GroupPlan:
     group: str
     protocol: str
     members: int
+    """Of a group that moves between the protocols: of each of them."""
     topics: tuple[str, ...]
 
 
@@ -42,6 +46,9 @@ class GroupConfig(ChaosConfig):
     churn_pause_ms: tuple[int, int] = (400, 4_000)
     away_ms: tuple[int, int] = (50, 6_000)
     """Range of the time that a member stays away or is paused; it includes the session timeout."""
+    moves: tuple[str, ...] = _MOVES
+    """How a group goes over to the other protocol: member by member, with nobody between, or after all have died."""
+    move_pause_ms: tuple[int, int] = (800, 3_000)
     all_return: bool = True
     """In the end all members return; else only the present ones stay, at least one of each group."""
     grows: bool = True
@@ -67,7 +74,7 @@ class GroupConfig(ChaosConfig):
             latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
             down_max=rng.choice((1, 1, 2)),
             skew_ms_max=rng.choice((0, 5_000)),
-            plans=_plans(rng),
+            plans=_with_moves(_plans(rng), seed),
             session_timeout_ms=session_ms,
             rebalance_timeout_ms=rng.choice((1_500, 4_000)),
             commit_pause_ms=rng.choice((40, 150, 400)),
@@ -93,7 +100,7 @@ class GroupConfig(ChaosConfig):
 
     def calm(self) -> GroupConfig:
         """The same without faults, operators and churn."""
-        return replace(self, kinds=(), operations=(), churn=(), grows=False)
+        return replace(self, kinds=(), operations=(), churn=(), moves=(), grows=False)
 
 
 def _plans(rng: random.Random) -> tuple[GroupPlan, ...]:
@@ -103,3 +110,15 @@ def _plans(rng: random.Random) -> tuple[GroupPlan, ...]:
         topics = rng.choice((("events",), ("events", "orders")))
         plans.append(GroupPlan(f"g{n}", protocol, rng.randint(2, 4), topics))
     return tuple(plans)
+
+
+def _with_moves(plans: tuple[GroupPlan, ...], seed: int) -> tuple[GroupPlan, ...]:
+    """In half of the runs one group moves between the protocols."""
+    rng = stream(seed, "groups/moves")
+    if rng.random() < 0.5:
+        return plans
+    moving = rng.randrange(len(plans))
+    return tuple(
+        replace(plan, protocol=MOVING, members=rng.randint(1, 2)) if n == moving else plan
+        for n, plan in enumerate(plans)
+    )

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
-from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
+from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MOVING, GroupConfig, GroupPlan
 from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.workload.operations import Operation
@@ -48,6 +50,13 @@ GROUPS_EXPECTED: dict[str, str] = {
     "groups: topics grown": "a topic has a partition more, which must get an owner",
     "groups: upgraded": "a classic group became one of the consumer protocol, with its members",
     "groups: downgraded": "and the other way round",
+    "groups: moves to the classic protocol, rolling": "member by member, so that both are there",
+    "groups: moves to the classic protocol, empty": "nobody is there between",
+    "groups: moves to the classic protocol, abrupt": "all of the other protocol have died",
+    "groups: moves to the consumer protocol, rolling": "member by member, so that both are there",
+    "groups: moves to the consumer protocol, empty": "nobody is there between",
+    "groups: moves to the consumer protocol, abrupt": "all of the other protocol have died",
+    "coordinators: compared with the replay of their log": "all that they had decided was committed",
     "groups: sessions ended": "a coordinator has given a member up",
 }
 """Counters that must not be zero over a large range of seeds, and their meanings."""
@@ -69,18 +78,21 @@ class GroupRun(ChaosRun):
         super().__init__(seed, self.groups, faults=faults, operations=operations, trace=trace)
         replicas = self.checkers.replicas
         self.ledger = Ledger(self.world, replicas)
+        CoordinatorChecks(self.world)
         # The checkers know the producers of each topic; only coordinators write to the topic of the groups.
         replicas.leaders.on_committed = _but_for_offsets(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
         self.members = [member for plan in self.groups.plans for member in self._members_of(plan)]
         self._churning = True
+        self._resting: set[GroupMember] = set()
+        """Members whose protocol their group does not speak at the time."""
         self.watchers = [self._watcher_of(plan) for plan in self.groups.plans]
 
     # -- clients
 
     def _members_of(self, plan: GroupPlan) -> list[GroupMember]:
         made: list[GroupMember] = []
-        for n in range(plan.members):
+        for n in range(2 * plan.members if plan.protocol == MOVING else plan.members):
             consumer = plan.protocol == CONSUMER or (plan.protocol != CLASSIC and n % 2 == 1)
             name = f"{plan.group}/member{n}"
             made.append(
@@ -121,8 +133,12 @@ class GroupRun(ChaosRun):
         created: list[bool] = []
         self.admin.create_topics(lambda: created.append(True))
         liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        for plan in config.plans:
+            if plan.protocol == MOVING and config.moves:
+                self._move(plan, stream(self.seed, f"{plan.group}/moves"))
         for member in self.members:
-            self._as(member, member.start)
+            if member not in self._resting:
+                self._as(member, member.start)
         for watcher in self.watchers:
             self._as(watcher, watcher.start)
         self.nemesis.start()
@@ -144,6 +160,7 @@ class GroupRun(ChaosRun):
     def _settle(self, liveness: LivenessPhase) -> None:
         """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""
         self._churning = False
+        self._resting.clear()
         self.nemesis.end()
         for member in self.members:
             self._resume(member)
@@ -181,6 +198,9 @@ class GroupRun(ChaosRun):
         def strike() -> None:
             if not self._churning:
                 return
+            if member in self._resting:
+                again()
+                return
             kind, away_ms = rng.choice(self.groups.churn), rng.randint(*self.groups.away_ms)
             self.world.counts[f"groups: members {kind}"] += 1
             self.world.note(member.name, "FAULT", f"{kind} for {away_ms} ms")
@@ -193,10 +213,59 @@ class GroupRun(ChaosRun):
         def back() -> None:
             if self._churning:
                 self._resume(member)
-                self._as(member, member.start)
-                self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
+                if member not in self._resting:
+                    self._as(member, member.start)
+                again()
 
-        self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
+        def again() -> None:
+            self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
+
+        again()
+
+    def _move(self, plan: GroupPlan, rng: random.Random) -> None:
+        """The group goes over to the other protocol, again and again."""
+        members = [member for member in self.members if member.group == plan.group]
+        there = [member for member in members if member.is_classic]
+        others = [member for member in members if not member.is_classic]
+        if rng.random() < 0.5:
+            there, others = others, there
+        self._resting.update(others)
+
+        def comes(member: GroupMember) -> None:
+            self._resting.discard(member)
+            self._as(member, member.start)
+
+        def goes(member: GroupMember, act: Callable[[], None]) -> None:
+            self._resting.add(member)
+            self._resume(member)
+            self._as(member, act)
+
+        def go_over() -> None:
+            nonlocal there, others
+            if not self._churning:
+                return
+            there, others = others, there
+            kind, between_ms = rng.choice(self.groups.moves), rng.randint(50, 1_000)
+            to = CLASSIC if there[0].is_classic else CONSUMER
+            self.world.counts[f"groups: moves to the {to} protocol, {kind}"] += 1
+            self.world.note("operator", "DOES", f"moves {plan.group} to the {to} protocol: {kind}")
+            late = 0
+            for n, (coming, going) in enumerate(zip(there, others, strict=True)):
+                if kind == "rolling":
+                    late = n * between_ms
+                    self._later(late, partial(comes, coming))
+                    self._later(late + between_ms // 2, partial(goes, going, going.leave))
+                else:
+                    act = going.leave if kind == "empty" else going.die
+                    goes(going, act)
+                    self._later(between_ms, partial(comes, coming))
+            self._later(late + rng.randint(*self.groups.move_pause_ms), go_over)
+
+        self._later(rng.randint(*self.groups.move_pause_ms), go_over)
+
+    def _later(self, delay_ms: int, act: Callable[[], None]) -> None:
+        """Act then, if the groups have not been asked to settle by then."""
+        self.world.scheduler.after(delay_ms * MICROSECONDS, lambda: act() if self._churning else None)
 
     def _resume(self, member: GroupMember) -> None:
         process = _process_of(member)

@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.transactions import TransactionChecks
 from tanist.sim.faults.schedule import Fault
@@ -58,6 +59,7 @@ class TransactionRun(ChaosRun):
         super().__init__(seed, self.terms, faults=faults, operations=operations, trace=trace)
         replicas = self.checkers.replicas
         self.checks = TransactionChecks(self.world, replicas)
+        CoordinatorChecks(self.world)
         # The checkers of produces know the batches of their own producers; here others write.
         replicas.leaders.on_committed = _ignored(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _ignored(replicas.elections.on_given_up)

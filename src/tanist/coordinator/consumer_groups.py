@@ -1,24 +1,22 @@
-"""The consumer groups of one partition of `__consumer_offsets`, and their conversion from and to the classic protocol.
+"""The requests to the consumer groups of one partition, and their conversion from and to the classic protocol.
 
-Turns requests into decisions, and decisions into appends. Memory is ahead of the log here: the next decision builds on
-the last one, and an answer waits until all records on which it rests are committed, if need be by an append without
-records. Decisions that the log refuses are undone.
+Turns requests into decisions of the table, and decisions into appends. An answer waits until all records on which it
+rests are committed, if need be by an append without records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from tanist.coordinator.consumer import classic_members, migration
-from tanist.coordinator.consumer.group import ConsumerGroup, Decided, Refused
+from tanist.coordinator.consumer.group import ConsumerGroup, Refused
 from tanist.coordinator.consumer.member import LEAVING_EPOCH, LEAVING_STATIC_EPOCH
-from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Effect, GroupRecord, group_error
 from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
-from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
+from tanist.coordinator.table import GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -36,30 +34,11 @@ Refusal = Callable[[int], Any]
 
 
 class ConsumerGroups:
-    """The consumer groups of one partition."""
+    """The requests to the consumer groups of one partition."""
 
-    def __init__(self, settings: GroupSettings, topics: Topics, classic: dict[str, Group]) -> None:
+    def __init__(self, settings: GroupSettings, table: GroupTable) -> None:
         self._settings = settings
-        self._topics = topics
-        self._classic = classic
-        """The groups of the classic protocol: the shard's table."""
-        self.groups: dict[str, ConsumerGroup] = {}
-
-    # -- records
-
-    def replay(self, key: CoordinatorKey, group_id: str, value: CoordinatorValue | None) -> None:
-        group = self.groups.get(group_id)
-        if group is None:
-            if value is None:
-                return
-            group = self.groups[group_id] = ConsumerGroup(group_id, self._settings, self._topics)
-        group.replay(key, value)
-        if not group.exists and not group.members and not group.regexes and not group.currents and not group.targets:
-            del self.groups[group_id]
-
-    def loaded(self, now_ms: int) -> None:
-        for group in self.groups.values():
-            group.loaded(now_ms)
+        self._table = table
 
     # -- requests
 
@@ -75,52 +54,45 @@ class ConsumerGroups:
         def refusal(error: int, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
             return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
 
-        try:
-            _check_form(beat, self._settings)
-            group, classic = self._find(beat, now_ms)
-        except Refused as refused:
-            return [Answer(ticket, refusal(refused.error, str(refused)))]
-        before = (classic,) if classic is not None else ()
+        before: Group | None = None
         leaving = beat.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH)
         try:
+            _check_form(beat, self._settings)
+            before = self._upgrading(beat)
+            group = self._entered(beat.group_id, before, now_ms)
             response = group.leave(beat) if leaving else group.heartbeat(beat, *client, now_ms)
         except Refused as refused:
-            self._take_back(group, group.decided(), before, now_ms)
+            self._take_back(beat.group_id, before, now_ms)
             return [Answer(ticket, refusal(refused.error, str(refused)))]
-        effects: list[Effect] = []
-        records: list[GroupRecord] = []
-        if classic is not None:
-            # Waiting members must join again, and then meet the new protocol.
-            effects += _dismissed(classic, ErrorCode.REBALANCE_IN_PROGRESS)
-            records.append((GroupMetadataKey(group=group.group_id), None))
-        return effects + self._append(group, records, ticket, response, refusal, before, now_ms)
+        # Waiting members must join again, and then meet the new protocol.
+        effects = [] if before is None else before.dismiss(ErrorCode.REBALANCE_IN_PROGRESS)
+        return effects + self._append(group.group_id, ticket, response, refusal, now_ms, before)
 
-    def _find(self, beat: ConsumerGroupHeartbeatRequest, now_ms: int) -> tuple[ConsumerGroup, Group | None]:
-        """The group; and the classic group that this request converts into it, if any."""
-        found = self.groups.get(beat.group_id)
-        if found is not None:
-            return found, None
-        classic = self._classic.get(beat.group_id)
+    def _upgrading(self, beat: ConsumerGroupHeartbeatRequest) -> Group | None:
+        """The classic group that this request converts, if it does."""
+        classic = self._table.classic(beat.group_id)
+        if self._table.consumer(beat.group_id) is not None:
+            return None
         if beat.member_epoch != 0:
             if classic is not None:
                 raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{beat.group_id} is not a consumer group")
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {beat.group_id}")
-        if classic is None:
-            group = self.groups[beat.group_id] = ConsumerGroup(beat.group_id, self._settings, self._topics)
-            return group, None
-        if not migration.can_upgrade(classic, self._settings):
+        if classic is not None and not migration.can_upgrade(classic, self._settings):
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{beat.group_id} is a group of the classic protocol")
-        if classic.state is GroupState.EMPTY:
-            group = ConsumerGroup(beat.group_id, self._settings, self._topics)
-        else:
-            group = migration.upgraded(classic, self._settings, self._topics, now_ms)
-        self.groups[beat.group_id] = group
-        del self._classic[beat.group_id]
-        return group, classic
+        return classic
+
+    def _entered(self, group_id: str, classic: Group | None, now_ms: int) -> ConsumerGroup:
+        """The group: as it is, new, or with the members of the classic group."""
+        if classic is not None:
+            self._table.decide(GroupMetadataKey(group=group_id), None)
+        group = self._table.open_consumer(group_id)
+        if classic is not None and classic.state is not GroupState.EMPTY:
+            migration.upgrade(classic, group, now_ms)
+        return group
 
     def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         """JoinGroup, to a consumer group."""
-        group = self.groups[request.group_id]
+        group = self._table.open_consumer(request.group_id)
         member_id = request.member_id
         if not member_id and request.group_instance_id is None and context.needs_known_id:
             return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, context.ticket, context.new_member_id)]
@@ -134,26 +106,26 @@ class ConsumerGroups:
                 group, request, member_id or context.new_member_id, (context.client_id, context.client_host), now_ms
             )
         except Refused as refused:
-            self._take_back(group, group.decided(), (), now_ms)
+            self._take_back(group.group_id, None, now_ms)
             return [join_refused(refused.error, context.ticket, request.member_id)]
 
         def refusal(error: int) -> Any:
             return join_refused(error, None, request.member_id).response
 
-        return self._append(group, [], context.ticket, response, refusal, (), now_ms)
+        return self._append(group.group_id, context.ticket, response, refusal, now_ms)
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
         """SyncGroup, to a consumer group."""
-        group = self.groups[request.group_id]
+        group = self._table.open_consumer(request.group_id)
         try:
             response = classic_members.sync(group, request, now_ms)
         except Refused as refused:
             return [sync_refused(refused.error, ticket)]
-        return self._append(group, [], ticket, response, lambda error: sync_refused(error, None).response, (), now_ms)
+        return self._append(group.group_id, ticket, response, lambda error: sync_refused(error, None).response, now_ms)
 
     def classic_heartbeat(self, request: HeartbeatRequest, ticket: object, now_ms: int) -> list[Effect]:
         """Heartbeat, to a consumer group."""
-        group = self.groups[request.group_id]
+        group = self._table.open_consumer(request.group_id)
         try:
             error = classic_members.heartbeat(
                 group, request.member_id, request.group_instance_id, request.generation_id, now_ms
@@ -161,13 +133,13 @@ class ConsumerGroups:
         except Refused as refused:
             return [Answer(ticket, HeartbeatResponse(error_code=refused.error))]
         response = HeartbeatResponse(error_code=error)
-        return self._append(group, [], ticket, response, lambda error: HeartbeatResponse(error_code=error), (), now_ms)
+        return self._append(group.group_id, ticket, response, lambda error: HeartbeatResponse(error_code=error), now_ms)
 
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
         """LeaveGroup, to a consumer group."""
-        group = self.groups[group_id]
+        group = self._table.open_consumer(group_id)
         response = LeaveGroupResponse(members=classic_members.leave(group, identities))
-        return self._append(group, [], ticket, response, lambda error: LeaveGroupResponse(error_code=error), (), now_ms)
+        return self._append(group_id, ticket, response, lambda error: LeaveGroupResponse(error_code=error), now_ms)
 
     def delete(self, group_id: str, offsets: tuple[GroupRecord, ...], ticket: object) -> list[Effect]:
         """DeleteGroups, for a consumer group: it must be empty. `offsets`: the tombstones of its committed offsets."""
@@ -175,15 +147,22 @@ class ConsumerGroups:
         def result(error: int) -> DeletableGroupResult:
             return DeletableGroupResult(group_id=group_id, error_code=error)
 
-        group = self.groups[group_id]
+        group = self._table.open_consumer(group_id)
         if group.members:
             return [Answer(ticket, result(ErrorCode.NON_EMPTY_GROUP))]
+        self._end(group)
+        decided = self._table.decided()
+        purpose = ConsumerGroupChanged(ticket, result(ErrorCode.NONE), result)
+        return [Append(group_id, (*offsets, *decided.records), purpose, undo=decided.undo)]
+
+    def make_way(self, group: ConsumerGroup, now_ms: int) -> list[Effect]:
+        """A member of the classic protocol joins a group that is empty: it is a classic group then."""
+        self._end(group)
+        return self._append(group.group_id, None, None, None, now_ms)
+
+    def _end(self, group: ConsumerGroup) -> None:
         for key, value in group.tombstones():
-            group.emit(key, value)
-        del self.groups[group_id]
-        decided = group.decided()
-        purpose = ConsumerGroupChanged(ticket, result(ErrorCode.NONE), result, group, decided.undo, ())
-        return [Append(group_id, (*offsets, *decided.records), purpose)]
+            self._table.decide(key, value)
 
     # -- time
 
@@ -193,64 +172,52 @@ class ConsumerGroups:
         if overdue:
             group.remove(overdue)
         group.rescan()
-        return self._append(group, [], None, None, None, (), now_ms) if overdue else []
+        return self._append(group.group_id, None, None, None, now_ms) if overdue else []
 
     # -- the end of a decision
 
     def _append(
         self,
-        group: ConsumerGroup,
-        first: list[GroupRecord],
+        group_id: str,
         ticket: object,
         response: Any,
         refusal: Refusal | None,
-        before: tuple[Group, ...],
         now_ms: int,
+        before: Group | None = None,
     ) -> list[Effect]:
-        decided = group.decided()
-        records = [*first, *decided.records]
-        after: Group | None = None
-        if any(value is None for _, value in decided.records) and migration.must_downgrade(group):
-            # The last member of the new protocol has left.
-            value = migration.downgraded(group)
-            after = Group(group.group_id, self._settings)
-            after.restore(value)
-            records += [*group.tombstones(), (GroupMetadataKey(group=group.group_id), value)]
-            del self.groups[group.group_id]
-            self._classic[group.group_id] = after
-        purpose = ConsumerGroupChanged(ticket, response, refusal, group, decided.undo, before)
-        effects: list[Effect] = [Append(group.group_id, tuple(records), purpose)]
+        after = self._downgraded(group_id)
+        decided = self._table.decided()
+        purpose = ConsumerGroupChanged(ticket, response, refusal)
+        effects: list[Effect] = [Append(group_id, decided.records, purpose, undo=decided.undo, before=before)]
         if after is not None:
             effects += after.loaded(now_ms)
             effects += after.prepare_rebalance(now_ms)
             after.rescan()
         return effects
 
-    def written(self, purpose: ConsumerGroupChanged, error: int, now_ms: int) -> list[Effect]:
-        """A decision is committed, or was refused and is undone."""
-        if error and error != ErrorCode.REQUEST_TIMED_OUT:
-            group = purpose.group
-            if isinstance(group, ConsumerGroup):
-                self.groups[group.group_id] = group
-                self._classic.pop(group.group_id, None)
-                self._take_back(group, Decided((), purpose.undo), purpose.before, now_ms)
-        if purpose.ticket is None:
-            return []
-        if error and purpose.refusal is not None:
-            return [Answer(purpose.ticket, purpose.refusal(group_error(error)))]
-        return [Answer(purpose.ticket, purpose.response)]
+    def _downgraded(self, group_id: str) -> Group | None:
+        """The classic group, if the last member of the new protocol has just left."""
+        group = self._table.consumer(group_id)
+        left = any(value is None for _, value in self._table.records)
+        if group is None or not left or not migration.must_downgrade(group):
+            return None
+        value = migration.downgraded(group)
+        self._end(group)
+        self._table.decide(GroupMetadataKey(group=group_id), value)
+        return self._table.classic(group_id)
 
-    def _take_back(self, group: ConsumerGroup, decided: Decided, before: Iterable[Group], now_ms: int) -> None:
-        group.take_back(decided.undo, now_ms)
-        for classic in before:
-            self._classic[group.group_id] = classic
-            self.groups.pop(group.group_id, None)
-        if not group.exists and not group.members:
-            self.groups.pop(group.group_id, None)
+    def _take_back(self, group_id: str, before: Group | None, now_ms: int) -> None:
+        """The request is refused, and has changed nothing."""
+        self._table.take_back(group_id, self._table.decided().undo, before, now_ms)
 
 
-def _dismissed(classic: Group, error: int) -> list[Effect]:
-    return [effect for member in classic.members.values() for effect in classic.refuse_waiting(member, error)]
+def changed(purpose: ConsumerGroupChanged, error: int) -> list[Effect]:
+    """A decision is committed, or was refused: answer."""
+    if purpose.ticket is None:
+        return []
+    if error and purpose.refusal is not None:
+        return [Answer(purpose.ticket, purpose.refusal(group_error(error)))]
+    return [Answer(purpose.ticket, purpose.response)]
 
 
 def _check_form(beat: ConsumerGroupHeartbeatRequest, settings: GroupSettings) -> None:

@@ -1,0 +1,198 @@
+"""Coordinators: what one has in memory is what its log says, and so what the next one will have (C6, X6).
+
+    C6  groups of both protocols, committed offsets, and those of open transactions
+    X6  transactional ids
+
+Judged after each turn in which the log of a coordinator has grown, when all of it is committed: then nothing that the
+coordinator has decided is on its way. A shard of its own replays the log from its beginning, as a successor would at
+that offset. So a failover needs no look of its own, and a coordinator that has just loaded is judged like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tanist.broker.coordinator_runtime.loading import Decode
+from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
+from tanist.broker.node import Node
+from tanist.coordinator.consumer.group import ConsumerGroup
+from tanist.coordinator.consumer.tables import ConsumerTables
+from tanist.coordinator.membership import GroupState
+from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.shard import Shard
+from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
+from tanist.log.markers import parse_marker
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Event
+from tanist.sim.oracle import pieces
+from tanist.sim.world.world import Host, World
+from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.coordinator_records import encode_value
+from tanist.wire.group_records import GroupMetadataValue, decode_group_record
+from tanist.wire.transaction_records import decode_transaction_record
+
+State = Mapping[str, object]
+"""Everything that a shard has, by a name that a report can show."""
+
+
+def state_of_groups(shard: Shard) -> State:
+    """What the records of a partition of `__consumer_offsets` have made."""
+    state: dict[str, object] = {}
+    for group_id, group in shard.groups.items():
+        if isinstance(group, ConsumerGroup):
+            for name, value in _tables_of(group):
+                state[f"consumer group {group_id}: {name}"] = value
+        elif group.stored is not None:
+            state[f"classic group {group_id}"] = encode_value(group.stored)
+        elif group_id in shard.offsets or shard.pending.has_group(group_id):
+            state[f"group {group_id} of offsets alone"] = True
+    for group_id, committed in shard.offsets.items():
+        for (topic, index), offset in committed.items():
+            state[f"offset of {topic}-{index} of {group_id}"] = offset
+    for name, value in vars(shard.pending).items():
+        state[f"pending offsets: {name}"] = value
+    return state
+
+
+def _tables_of(group: ConsumerGroup) -> Iterator[tuple[str, object]]:
+    """All tables that records make; without members' deadlines, which the log does not know."""
+    return ((name, getattr(group, name)) for name in vars(ConsumerTables(group.group_id)))
+
+
+def misremembered(shard: Shard) -> str | None:
+    """A stable group whose members are not those of its record, in words."""
+    for group in shard.groups.values():
+        if group.state is not GroupState.STABLE or isinstance(group, ConsumerGroup):
+            continue
+        _, value = group.record()
+        value.current_state_timestamp = group.state_timestamp_ms
+        if group.stored is None or encode_value(value) != encode_value(group.stored):
+            return f"group {group.group_id} is stable with {_members(value)}, stored with {_members(group.stored)}"
+    return None
+
+
+def _members(value: GroupMetadataValue | None) -> str:
+    if value is None:
+        return "nothing"
+    names = ", ".join(each.member_id for each in value.members)
+    return f"{names or 'nobody'} in generation {value.generation}"
+
+
+def state_of_transactions(shard: TransactionShard) -> State:
+    """The values of each transactional id, but for the one that is not in the log."""
+    return {each: replace(values, last_epoch=-1) for each, values in shard.described()}
+
+
+@dataclass(slots=True)
+class _Successor:
+    """A shard that has replayed the log up to an offset."""
+
+    shard: Any
+    offset: int
+
+
+class CoordinatorChecks:
+    """A `Watcher` of a world with coordinators."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._successors: WeakKeyDictionary[CoordinatorPartition[Any], _Successor] = WeakKeyDictionary()
+        world.watchers.append(self)
+
+    def turn_ended(self, host: Host) -> None:
+        node = host.node
+        if node is None:
+            return
+        failing, host.disk.failing = host.disk.failing, []  # a failing disk does not hinder the checkers
+        self._look(node)
+        host.disk.failing = failing
+
+    def happened(self, event: Event) -> None:
+        pass
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        pass
+
+    def _look(self, node: Node) -> None:
+        groups, transactions = node.parts.groups.loaded, node.parts.transactions.loaded
+        if groups is not None:
+            for of_groups in groups.partitions():
+                if self._advance(of_groups, decode_group_record, _new_groups):
+                    self._compare("C6", of_groups, state_of_groups)
+                    if wrong := misremembered(of_groups.shard):
+                        raise Violation("C6", f"{of_groups.name}: {wrong}", self._world.now_us)
+        if transactions is not None:
+            for partition in transactions.partitions():
+                if self._advance(partition, decode_transaction_record, _new_transactions):
+                    self._compare("X6", partition, state_of_transactions)
+
+    def _advance(self, partition: CoordinatorPartition[Any], decode: Decode, make: Callable[[], Any]) -> bool:
+        """Replay what is new; False if there is nothing to compare."""
+        hosted = partition.hosted
+        end = hosted.log.log_end_offset
+        if not partition.ready or partition.gathered or hosted.leader is None or hosted.stale:
+            return False
+        if hosted.log.failed is not None or hosted.leader.high_watermark < end:
+            return False
+        known = self._successors.get(partition)
+        if known is None:
+            known = self._successors[partition] = _Successor(make(), hosted.log.log_start_offset)
+        elif known.offset == end:
+            return False
+        for view in pieces(hosted.log, known.offset, end):
+            for position, header in iterate_headers(view):
+                batch = view[position : position + header.size_bytes]
+                marker = parse_marker(batch) if header.is_control else None
+                if marker is not None:
+                    known.shard.replay_marker(header.producer_id, committed=not marker.aborted)
+                elif not header.is_control:
+                    for record in decode_batch(batch):
+                        decoded = None if record.key is None else decode(record.key, record.value)
+                        if decoded is None:
+                            continue
+                        if header.is_transactional:
+                            known.shard.replay_pending(header.producer_id, *decoded)
+                        else:
+                            known.shard.replay(*decoded)
+        known.offset = end
+        return True
+
+    def _compare(
+        self, property_id: str, partition: CoordinatorPartition[Any], state_of: Callable[[Any], State]
+    ) -> None:
+        self._world.counts["coordinators: compared with the replay of their log"] += 1
+        has, says = state_of(partition.shard), state_of(self._successors[partition].shard)
+        if has != says:
+            name = next(name for name in sorted({*has, *says}) if has.get(name) != says.get(name))
+            raise Violation(
+                property_id,
+                f"{partition.name} up to {partition.hosted.log.log_end_offset}: {name} is {has.get(name)!r} at the "
+                f"coordinator, {says.get(name)!r} by the replay of its log",
+                self._world.now_us,
+            )
+
+
+def _new_groups() -> Shard:
+    return Shard(GroupSettings(), _NoTopics())
+
+
+def _new_transactions() -> TransactionShard:
+    return TransactionShard(TransactionSettings(), 0)
+
+
+class _NoTopics:
+    """Records are replayed without a look at topics."""
+
+    version = 0
+
+    def find(self, name: str) -> None:
+        return None
+
+    def name_of(self, topic_id: object) -> None:
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        return ()
