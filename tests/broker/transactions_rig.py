@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tanist.wire.batch import NewRecord, encode_batch
@@ -13,6 +13,11 @@ from tanist.wire.messages.end_txn_request import EndTxnRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.broker.cluster_rig import Cluster
 
 LATER = {
@@ -121,6 +126,42 @@ class TransactionalProducer:
             group_id=group,
         )
         assert self._ask(request, 3, lambda found: int(found.error_code)).error_code == 0
+
+    def commit_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+        """TxnOffsetCommit: the error of each partition."""
+        topics = tuple(
+            TxnOffsetCommitRequestTopic(
+                name=topic,
+                partitions=tuple(
+                    TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+                    for (name, index), offset in offsets.items()
+                    if name == topic
+                ),
+            )
+            for topic in dict.fromkeys(name for name, _ in offsets)
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self.producer[0],
+            producer_epoch=self.producer[1],
+            topics=topics,
+        )
+        answer = self._persist(
+            lambda: self.cluster.ask(request, 5 if self.bumps else 3, to=self._coordinator_of(group)),
+            lambda found: int(found.topics[0].partitions[0].error_code),
+        )
+        return {
+            (topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions
+        }
+
+    def _coordinator_of(self, group: str) -> int:
+        node_id = next(node.node_id for node in self.cluster.world.nodes())
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
+        answer = self._persist(
+            lambda: self.cluster.ask(request, 4, to=node_id), lambda found: int(found.coordinators[0].error_code)
+        )
+        return int(answer.coordinators[0].node_id)
 
     def end(self, *, committed: bool = True, waits: bool = True) -> None:
         """EndTxn; with `waits` until its markers are written as well."""

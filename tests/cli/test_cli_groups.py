@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from tanist.cli.commands import groups, wait
+from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.records import list_offset
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -128,3 +132,32 @@ def test_partitions_and_topics_that_there_are_not(folder: Path) -> None:
     assert "orders has no partition 7" in run(*reset, "--topic", "orders:7", folder=folder, code=1)
     assert "UNKNOWN_TOPIC" in run(*reset, "--topic", "nothing", folder=folder, code=1)
     assert "has committed nothing" in run(*reset, "--all-topics", folder=folder, code=1)
+
+
+def test_an_offset_of_a_partition_that_is_not_there_holds_nobody_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coordinators take none any more, and older ones have. The patience of a whole request was spent on each."""
+    run("groups", "reset-offsets", "old", "--topic", "orders", "--to-latest", "--execute", folder=folder)
+    stored = of_groups.committed_offsets
+
+    def with_more(client: Client, group: str) -> dict[TopicPartition, int]:
+        return stored(client, group) | {("orders", 9): 5, ("gone", 0): 3}
+
+    def never(client: Client, topic: str, partition: int, timestamp: int) -> int:
+        assert (topic, partition) in (("orders", 0), ("orders", 1)), f"asked for {topic}-{partition}"
+        return list_offset(client, topic, partition, timestamp)
+
+    monkeypatch.setattr(of_groups, "committed_offsets", with_more)
+    for module in (groups, wait, of_groups):
+        monkeypatch.setattr(module, "list_offset", never, raising=False)
+    assert [(each["topic"], each["partition"], each["lag"]) for each in offsets(folder, "old")] == [
+        ("gone", 0, None),
+        ("orders", 0, 0),
+        ("orders", 1, 0),
+        ("orders", 9, None),
+    ]
+    run("wait", "--group", "old", "--members", "0", "--lag", "0", folder=folder)
+    moved = run("groups", "reset-offsets", "old", "--all-topics", "--to-earliest", folder=folder)
+    assert "gone-0 is not there, and is left out" in moved
+    assert "orders-9 is not there, and is left out" in moved

@@ -63,6 +63,7 @@ class Rig:
     def __init__(self, *, commits: bool = True, **settings: Any) -> None:
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.topics = StandingTopics()
+        self.topics.create("t", 6)
         self.shard = Shard(self.settings, self.topics)
         self.now_ms = 1_000
         self.commits = commits

@@ -444,12 +444,13 @@ def test_a_classic_group_goes_over_with_its_members_and_back(rig: Rig) -> None:
 
 def test_an_upgrade_that_the_log_refuses_leaves_the_classic_group_as_it_was(rig: Rig) -> None:
     joined, _ = stable_classic_group(rig)
-    members = set(rig.group.members)
+    members, before = set(rig.group.members), state_of_groups(rig.shard)
     rig.commits = False
     beat(rig, member_id="n", member_epoch=0, rebalance_timeout_ms=9, topic_partitions=(), subscribed_topic_names=("t",))
     rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert set(rig.group.members) == members
     assert rig.heartbeat(joined) == 0
+    assert state_of_groups(rig.shard) == before
 
 
 def test_a_group_that_has_gone_over_is_one_group_for_the_next_coordinator(rig: Rig) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -34,7 +33,7 @@ def txn_commit(rig: Rig, offset: int, producer_id: int = 7, *, topic: str = "t",
         ),
         **fields,
     )
-    rig.carry_out(rig.shard.txn_commit(request, {"t": UUID(int=1)}, ticket))
+    rig.carry_out(rig.shard.txn_commit(request, ticket))
     answer = rig.answers.get(ticket)
     return -1 if answer is None else int(answer.topics[0].partitions[0].error_code)
 

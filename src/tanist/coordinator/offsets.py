@@ -7,7 +7,7 @@ KIP-211 (how long offsets are kept), KIP-496 (who may delete them), KIP-1251 (co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -50,6 +50,7 @@ from tanist.wire.messages.txn_offset_commit_response import (
 from tanist.wire.schema import ZERO_UUID
 
 _NO_ERROR: Final = int(ErrorCode.NONE)
+_NO_TOPIC: Final = (ZERO_UUID, 0)
 _CommitResponse = TypeVar("_CommitResponse", OffsetCommitResponse, TxnOffsetCommitResponse)
 _PartitionCommit: TypeAlias = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
@@ -65,7 +66,7 @@ class GroupOffsets(GroupTable):
     # -- requests
 
     def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
-        """Commit a group's offsets. Topics are named by name and, where known, by id."""
+        """Commit a group's offsets. Topics are named by name."""
         generation_id = request.generation_id_or_member_epoch
         group, consumers = self.classic(request.group_id), self.consumer(request.group_id)
         if consumers is not None:
@@ -78,8 +79,9 @@ class GroupOffsets(GroupTable):
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             results: list[OffsetCommitResponsePartition] = []
+            topic.topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             for each in topic.partitions:
-                fault = error or self._metadata_error(each)
+                fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
                 if (
                     not fault
                     and consumers is not None
@@ -99,22 +101,19 @@ class GroupOffsets(GroupTable):
             return [Answer(ticket, response)]
         return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
 
-    def txn_commit(
-        self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, UUID], ticket: object
-    ) -> list[Effect]:
-        """Commit offsets within a transaction (KIP-447): they count with its marker. `topic_ids`: those known here."""
+    def txn_commit(self, request: TxnOffsetCommitRequest, ticket: object) -> list[Effect]:
+        """Commit offsets within a transaction (KIP-447): they count with its marker."""
         error = self._txn_commit_error(request)
         records: list[GroupRecord] = []
         topics: list[TxnOffsetCommitResponseTopic] = []
         for topic in request.topics:
             results: list[TxnOffsetCommitResponsePartition] = []
-            topic_id = topic_ids.get(topic.name)
+            topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             for each in topic.partitions:
-                unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.NONE
-                fault = error or unknown or self._metadata_error(each)
+                fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
                 results.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
-                    records.append(_record_of(request.group_id, topic.name, topic_id or ZERO_UUID, each))
+                    records.append(_record_of(request.group_id, topic.name, topic_id, each))
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
         response = TxnOffsetCommitResponse(topics=tuple(topics))
         if not records:
@@ -152,9 +151,23 @@ class GroupOffsets(GroupTable):
     def forget_topics(self, names: Iterable[str]) -> list[Effect]:
         """Topics were deleted: groups read a new one of the same name from its beginning."""
         deleted = frozenset(names)
+        return self._forget(lambda group_id, place: place[0] in deleted)
+
+    def forget_missing(self) -> list[Effect]:
+        """The log is loaded: partitions that are not there, or were of another topic of the name, are forgotten."""
+
+        def is_missing(group_id: str, place: tuple[str, int]) -> bool:
+            topic_id, partition_count = self._topics.find(place[0]) or _NO_TOPIC
+            committed = self.committed(group_id).get(place)
+            known_id = ZERO_UUID if committed is None else committed.topic_id
+            return not 0 <= place[1] < partition_count or known_id not in (ZERO_UUID, topic_id)
+
+        return self._forget(is_missing)
+
+    def _forget(self, is_gone: Callable[[str, tuple[str, int]], bool]) -> list[Effect]:
         effects: list[Effect] = []
         for group_id in self.groups:
-            places = [place for place in self.places(group_id) if place[0] in deleted]
+            places = [place for place in self.places(group_id) if is_gone(group_id, place)]
             if places:
                 effects.append(Append(group_id, tombstones_of(group_id, places), OffsetsDeleted(None, None)))
         return effects
@@ -237,6 +250,11 @@ class GroupOffsets(GroupTable):
             if place[0] not in in_use and expires_ms <= wall_ms and not self.pending.is_unstable(group_id, place):
                 old.append(place)
         return old
+
+
+def _existence_error(commit: _PartitionCommit, partition_count: int) -> int:
+    there = 0 <= commit.partition_index < partition_count
+    return ErrorCode.NONE if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _record_of(group_id: str, topic: str, topic_id: UUID, commit: _PartitionCommit) -> GroupRecord:

@@ -171,7 +171,9 @@ class GroupTable:
         for key, value in undo:
             self.replay(key, value)
         if before is not None:
-            self.groups[group_id] = before
+            undone = self.classic(group_id)
+            before.stored = None if undone is None else undone.stored
+            self.groups[group_id] = before  # with members that wait, which no record has
         self.see_to(group_id)
         consumers = self.consumer(group_id)
         if consumers is not None:

@@ -16,7 +16,6 @@ from tanist.wire.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from tanist.wire.schema import ZERO_UUID
 
 _IDS_VERSION = 10
 
@@ -37,21 +36,15 @@ class OffsetCommit:
             refused = tuple(_refused(topic, found) for topic in request.topics)
             call.reply(OffsetCommitResponse(topics=refused))
             return
-        image = self.metadata.image
         known: list[OffsetCommitRequestTopic] = []
         unknown: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             if call.version >= _IDS_VERSION:
-                named = image.topics.get(topic.topic_id)
+                named = self.metadata.image.topics.get(topic.topic_id)
                 if named is None:
                     unknown.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
                     continue
                 topic.name = named.name
-            else:
-                topic.topic_id = image.topic_ids.get(topic.name, ZERO_UUID)
-                if topic.topic_id == ZERO_UUID:
-                    unknown.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-                    continue
             known.append(topic)
         request.topics = tuple(known)
 

@@ -83,7 +83,7 @@ class TxnOffsetCommit:
         if isinstance(found, int):
             self._refuse(request, call, found)
             return
-        coordinator.carry_out(found, found.shard.txn_commit(request, self.metadata.image.topic_ids, call.reply))
+        coordinator.carry_out(found, found.shard.txn_commit(request, call.reply))
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
         call.reply(

@@ -81,10 +81,12 @@ class Coordinator:
         runtime.start()
 
     def _forget_deleted(self, partition: GroupPartition) -> None:
-        """Offsets of topics that were deleted while the partition was elsewhere."""
-        topic_ids = self._metadata.image.topic_ids
-        known = {topic for committed in partition.shard.offsets.values() for topic, _ in committed}
-        self.carry_out(partition, partition.shard.forget_topics(known - topic_ids.keys()))
+        """Offsets of topics that were deleted while the partition was elsewhere.
+
+        This broker's metadata is not behind: it has the record that made it the leader, and who led before took no
+        commit after that one.
+        """
+        self.carry_out(partition, partition.shard.forget_missing())
 
     def write_marker(self, index: int, marker: MarkerAppend) -> None:
         """Write the marker of a transaction that has committed offsets; its ticket is called with an error code."""

@@ -62,14 +62,16 @@ def list_command(states: tuple[str, ...], bootstrap: list[Address] | None, folde
 def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Show a group's members, their partitions, and their lag.
 
-    COMMITTED is the group's committed offset. LAG is the number of offsets from there to the log's end.
+    COMMITTED is the group's committed offset. LAG is the number of offsets from there to the log's end. A partition
+    without END is not there any more.
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
         committed = of_groups.committed_offsets(client, group)
         owners = {place: member for member in described.members for place in member.assigned}
         places = sorted(committed.keys() | owners.keys())
-        ends = {place: _end(client, place) for place in places}
+        there = of_groups.existing(client, group, places)
+        ends = {place: list_offset(client, *place, LATEST) if place in there else None for place in places}
     rows = []
     for place in places:
         offset, end, owner = committed.get(place), ends[place], owners.get(place)
@@ -124,16 +126,6 @@ def _as_json(described: GroupDescription, rows: Sequence[tuple[object, ...]]) ->
     }
 
 
-def _end(client: Client, place: TopicPartition) -> int | None:
-    """The log's end; None of a topic that is deleted."""
-    try:
-        return list_offset(client, *place, LATEST)
-    except KafkaError as error:
-        if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
-            return None
-        raise
-
-
 @groups_command.command("reset-offsets")
 @click.argument("group")
 @click.option(
@@ -183,7 +175,12 @@ def reset_command(
     with connect(bootstrap, folder) as client:
         _require_nobody(client, group)
         committed = of_groups.committed_offsets(client, group)
-        places = sorted(committed) if all_topics else _named_places(client, named)
+        if all_topics:
+            places = sorted(of_groups.existing(client, group, committed))
+            for topic, index in sorted(committed.keys() - set(places)):
+                click.echo(f"{topic}-{index} is not there, and is left out", err=True)
+        else:
+            places = _named_places(client, named)
         if not places:
             raise click.ClickException(f"{group} has committed nothing; name the topics with --topic")
         target: dict[TopicPartition, int] = {}

@@ -92,6 +92,7 @@ class Wanted:
         committed = of_groups.committed_offsets(client, group)
         owned = {place for member in described.members for place in member.assigned}
         places = {place for place in committed.keys() | owned if self.topic in (None, place[0])}
+        places = of_groups.existing(client, group, places)
         if not places:
             return f"{group} has committed nothing"
         missing = sorted(places - committed.keys())

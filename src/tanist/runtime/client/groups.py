@@ -185,6 +185,31 @@ def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
     return offsets_in(answer)
 
 
+def existing(client: Client, group: str, places: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """Those of the partitions that are there, by the group's coordinator.
+
+    It takes commits for partitions that it knows of, so it does not lag behind any offset in question. A group may have
+    offsets of others all the same: older coordinators took any.
+    """
+    wanted = set(places)
+    if not wanted:
+        return set()
+    topics = sorted({topic for topic, _ in wanted})
+
+    def attempt() -> set[TopicPartition]:
+        view = client.metadata(topics, node_id=coordinator_of(client, CoordinatorKind.GROUP, group))
+        found = set()
+        for name in topics:
+            topic = view.topics.get(name)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error_code
+            if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise KafkaError(code, name)
+            found |= {(name, index) for index in ({} if topic is None else topic.partitions)}
+        return found
+
+    return wanted & client.persist(attempt)
+
+
 def offsets_in(answer: OffsetFetchResponse) -> dict[TopicPartition, int]:
     """The committed offsets of an answer of version 7 or below."""
     return {
