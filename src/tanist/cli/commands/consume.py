@@ -13,8 +13,8 @@ import click
 from tanist.cli.commands.topic_partitions import partitions_of
 from tanist.cli.options import client_options, connect
 from tanist.cli.output.record_lines import Form
-from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.group_member import PROTOCOLS, Member
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.group_member import PROTOCOLS, Member, new_member
 from tanist.runtime.client.groups import committed_offsets
 from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
 from tanist.runtime.client.topic_partition import TopicPartition
@@ -37,9 +37,7 @@ _FETCH_PATIENCE_S = 2.0
     "--group-protocol",
     "protocol",
     type=click.Choice(list(PROTOCOLS)),
-    default="consumer",
-    show_default=True,
-    help="consumer: KIP-848's protocol; classic: the older one.",
+    help="consumer: KIP-848's protocol; classic: the older one.  [default: consumer, where the cluster has it]",
 )
 @click.option(
     "--from-beginning",
@@ -78,7 +76,7 @@ def consume_command(
     topic: str,
     partition: int | None,
     group: str | None,
-    protocol: str,
+    protocol: str | None,
     from_beginning: bool,
     max_messages: int | None,
     timeout_s: float | None,
@@ -116,7 +114,15 @@ def consume_command(
                 }
                 _read(client, topic, positions, shown)
             else:
-                _read_as_member(PROTOCOLS[protocol](client, group, [topic]), where, shown)
+                try:
+                    member = new_member(client, group, [topic], protocol)
+                    _read_as_member(member, where, shown)
+                except Unsupported as error:
+                    if protocol is None:
+                        raise
+                    raise click.ClickException(
+                        f"{error}: leave out --group-protocol, or use --group-protocol classic"
+                    ) from error
         except KeyboardInterrupt:
             pass
         finally:
@@ -183,7 +189,7 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
     # A SIGTERM leaves the group as Ctrl-C does: the others would wait for the session's end otherwise.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        positions: dict[TopicPartition, int] = {}
+        positions = _positions(member, {}, where, shown.read_committed)
         while not shown.over:
             if member.poll():
                 positions = _positions(member, positions, where, shown.read_committed)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.groups import ask_coordinator, commit_error, commit_request
 from tanist.runtime.client.range_assignor import RANGE, Subscription, assign_range
 from tanist.runtime.client.topic_partition import TopicPartition
@@ -300,6 +300,18 @@ class ClassicMember(Member):
             )
             for member_id, assigned in assign_range(subscriptions, partitions).items()
         }
+
+
+def new_member(client: Client, group: str, topics: Sequence[str], protocol: str | None) -> Member:
+    """A member of this protocol; None: of KIP-848's, and of the classic one where the cluster does not have that."""
+    if protocol is not None:
+        return PROTOCOLS[protocol](client, group, topics)
+    try:
+        member = ConsumerMember(client, group, topics)
+        member.poll()
+    except Unsupported:
+        return ClassicMember(client, group, topics)
+    return member
 
 
 PROTOCOLS: dict[str, type[Member]] = {"consumer": ConsumerMember, "classic": ClassicMember}

@@ -295,7 +295,7 @@ def ask_coordinator(
     *,
     answer_within_s: float | None = None,
 ) -> tuple[R, int]:
-    """Ask the group's coordinator, wherever it is by then; also gives its id.
+    """Ask the group's coordinator, wherever it is by then; also gives its id. `Unsupported` by broker or by cluster.
 
     `answer_within_s`: of one attempt, where the coordinator may take its time (JoinGroup).
     """
@@ -313,6 +313,9 @@ def ask_coordinator(
         except Unreachable as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         code = error_of(answer)
+        if code == ErrorCode.UNSUPPORTED_VERSION:
+            # The coordinator has the request, and the cluster not the feature: it is as if neither had it.
+            raise Unsupported(f"the cluster's features (group.version) do not allow {type(request).__name__}")
         if code:
             missing = code == ErrorCode.GROUP_ID_NOT_FOUND
             said: str | None = getattr(answer, "error_message", None)
