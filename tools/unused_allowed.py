@@ -41,6 +41,7 @@ _._disk_error
 _._disk_full
 _._rot
 _._metadata_disk
+_._lost_log
 _._preferred  # sim/workload/operations.py: each operation's method
 _._throttled_move
 _._unthrottle

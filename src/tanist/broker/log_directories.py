@@ -6,6 +6,7 @@ from uuid import UUID
 
 from tanist.log.checkpoints import previous_broker_epoch
 from tanist.log.directory import LogDirectory
+from tanist.wire.ids import TopicPartition
 
 
 class LogDirectories(tuple[LogDirectory, ...]):
@@ -29,6 +30,21 @@ class LogDirectories(tuple[LogDirectory, ...]):
         """All have failed: why."""
         causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self if d.failed)
         return f"all log directories are offline ({causes})"
+
+    def lost_logs(self) -> dict[TopicPartition, str]:
+        """Logs of which the last run has left more than there is, and what is gone."""
+        return {
+            log: what
+            for directory in self
+            for log, what in directory.lost.items()
+            # A folder may have been moved from one directory to another.
+            if not any(log in other.logs for other in self if other is not directory)
+        }
+
+    @property
+    def are_listed(self) -> bool:
+        """Whether the last run has left lists of its logs, so that `lost_logs` names all."""
+        return all(directory.is_listed for directory in self)
 
     def previous_broker_epoch(self) -> int:
         """The broker epoch that the last clean shutdown left in every directory, or -1 (rule 87). Before logs load."""

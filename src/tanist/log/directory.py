@@ -2,7 +2,8 @@
 
 Owns the checkpoints, the mark of a clean stop (rules 86-89), and the creation and removal of logs. A crash at any
 moment must leave a folder that never claims too much: the mark is invalidated, durably, before anything else changes
-(A4); a recovery point that has to go down goes down on disk before the log is cut.
+(A4); a recovery point that has to go down goes down on disk before the log is cut. A log that the checkpoints name and
+that is not there is not a new one: it is `lost`.
 
 An `OSError` of any method means that the disk has failed: it is kept in `failed`, and everything here is offline. Only
 a shortage of descriptors (`is_descriptor_shortage`) is not the disk's: the caller ends the node, or tries again later.
@@ -10,7 +11,7 @@ a shortage of descriptors (`is_descriptor_shortage`) is not the disk's: the call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -30,7 +31,15 @@ from tanist.log.checkpoints import (
 )
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.names import DELETE_SUFFIX, LogFolder, delete_folder_name, folder_mark, folder_name, parse_folder
+from tanist.log.names import (
+    DELETE_SUFFIX,
+    LogFolder,
+    delete_folder_name,
+    folder_mark,
+    folder_name,
+    is_marked,
+    parse_folder,
+)
 from tanist.log.recovery import RecoveryProgress, Rescue
 from tanist.ports import Disk, is_descriptor_shortage
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID, TopicPartition
@@ -62,6 +71,10 @@ class LogDirectory:
         """Faults of the directory's own files at the start."""
         self.was_clean = False
         """Whether the last run has stopped in good order."""
+        self.lost: dict[TopicPartition, str] = {}
+        """Logs of which the last run has left more than there is, and what is gone, in words."""
+        self.is_listed = True
+        """Whether the last run has left a list of its logs. A clean stop does: the recovery points."""
         self.rescue: Callable[[TopicPartition, UUID], Rescue] | None = None
         """For `load`: called with the bytes that recovery cuts off a log."""
         self.late_failure: Callable[[OSError], None] | None = None
@@ -122,21 +135,43 @@ class LogDirectory:
         self._disk.make_directory(self.path)
         self.was_clean = self.read_broker_epoch() is not None
         self._forget_clean_shutdown()
-        recovery_points = self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
-        log_starts = self._log_starts_written = self._read_offsets(LOG_START_CHECKPOINT)
-        self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT)
+        listed = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
+        self.is_listed = listed is not None
+        recovery_points = self._recovery_points = listed or {}
+        log_starts = self._log_starts_written = self._read_offsets(LOG_START_CHECKPOINT) or {}
+        self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT) or {}
         self._high_watermarks_found = dict(self._high_watermarks)
         found: list[FoundLog] = []
+        marked: list[str] = []
         for name in self._disk.list(self.path):
             path = self._file(name)
-            if folder_mark(name) == DELETE_SUFFIX:
-                self.paths_to_delete.append(path)
+            mark = folder_mark(name)
+            if mark is not None:
+                marked.append(name)
+                if mark == DELETE_SUFFIX:
+                    self.paths_to_delete.append(path)
                 continue
             folder = parse_folder(name)
             if folder is None or folder.topic == METADATA_TOPIC or not self._disk.is_directory(path):
                 continue
             found.append(FoundLog(path, folder, recovery_points.get(folder, 0), log_starts.get(folder, 0)))
+        self._note_missing({each.folder for each in found}, marked)
         return found
+
+    def _note_missing(self, here: Collection[tuple[str, int]], marked: Iterable[str]) -> None:
+        """Logs that the checkpoints name and that have no folder.
+
+        One without records may go. Of one whose folder is marked the last run has taken leave; of one that it has
+        deleted longer ago a checkpoint may tell after an unclean stop: whether it is missed, the metadata knows.
+        """
+        reached: dict[tuple[str, int], int] = {}
+        for offsets in (self._recovery_points, self._log_starts_written, self._high_watermarks):
+            for key, offset in offsets.items():
+                reached[key] = max(offset, reached.get(key, 0))
+        for key, offset in reached.items():
+            if not offset or key in here or key[0] == METADATA_TOPIC or any(is_marked(name, *key) for name in marked):
+                continue
+            self.lost[TopicPartition(*key)] = f"it had reached offset {offset}, and is gone"
 
     def open_log(
         self,
@@ -171,6 +206,14 @@ class LogDirectory:
     def loaded(self, found: FoundLog, log: Log) -> None:
         """The log has been opened."""
         self._adopt(log)
+        if log.log_end_offset < found.recovery_point:
+            self.lost[log.topic_partition] = (
+                f"it had reached offset {found.recovery_point}, and ends at {log.log_end_offset}"
+            )
+        elif log.recovery.began_at is not None:
+            self.lost[log.topic_partition] = (
+                f"it had begun at offset {log.recovery.began_at}, and begins at {log.log_start_offset}"
+            )
         if log.topic_id == ZERO_UUID and not self.was_clean and not found.recovery_point and log.log_end_offset:
             self._drop_nameless(log)
 
@@ -208,16 +251,19 @@ class LogDirectory:
             self._disk.write_file(path, b"", sync=True)
             self._disk.remove(path)
 
-    def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:
-        """A checkpoint; empty when it is damaged, which costs time or, for log starts, shows deleted records again."""
+    def _read_offsets(self, name: str) -> dict[tuple[str, int], int] | None:
+        """A checkpoint; None when there is none, or a damaged one.
+
+        To go on without costs time or, for log starts, shows deleted records again; and no log is known to be `lost`.
+        """
         path = self._file(name)
         try:
             return decode_offsets(self._disk.read_file(path), path)
         except FileNotFoundError:
-            return {}
+            return None
         except CheckpointError as error:
             self.complaints.append(str(error))
-            return {}
+            return None
 
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log

@@ -19,7 +19,7 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDE
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 DELETE_SUFFIX: Final = "-delete"
-_MARKED: Final = re.compile(r".+\.[0-9a-f]+(-delete|-future|-stray)")
+_MARKED: Final = re.compile(r".+\.([0-9a-f]+)(-delete|-future|-stray)")
 _NAME_BYTES_MAX: Final = 255
 
 _OFFSET_MAX: Final = 2**63 - 1
@@ -60,10 +60,21 @@ def parse_folder(name: str) -> LogFolder | None:
 def folder_mark(name: str) -> str | None:
     """`-delete`, `-future` or `-stray` of a folder that waits to be deleted or is not in service."""
     match = _MARKED.fullmatch(name)
-    return match.group(1) if match else None
+    return match.group(2) if match else None
+
+
+def is_marked(name: str, topic: str, partition: int) -> bool:
+    """Whether this is the marked folder of that log."""
+    match = _MARKED.fullmatch(name)
+    return match is not None and name == _marked_name(topic, partition, match.group(1), match.group(2))
 
 
 def delete_folder_name(topic: str, partition: int, unique: str) -> str:
-    """The name of a folder to be deleted. A long topic name is cut, as a folder's name may have 255 characters."""
-    tail = f"-{partition}.{unique}{DELETE_SUFFIX}"
+    """The name of a folder to be deleted."""
+    return _marked_name(topic, partition, unique, DELETE_SUFFIX)
+
+
+def _marked_name(topic: str, partition: int, unique: str, mark: str) -> str:
+    """A long topic name is cut, as a folder's name may have 255 characters."""
+    tail = f"-{partition}.{unique}{mark}"
     return f"{topic[: _NAME_BYTES_MAX - len(tail)]}{tail}"

@@ -79,6 +79,8 @@ class RecoveryReport:
     """The log end offset after the cut; None when nothing was cut."""
     reasons: tuple[str, ...] = ()
     """Each fault that was found."""
+    began_at: int | None = None
+    """The log's start at the last stop, which was clean, if it begins later now: segments are gone."""
 
 
 @dataclass(slots=True)
@@ -179,6 +181,7 @@ class LogLoader:
         if end < self._log_start_offset:
             end = self._start_over()
         start = max(self._log_start_offset, self._segments[0].base_offset)
+        began_at = self._missing_from(start)
         self._epochs.truncate_from_end(end)
         if start == end:
             self._keep_epoch_of_deleted(end)
@@ -196,7 +199,7 @@ class LogLoader:
             start,
             end,
             self._durable_below(end),
-            RecoveryReport(self._scanned, self._bytes_cut, end if self._cut else None, tuple(self._reasons)),
+            RecoveryReport(self._scanned, self._bytes_cut, end if self._cut else None, tuple(self._reasons), began_at),
             self._deleted,
             self._released,
         )
@@ -229,6 +232,12 @@ class LogLoader:
             self._reasons.append(str(error))
             return False
         return True
+
+    def _missing_from(self, start: int) -> int | None:
+        """Where the log began, if its first segments are gone: a clean stop leaves no leader epoch below its start."""
+        if not self._clean or not self._epochs_read or self._epochs_read[0].start_offset >= start:
+            return None
+        return self._epochs_read[0].start_offset
 
     def _keep_epoch_of_deleted(self, end: int) -> None:
         """All records were deleted: the epoch of the last one begins at the log's end, and only the checkpoint has it.

@@ -29,7 +29,7 @@ class LogRestored:
 
 @dataclass(frozen=True, slots=True)
 class LogRemoved:
-    """An operator removed a rotten log, and the mark of a clean shutdown, while the node was down."""
+    """A log is gone, while its node was down: an operator has removed it, or its disk is a new one."""
 
     node_id: int
     partition: TopicIdPartition

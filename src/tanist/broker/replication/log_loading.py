@@ -19,7 +19,7 @@ and it is opened once more.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -36,6 +36,8 @@ from tanist.text import counted
 from tanist.wire.ids import TopicPartition
 
 REPORT_EVERY_MS: Final = 5_000
+_NAMED_MAX: Final = 5
+"""Lost logs that one line names. Each has a line of its own when its replica is hosted (`replicas`)."""
 _SLICE_MAX: Final = 32
 """Logs that one job opens: a thousand small ones need no thousand hops between threads."""
 
@@ -115,6 +117,14 @@ class _Load:
                 opened.append((found, error))
                 break
         return opened
+
+
+def _in_words(lost: Mapping[TopicPartition, str]) -> str:
+    if not lost:
+        return "the list of its logs (the recovery points)"
+    named = "; ".join(f"{log}: {what}" for log, what in sorted(lost.items())[:_NAMED_MAX])
+    more = f"; and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
+    return f"a part of {counted(len(lost), 'log')} ({named}{more})"
 
 
 class LogLoading:
@@ -227,9 +237,26 @@ class LogLoading:
         if self._total:
             took_ms = self._context.clock.now_ms() - self._began_ms
             self._context.report("INFO", f"{counted(self._total, 'log', separator=',')} loaded in {took_ms} ms")
-        # A directory whose mark could be read may have failed since: this broker must not count as eligible for its
-        # logs (rule 87).
-        done(-1 if self._directories.offline_ids() else self._previous_broker_epoch)
+        done(self._previous_broker_epoch if self._all_logs_are_there() else -1)
+
+    def _all_logs_are_there(self) -> bool:
+        """Whether the mark of a clean stop may be believed: no broker may count as eligible for a log that is lost.
+
+        A directory whose mark could be read may have failed since (rule 87); and an operator, or the repair of a file
+        system, may have taken a log away and left the mark. KIP-966 has one word for both: an unclean shutdown.
+        DEVIATION from rule 87: Apache makes an empty log, in silence, and lets it lead.
+        """
+        if self._previous_broker_epoch < 0 or self._directories.offline_ids():
+            return False
+        lost = self._directories.lost_logs()
+        if self._directories.are_listed and not lost:
+            return True
+        self._context.report(
+            "ERROR",
+            f"the last stop was clean, and {_in_words(lost)} is gone since: this start counts as an unclean one, and "
+            "the broker leaves every ISR and ELR",
+        )
+        return False
 
     def _close(self) -> None:
         self._done = None

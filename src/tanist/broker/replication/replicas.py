@@ -33,7 +33,7 @@ from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import UNASSIGNED_DIRECTORY, ZERO_UUID
+from tanist.wire.ids import UNASSIGNED_DIRECTORY, ZERO_UUID, TopicPartition
 
 _LOOK_FOR_DESCRIPTORS_MS = 1000
 
@@ -76,6 +76,8 @@ class Replicas:
         """Found on the disk and not hosted. In two directories at once, if one had failed while the replica was taken
         away from here and given back."""
         """Logs found at start and not hosted (yet)."""
+        self._lost: dict[TopicPartition, str] = {}
+        """Of replicas that are not hosted yet: what the last run has left, and is gone."""
         self._offline: dict[tuple[UUID, int], LogDirectory] = {}
         self._reported: set[LogDirectory] = set()
         self._waiting: set[tuple[UUID, int]] = set()
@@ -150,6 +152,7 @@ class Replicas:
         if self._active or self._closed:
             return
         self._active = True
+        self._lost = self.directories.lost_logs()
         self._begin_burst()
         image = self._metadata.image
         for topic_id, topic in image.topics.items():
@@ -327,6 +330,7 @@ class Replicas:
                 self._offline[(topic_id, index)] = directory
                 self.directory_failed(directory, failed)
                 return None
+        self._report_loss(name, index)
         log.queue_large(self._context.disk.large_write_bytes)
         replica = Partition(self._context.node_id, log, replica_config, self._metadata)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
@@ -336,6 +340,12 @@ class Replicas:
         if not log.topic_id_durable:
             self.nameless.append(hosted)
         return hosted
+
+    def _report_loss(self, name: str, index: int) -> None:
+        """Nobody may take this replica for what it was, in silence."""
+        what = self._lost.pop(TopicPartition(name, index), None)
+        if what is not None:
+            self._context.report("ERROR", f"{name}-{index}: a part of its log is gone ({what})")
 
     def _make_later(self, topic_id: UUID, index: int) -> None:
         """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""

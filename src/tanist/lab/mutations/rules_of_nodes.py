@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tanist.broker.api.produce import ProduceWait
+from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.network.channel import FrameLender
@@ -53,6 +54,9 @@ def a4_marked_early() -> tuple[Patch, ...]:
             replicas._context.disk.write_file(f"{directory.path}/{CLEAN_SHUTDOWN}", mark, sync=True)
 
     return (Patch(Replicas, "activate", marks),)
+
+
+misses_no_log = fixed(LogDirectories, "lost_logs", always({}))
 
 
 def a36_lying_disks() -> tuple[Patch, ...]:

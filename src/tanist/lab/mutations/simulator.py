@@ -308,6 +308,9 @@ MUTANTS: Mapping[str, Mutation] = {
         starts.reads_deleted_records,
         ChaosConfig.drawn_with_trimming,
     ),
+    "lost-logs": _drawn(
+        "a log that a clean stop has left, and that is gone, is a new one", nodes.misses_no_log, situations.lost_logs
+    ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
     **{

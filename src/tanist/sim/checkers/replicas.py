@@ -184,9 +184,9 @@ class ReplicaChecks:
         self._is_lossy(self.oracles[key].mirrors[node_id])
 
     def _log_removed(self, node_id: int, key: TopicIdPartition) -> None:
-        """An operator has removed a log while its broker was down: for the protocol, all that was synced is lost.
+        """A log is gone while its broker was down: for the protocol, all that was synced is lost.
 
-        The mark of a clean shutdown goes too, so the controller will doubt all logs of the broker.
+        The broker has to see it, and its next start to count as unclean, so that the controller doubts all of its logs.
         """
         for oracle in self.oracles.values():
             other = oracle.mirrors.get(node_id)

@@ -14,10 +14,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from tanist.log.checkpoints import CLEAN_SHUTDOWN
-from tanist.sim.events import BitRotted, LogRemoved, LogRestored
+from tanist.sim.events import BitRotted, LogRestored
+from tanist.sim.faults.lost_logs import remove_log
 from tanist.sim.oracle import Oracle, ReplicaMirror
-from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import HEADER_BYTES, crc_matches, iterate_headers
 from tanist.wire.errors import WireError
@@ -74,8 +73,7 @@ class BitRot:
                 self._restore(host, spots)
                 self._world.emit(LogRestored(node_id, key))
             else:
-                self._remove(host, mirror)
-                self._world.emit(LogRemoved(node_id, key))
+                remove_log(self._world, host, key, mirror.log.directory)
                 self._world.counts["rotten logs thrown away"] += 1
             del self._spots[(key, node_id)]
 
@@ -118,18 +116,6 @@ class BitRot:
                 host.disk.corrupt(spot.path, spot.offset, spot.mask)
         self._world.counts["rotten logs restored"] += 1
         self._world.note("operator", "DOES", f"restores the logs of {host.name} from a copy")
-
-    def _remove(self, host: Host, mirror: ReplicaMirror) -> None:
-        """With the marks of a clean shutdown, which would promise a log that is gone."""
-        if mirror.log is None:
-            raise ValueError("nothing to remove")
-        view = host.disk.view(Process("operator"))
-        for path in host.directories:
-            view.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        view.remove(mirror.log.directory)
-        host.disk.sync_all()  # as an operator does: the removal must survive a loss of power
-        host.clean_ends.discard(host.lives)
-        self._world.note("operator", "DOES", f"removes {mirror.log.directory} of {host.name}")
 
 
 def _is_damaged(content: bytes, offset: int) -> bool:

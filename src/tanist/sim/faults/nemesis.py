@@ -14,6 +14,7 @@ from collections.abc import Callable
 from tanist.sim.events import DirectoryFailed, MetadataDiskReplaced
 from tanist.sim.faults.bit_rot import BitRot
 from tanist.sim.faults.links import LINK_FAULTS, cut
+from tanist.sim.faults.lost_logs import lose_folder, replace_disk
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import Promise
@@ -264,6 +265,23 @@ class Nemesis:
         def stopped() -> None:
             if fault.detail < 0.3 and (host.lives in host.clean_ends or self._is_promised(host, lossy=True)):
                 host.lose_power()
+            self._after(fault.duration_us, lambda: self._start_again(host))
+
+        host.stop(stopped)
+        return True
+
+    def _lost_log(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_go_down(host) or not self._is_promised(host, lossy=True):
+            return False
+
+        def stopped() -> None:
+            if self._is_promised(host, lossy=True):
+                # (Not the first directory, which has the metadata log.)
+                spare = host.directories[1:]
+                if spare and fault.detail < 0.5:
+                    replace_disk(self._world, self._oracle, host, spare[int(2 * fault.detail * len(spare))])
+                else:
+                    lose_folder(self._world, self._oracle, host, fault.detail)
             self._after(fault.duration_us, lambda: self._start_again(host))
 
         host.stop(stopped)

@@ -43,6 +43,7 @@ RARE_KINDS: dict[str, str] = {
     "reborn": "SIGKILL and a start at once, while what the former life has sent to another node is still under way",
     "disk_full": "no space: writes fail, perhaps half done; the node is started again when there is space",
     "rot": "a bit of a synced batch flips; an operator notices, and the replica's log is deleted or restored",
+    "lost_log": "a controlled shutdown, and a start that misses a log, or all of one of several directories",
     "quorum": "most controllers die, or no longer hear each other",
     "rolling": "all nodes are restarted cleanly, one after the other",
     "metadata_disk": "SIGKILL of a controller, whose metadata log is lost with its disk; it starts with an empty one",

@@ -277,8 +277,15 @@ def crooked_links(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 
 def crooked_disks(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
-    """Disks that are full, rot, fail and are slow, under logs of many segments."""
-    kinds = ("disk_full", "rot", "disk_error", "disk_slow", *(("directory",) if config.directories > 1 else ()))
+    """Disks that are full, rot, fail, are slow and lose logs, under logs of many segments."""
+    kinds = (
+        "disk_full",
+        "rot",
+        "lost_log",
+        "disk_error",
+        "disk_slow",
+        *(("directory",) if config.directories > 1 else ()),
+    )
     properties = dict(config.properties)
     properties["log.roll.ms"] = str(rng.choice((400, 1_500)))
     if rng.random() < 0.7:

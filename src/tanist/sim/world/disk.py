@@ -55,9 +55,11 @@ class SimDisk:
         self.cache.commit_names()
 
     def replace(self, path: str) -> None:
-        """The disk that holds this folder at the top is taken out. Names of the others reach their disks meanwhile."""
+        """The disk that holds this folder is taken out. Names of the others reach their disks meanwhile."""
         self.cache.commit_names()
-        self.cache.take_out(path.strip("/"))
+        folder = self.find(path)
+        if isinstance(folder, Folder):
+            self.cache.take_out(folder)
 
     def corrupt(self, path: str, offset: int, mask: int = 0xFF) -> None:
         """Bit rot: flip bits of one byte, in the cache and on the disk."""

@@ -252,10 +252,12 @@ class PageCache:
         """All names, of all folders."""
         self._commit_where(lambda entry: bool(entry.names))
 
-    def take_out(self, name: str) -> None:
-        """A folder at the top is gone, from the page cache and from the disk. All names must be committed."""
-        self.root.entries.pop(name)
-        self.root.durable.pop(name, None)
+    def take_out(self, folder: Folder) -> None:
+        """The folder is gone, from the page cache and from the disk. All names must be committed."""
+        if folder.parent is None:
+            raise ValueError("a disk has a root")
+        folder.parent.entries.pop(folder.name)
+        folder.parent.durable.pop(folder.name, None)
 
     def lose_power(self, now_us: int) -> None:
         """Keep the content of the disk, and the prefix of the journal that reached it in time."""
