@@ -59,6 +59,33 @@ def test_a_wipe_removes_the_cluster_and_nothing_else(up: Up, tmp_path: Path) -> 
     assert not elsewhere.exists()
 
 
+STRANGE = "label=linux,python=3.11 a#b%c!\\d,\"e'é\U0001f980\t" + "x" * 150
+
+
+def test_a_folder_of_any_name_has_the_cluster_and_no_other_folder_has(up: Up, tmp_path: Path) -> None:
+    """Jenkins names folders `label=linux,python=3.11`. Kafka splits log.dirs at each comma."""
+    place = tmp_path / STRANGE
+    place.mkdir()
+    sibling = tmp_path / STRANGE.partition(",")[0]
+    sibling.mkdir()
+    (sibling / "notes.txt").write_text("keep me")
+    before = sorted(path.name for path in Path.cwd().iterdir())
+    folder = place / "cluster"
+    up("--port", "0", "--data", str(folder), "--log-dirs", "2")
+    run("topics", "create", "orders", folder=folder)
+    run("produce", "orders", folder=folder, stdin="a\n")
+    assert (folder / "node-1" / "data" / "orders-0").is_dir() or (folder / "node-1" / "data-2" / "orders-0").is_dir()
+    run("down", folder=folder)
+    run("up", "--detach", folder=folder)
+    assert "a" in run("consume", "orders", "--from-beginning", "--max-messages", "1", folder=folder)
+    assert run("salvage", "list", "--json", folder=folder) == []
+    run("down", "--wipe", "--yes", folder=folder)
+    assert list(place.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([place.name, sibling.name])
+    assert [path.name for path in sibling.iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in Path.cwd().iterdir()) == before
+
+
 def test_a_wipe_leaves_what_another_cluster_has_formatted(up: Up, tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "mine", tmp_path / "disk"
     up("--port", str(free_port()), "--data", str(folder), "--config", f"log.dirs={elsewhere}")

@@ -110,6 +110,23 @@ def test_nothing_is_kept_of_a_run_that_passes(pytester: pytest.Pytester) -> None
     assert not Path((pytester.path / "folder").read_text()).exists()
 
 
+def test_a_temporary_folder_of_any_name(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jenkins names folders `label=linux,python=3.11`."""
+    place = tmp_path / "label=linux,python=3.11 #\\é"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    pytester.makepyfile("""
+        def test_one(kafka):
+            kafka.create_topic(kafka.topic("orders"))
+    """)
+    run(pytester, "--tanist-brokers", "2").assert_outcomes(passed=1)
+    assert list(place.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [place]
+
+
 def test_reuse_keeps_the_cluster_between_runs(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         def test_it(kafka):

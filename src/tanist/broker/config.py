@@ -20,7 +20,7 @@ from tanist.controller.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.definitions import Value, split_list
 from tanist.controller.settings import base_name, static_text
 from tanist.controller.validation import validate_static_configs
-from tanist.log.properties import PropertiesError, parse_properties
+from tanist.log.properties import PropertiesError, log_directories, parse_properties, split_paths
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 
@@ -233,7 +233,7 @@ class NodeConfig:
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
         voters, servers = quorum(static, roles, node_id)
-        log_dirs = split_list(static.get("log.dirs") or static_text(static, "log.dir") or "")
+        log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
             raise ConfigError("log.dirs names no folder; write log.dirs=/some/folder (several are separated by commas)")
         if len(set(log_dirs)) != len(log_dirs):

@@ -1,12 +1,15 @@
 """The text of a properties file, as `java.util.Properties` reads and writes it.
 
-Owns only the syntax: comments, continuation lines, separators, escapes. `config` gives the keys their meaning.
+Owns only the syntax: comments, continuation lines, separators, escapes; and that of a list of folders, which everybody
+who looks for a node's logs has to read alike. `config` gives the keys their meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
+_COMMA = re.compile(r"(\\*),")
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -32,8 +35,47 @@ def encode_properties(properties: Mapping[str, str]) -> str:
     return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
 
 
+def split_paths(text: str) -> tuple[str, ...]:
+    """The folders of a list such as log.dirs; none of an empty one.
+
+    Kafka splits at every comma, so no folder may have one in its name there. Here a backslash before a comma makes it
+    part of a name, and two before one are a backslash; elsewhere a backslash is itself.
+    """
+    found, name, start = [], "", 0
+    for match in _COMMA.finditer(text):
+        name += text[start : match.start()] + "\\" * (len(match[1]) // 2)
+        start = match.end()
+        if len(match[1]) % 2:
+            name += ","
+        else:
+            found.append(name.strip())
+            name = ""
+    found.append((name + text[start:]).strip())
+    return () if found == [""] else tuple(found)
+
+
+def join_paths(paths: Iterable[str]) -> str:
+    """The list that `split_paths` takes apart again. As Kafka has it, if no folder has a comma in its name."""
+    escaped = [_COMMA.sub(r"\1\1\\,", path) for path in paths]
+    return ",".join(_doubled_at_the_end(path) for path in escaped[:-1]) + ("," if escaped[1:] else "") + escaped[-1]
+
+
+def _doubled_at_the_end(path: str) -> str:
+    return path + path[len(path.rstrip("\\")) :]
+
+
+def log_directories(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders that log.dirs names, or log.dir; none if neither is there. Kafka takes both for lists."""
+    return split_paths(properties.get("log.dirs") or properties.get("log.dir") or "")
+
+
 def _escaped(value: str) -> str:
+    """In ASCII, because Java reads the file as Latin-1."""
     escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\f", "\\f")
+    if not escaped.isascii():
+        units = memoryview(escaped.encode("utf-16-be")).cast("B")
+        codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
+        escaped = "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
     return f"\\{escaped}" if escaped.startswith((" ", "\t")) else escaped
 
 

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 
 _VARIABLE = "NOTIFY_SOCKET"
 _MESSAGE_BYTES_MAX = 4096
+_FOLDER_BYTES_MAX = 70
+_SHORT_FOLDER = "/tmp"
 
 
 def tell_ready() -> None:
@@ -43,8 +45,9 @@ class Readiness:
     """The listening end: which processes have said that they are ready."""
 
     def __init__(self) -> None:
-        # Not in the cluster's own folder: a socket's path may have some hundred characters only.
-        self._folder = tempfile.TemporaryDirectory(prefix="tanist-")
+        # Not in the cluster's own folder: a socket's path may have some hundred characters only. TMPDIR may be as long.
+        short = len(os.fsencode(tempfile.gettempdir())) < _FOLDER_BYTES_MAX
+        self._folder = tempfile.TemporaryDirectory(prefix="tanist-", dir=None if short else _SHORT_FOLDER)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._path = f"{self._folder.name}/notify"
         self._socket.bind(self._path)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tanist.broker.config import ConfigError, NodeConfig
+from tanist.broker.config import NodeConfig
 from tanist.controller.decision import ControllerSettings
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.salvaged import by_partition
@@ -165,7 +165,7 @@ class FolderSource:
     def _config(self, node_id: int) -> NodeConfig:
         try:
             return NodeConfig.from_text(layout.properties_path(self.folder, node_id).read_text())
-        except (OSError, ConfigError) as error:
+        except (OSError, ValueError) as error:
             raise ClusterError(f"the properties of node {node_id} cannot be read: {error}") from None
 
     def _open(self, node_id: int) -> MetadataLog:

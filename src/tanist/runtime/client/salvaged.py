@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from tanist.log.properties import PropertiesError, parse_properties
+from tanist.log.properties import PropertiesError, log_directories, parse_properties
 from tanist.log.salvage.manifest import (
     MANIFEST,
     QUARANTINE,
@@ -264,10 +264,9 @@ def _quarantines(folder: Path) -> list[Path]:
     for properties in [*folder.glob("server.properties"), *folder.glob("*/server.properties")]:
         # A node's log directories may be elsewhere.
         try:
-            named = parse_properties(properties.read_text()).get("log.dirs", "")
+            roots += map(Path, log_directories(parse_properties(properties.read_text())))
         except (OSError, PropertiesError, UnicodeDecodeError):
             continue
-        roots += [Path(name.strip()) for name in named.split(",") if name.strip()]
     found = {
         path.resolve(): path for root in roots for depth in range(_DEPTH_MAX + 1) for path in _at_depth(root, depth)
     }

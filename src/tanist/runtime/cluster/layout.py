@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tanist.broker.config import METRICS_LISTENER, ConfigError, NodeConfig
-from tanist.log.properties import encode_properties
+from tanist.broker.config import METRICS_LISTENER, NodeConfig
+from tanist.log.properties import encode_properties, join_paths
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 
 FIRST_CONTROLLER_ID = 1001
@@ -179,7 +179,7 @@ def log_directories(folder: Path, node_id: int) -> list[str]:
     path = properties_path(folder, node_id)
     try:
         return list(NodeConfig.from_text(path.read_text()).log_dirs)
-    except (OSError, ConfigError) as error:
+    except (OSError, ValueError) as error:
         raise ClusterError(f"{path} cannot be read: {error}") from None
 
 
@@ -200,7 +200,7 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
         "controller.quorum.voters": ",".join(
             f"{voter.node_id}@{at}:{voter.controller_port}" for voter in cluster.controllers
         ),
-        "log.dirs": ",".join(
+        "log.dirs": join_paths(
             str(node_folder(folder, node.node_id) / ("data" if number == 1 else f"data-{number}"))
             for number in range(1, cluster.log_dirs + 1)
         ),

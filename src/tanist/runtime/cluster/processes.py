@@ -6,6 +6,7 @@ before the last boot. It must never signal a process whose start time it has not
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -121,7 +122,8 @@ class Launcher:
 
     def launch(self, pairs: Iterable[tuple[Path, Path]]) -> list[ProcessMark]:
         """Start a process for each (properties, log). `LaunchFailed` with what the launcher said."""
-        out, errors = self._process.communicate("".join(f"{properties}\t{log}\n" for properties, log in pairs))
+        lines = (json.dumps([str(properties), str(log)]) + "\n" for properties, log in pairs)
+        out, errors = self._process.communicate("".join(lines))
         if self._process.returncode:
             raise LaunchFailed(f"{' '.join(self._command)} ended with {self._process.returncode}:\n{errors.strip()}")
         return [ProcessMark(int(pid), start_time(int(pid)) or "gone") for pid in out.split()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tanist.broker.config import ConfigError, PropertiesError
+from tanist.log.properties import split_paths
 from tanist.runtime.migration.nodes import Node
 from tanist.runtime.migration.safety import Problem
 from tanist.runtime.process.serve import load_config
@@ -23,7 +24,7 @@ def file_problems(path: Path, node: Node) -> list[Problem]:
     found = []
     if config.node_id != node.node_id:
         found.append(Problem(FILE, f"{path} is of node {config.node_id}"))
-    elif node.log_dirs and sorted(config.log_dirs) != sorted(part.strip() for part in node.log_dirs.split(",")):
+    elif node.log_dirs and sorted(config.log_dirs) != sorted(split_paths(node.log_dirs)):
         folders = ",".join(config.log_dirs)
         found.append(Problem(FILE, f"{path} has log.dirs={folders}, and node {node.node_id} has {node.log_dirs}"))
     return found

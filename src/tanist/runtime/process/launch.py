@@ -1,7 +1,7 @@
 """Start several nodes at once: import everything one time, then fork a process for each.
 
-`python -m tanist.runtime.process.launch` reads lines of two paths, a properties file and a log, with a tab between; at
-the end of its input it starts a node for each, in a session of its own, its output appended to the log; prints their
+`python -m tanist.runtime.process.launch` reads lines of two paths, a properties file and a log, as a JSON list; at the
+end of its input it starts a node for each, in a session of its own, its output appended to the log; prints their
 process ids, one a line; and ends. Importing is what a start costs most, and three forks of one interpreter pay for it
 once, while the command that started the launcher still writes the properties. The forks share the memory of it, too.
 With `--watch` it leaves a watcher as well, which stops the nodes if the command that runs them is killed (`watcher`).
@@ -12,6 +12,7 @@ It must never hold a thread, a loop or an open file when it forks.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -73,11 +74,7 @@ def _redirect(log: str) -> None:
 
 
 def main(make_node: MakeNode) -> int:
-    pairs = []
-    for line in sys.stdin:
-        properties, _, log = line.rstrip("\n").partition("\t")
-        pairs.append((properties, log))
-    pids = launch(pairs, make_node, sys.argv[1:])
+    pids = launch([tuple(json.loads(line)) for line in sys.stdin], make_node, sys.argv[1:])
     watch_in_fork(sys.argv[1:], pids)
     for pid in pids:
         print(pid, flush=True)
