@@ -136,3 +136,31 @@ def test_logs_that_are_there_are_a_clean_start_whatever_else_was_deleted_before(
     cluster.until(cluster.world.ready)
     assert cluster.node(3).lifecycle.previous_broker_epoch >= 0
     assert not reports(cluster, "ERROR")
+
+
+@pytest.mark.parametrize("files", [["/data/__cluster_metadata-0/quorum-state"], ["/data/__cluster_metadata-0"]])
+def test_a_member_of_the_quorum_says_what_it_has_forgotten(files: list[str]) -> None:
+    cluster = Cluster()
+    cluster.create_topic("t")
+    host = stop(cluster, 3)
+    remove(*files)(host)
+    cluster.log.clear()
+    host.start()
+    cluster.until(cluster.world.ready)
+    assert [files[0] in line for line in reports(cluster, "WARN") if "is gone" in line] == [True]
+
+
+def test_a_new_node_has_forgotten_nothing() -> None:
+    cluster = Cluster(nodes=1)
+    assert not [line for line in cluster.log if "is gone" in line]
+
+
+def test_a_log_directory_that_is_a_new_one_is_told() -> None:
+    cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
+    cluster.create_topic("t", partitions=4)
+    host = stop(cluster, 3)
+    host.replace_disk("/data/2")
+    cluster.log.clear()
+    host.start()
+    cluster.until(lambda: all(3 in cluster.hosted("t", index) for index in range(4)))
+    assert len([line for line in reports(cluster, "ERROR") if "empty logs take their place" in line]) == 1

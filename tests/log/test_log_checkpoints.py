@@ -23,6 +23,7 @@ from tanist.log.checkpoints import (
     encode_partition_metadata,
     previous_broker_epoch,
 )
+from tanist.wire.ids import ZERO_UUID
 
 ID = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
 
@@ -133,6 +134,26 @@ def test_meta_properties_as_apache_writes_them() -> None:
     assert meta.encode().endswith(b"node.id=3\nversion=1\n")
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"#\n#Mon Jan 1 00:00:00 UTC 2024\nnode.id=3\nversion=1\ncluster.id=mine\n",
+        b"#\nversion=0\nbroker.id=3\ncluster.id=mine\n",
+    ],
+)
+def test_folders_of_kafka_before_3_7_have_no_directory_id(data: bytes) -> None:
+    meta = MetaProperties.decode(data, "f")
+    assert meta == MetaProperties("mine", 3, ZERO_UUID)
+    assert b"directory.id" not in meta.encode()
+    assert MetaProperties.decode(meta.encode(), "f") == meta
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_a_cluster_may_have_any_id(cluster_id: str) -> None:
+    meta = MetaProperties(cluster_id, 3, ID)
+    assert MetaProperties.decode(meta.encode(), "f") == meta
+
+
 def test_another_nodes_folder_is_refused_with_advice() -> None:
     meta = MetaProperties("mine", 3, ID)
     meta.require("/d/meta.properties", cluster_id="mine", node_id=3)
@@ -145,10 +166,13 @@ def test_another_nodes_folder_is_refused_with_advice() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"version=0\nbroker.id=1\n", "version '0'"),
+        (b"version=0\nbroker.id=1\n", "cluster.id is missing"),
+        (b"version=1\nbroker.id=1\ncluster.id=c\n", "node.id is missing"),
+        (b"version=2\nnode.id=1\ncluster.id=c\n", "version '2'"),
+        (b"version=1\nnode.id=1\ncluster.id=\\u12\n", "line 3"),
         (b"version=1\nnode.id=1\n", "cluster.id is missing"),
         (b"version=1\nnode.id=x\ncluster.id=c\ndirectory.id=AAECAwQFBgcICQoLDA0ODw\n", "f: "),
-        (b"nonsense\n", "line 1"),
+        (b"nonsense\n", "version None"),
     ],
 )
 def test_damaged_meta_properties(data: bytes, complaint: str) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from tanist.broker.config import ConfigError, NodeConfig, parse_properties
 from tanist.log.properties import encode_properties
-from tanist.runtime.process.environment import DEFAULTS, properties_of, property_name
+from tanist.runtime.format import formatted_cluster_id
+from tanist.runtime.process.environment import DEFAULTS, format_new, properties_of, property_name
 from tanist.runtime.process.serve import run_environment
 
 NODE = {
@@ -118,6 +119,18 @@ def test_the_properties_are_printed_as_a_file_that_gives_the_same(tmp_path: Path
     assert parse_properties(out) == properties_of(NODE, parse_properties(path.read_text()))
     assert parse_properties(out)["broker.rack"] == " r\\1\n"
     assert parse_properties(encode_properties({"a": "=:#! x"})) == {"a": "=:#! x"}
+
+
+@pytest.mark.parametrize("cluster_id", ["my-cluster", "kafka cluster", "a=b:c #!", "é\\", "x" * 300])
+def test_a_cluster_may_have_any_id(tmp_path: Path, cluster_id: str) -> None:
+    """As in Apache Kafka 4.3.1: five compose files that people have published have such ones."""
+    folders = {"KAFKA_LOG_DIRS": f"{tmp_path / 'data'}", "KAFKA_METADATA_LOG_DIR": f"{tmp_path / 'metadata'}"}
+    config = NodeConfig.from_properties(properties_of({**NODE, **folders}, {}))
+    lines: list[str] = []
+    for _ in range(2):
+        format_new(config, {"CLUSTER_ID": cluster_id}, lambda level, line: lines.append(f"{level} {line}"))
+    assert [line.split()[0] for line in lines] == ["INFO", "INFO"]
+    assert formatted_cluster_id(config) == cluster_id
 
 
 def test_a_file_that_is_not_there_is_no_file(tmp_path: Path) -> None:

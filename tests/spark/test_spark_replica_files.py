@@ -5,8 +5,9 @@ from uuid import UUID
 
 import pytest
 
+from tanist.log.properties import encode_properties, join_paths
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SalvageReason, SavedFile, entry_id
-from tanist.spark.segments.replica_files import NothingThere, segment_files
+from tanist.spark.segments.replica_files import NothingThere, Unreadable, segment_files
 from tests.spark.spark_segments_samples import SegmentBuilder, name_directory
 
 
@@ -56,6 +57,49 @@ def test_a_directory_that_does_not_say_whose_it_is(tmp_path: Path) -> None:
     SegmentBuilder().batches(1, 1).write(tmp_path / "logs" / "orders-0")
     assert [file.replica for file in segment_files(str(tmp_path / "logs"))] == [None]
     assert [file.replica for file in segment_files(str(tmp_path / "logs"), replica=7)] == [7]
+
+
+OLDER = {
+    "Kafka before 3.7": "#\nnode.id={}\nversion=1\ncluster.id=c\n",
+    "Kafka with ZooKeeper": "#\nversion=0\nbroker.id={}\ncluster.id=c\n",
+}
+
+
+@pytest.mark.parametrize("written_by", OLDER)
+def test_folders_of_an_older_kafka_say_whose_they_are(tmp_path: Path, written_by: str) -> None:
+    for node in (1, 2, 3):
+        SegmentBuilder().batches(1, 1).write(tmp_path / f"broker-{node}" / "orders-0")
+        (tmp_path / f"broker-{node}" / "meta.properties").write_text(OLDER[written_by].format(node))
+    assert [file.replica for file in segment_files(str(tmp_path))] == [1, 2, 3]
+
+
+def test_several_replicas_are_never_taken_for_one(tmp_path: Path) -> None:
+    for node in (1, 2):
+        SegmentBuilder().batches(1, 1).write(tmp_path / f"broker-{node}" / "orders-0")
+        (tmp_path / f"broker-{node}" / "meta.properties").write_text("version=7\n")
+    with pytest.raises(Unreadable, match=r"broker-\d/meta.properties: version '7' is not known"):
+        segment_files(str(tmp_path))
+    assert {file.replica for file in segment_files(str(tmp_path / "broker-2"), replica=2)} == {2}
+
+
+def test_a_nodes_properties_that_make_no_sense_are_no_reason_to_leave_its_logs_out(cluster: Path) -> None:
+    (cluster / "node-2" / "server.properties").write_text("log.dirs=\\u12\n")
+    with pytest.raises(Unreadable, match=r"node-2/server.properties: line 1"):
+        segment_files(str(cluster))
+
+
+@pytest.mark.parametrize("name", ["label=linux,python=3.11", "a b#c", "back\\slash,", "50%'\"é\U0001f980!"])
+def test_folders_of_any_name(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name / "disk"
+    (tmp_path / "node-1").mkdir()
+    properties = encode_properties({"node.id": "1", "log.dirs": join_paths([str(directory), str(tmp_path / "other")])})
+    (tmp_path / "node-1" / "server.properties").write_text(properties)
+    name_directory(directory, 1)
+    SegmentBuilder(0).batches(1, 10).write(directory / "orders-0")
+    saved(directory)
+    for below in (tmp_path / "node-1", tmp_path / name):
+        found = segment_files(str(below), contents="all")
+        assert sorted((file.replica, file.base_offset) for file in found) == [(1, 0), (1, 30)]
 
 
 def test_the_salvage_is_apart_from_the_logs(cluster: Path) -> None:

@@ -6,6 +6,7 @@ constructor, before anything listens. The other parts are put together in `parts
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from tanist.broker.config import NodeConfig
@@ -21,14 +22,16 @@ from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
 from tanist.log.directory import LogDirectory
+from tanist.log.names import parse_folder
 from tanist.ports import Disk, Random
 from tanist.quorum.config import RaftConfig
 from tanist.quorum.log import FOLDER, MetadataLog, MetadataLogConfig
 from tanist.quorum.raft import RaftNode
+from tanist.quorum.store import FILE_NAME as QUORUM_STATE
 from tanist.quorum.store import QuorumStateFile
 from tanist.quorum.voter_history import address
 from tanist.quorum.voters import Endpoint, Listener, Voter
-from tanist.wire.schema import ZERO_UUID
+from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID
 
 META_PROPERTIES = "meta.properties"
 
@@ -58,7 +61,11 @@ def read_meta_properties(disk: Disk, path: str) -> MetaProperties | None:
 
 
 def identify(config: NodeConfig, disk: Disk, random: Random) -> tuple[str, dict[str, MetaProperties]]:
-    """The cluster id, and the meta.properties of each folder of the context. `ConfigError` when they do not fit."""
+    """The cluster id, and the meta.properties of each folder of the context. `ConfigError` when they do not fit.
+
+    A folder without one is not taken for a new one: its disk may not be mounted, and an empty metadata log there would
+    vote twice, an empty log take the place of a replica's. As in Apache Kafka, it is formatted by an operator.
+    """
     found: dict[str, MetaProperties] = {}
     missing: list[str] = []
     for path in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
@@ -74,8 +81,15 @@ def identify(config: NodeConfig, disk: Disk, random: Random) -> tuple[str, dict[
             f"{missing[0]} is not formatted; run: tanist format --config FILE --cluster-id $(tanist random-uuid)"
         )
     cluster_id = next(iter(found.values())).cluster_id
-    for path in missing:  # a disk that was added to log.dirs, or replaced
-        found[path] = format_directory(disk, path, cluster_id, config.node_id, random)
+    if missing:
+        raise ConfigError(
+            f"{missing[0]} is not formatted, and {next(iter(found))} is: mount the disk that belongs there. For a new "
+            f"disk: tanist format --ignore-formatted --config FILE --cluster-id {cluster_id}"
+        )
+    for path, meta in found.items():
+        if meta.directory_id == ZERO_UUID:  # written by Kafka before 3.7
+            meta = found[path] = replace(meta, directory_id=new_uuid(random))
+            disk.write_file(f"{path}/{META_PROPERTIES}", meta.encode())
     return cluster_id, found
 
 
@@ -104,6 +118,7 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
     # bootstrap server does.
     static = [Voter(each.node_id, ZERO_UUID, each.host, each.port) for each in config.controller_quorum_voters]
     store = QuorumStateFile(context.disk, folder, [voter.node_id for voter in static])
+    _report_forgotten(context, folder, log, store)
     raft = RaftNode(
         config.node_id,
         directory_id,
@@ -142,6 +157,22 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
         )
         quorum.controller_service = ControllerService(context, metadata, quorum, controller)
     return quorum
+
+
+def _report_forgotten(context: NodeContext, folder: str, log: MetadataLog, store: QuorumStateFile) -> None:
+    """What this node knew as a member of the quorum, and has lost. As Apache Kafka's, it starts all the same."""
+    if log.end_offset > 0 and not store.exists:
+        context.report("WARN", f"{folder}/{QUORUM_STATE} is gone: a vote that this node has given may be given again")
+    if log.end_offset == 0 and any(_has_logs(context.disk, path) for path in context.config.log_dirs):
+        context.report(
+            "WARN", f"{folder} is gone, and records of it that this node has confirmed: it begins without any"
+        )
+
+
+def _has_logs(disk: Disk, path: str) -> bool:
+    """Whether a broker has made a log there: it did so because the metadata log said it."""
+    folders = map(parse_folder, disk.list(path) if disk.exists(path) else ())
+    return any(folder is not None and folder.topic != METADATA_TOPIC for folder in folders)
 
 
 def _as_voter(config: NodeConfig, directory_id: UUID) -> Voter | None:

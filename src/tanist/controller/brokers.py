@@ -20,6 +20,7 @@ from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state
 from tanist.controller.image import METADATA_VERSION, MetadataImage
 from tanist.controller.registration import BrokerRegistration
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import RESERVED_DIRECTORIES
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest
@@ -50,9 +51,6 @@ CLEAN_SHUTDOWN_SINCE = 3
 
 _NO_STORED_EPOCH = -2
 """Differs from -1, which a broker without a clean-shutdown file sends: such a broker is never clean (rule 83)."""
-
-_RESERVED_DIRECTORIES = 100
-"""Directory ids below this are not ids of directories (KIP-858)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +316,7 @@ def _usable_directories(image: MetadataImage, broker_id: int, directories: Seque
     """At least one directory, no reserved ids, none twice, none of another broker."""
     if not directories or len(set(directories)) != len(directories):
         return False
-    if any(directory.int < _RESERVED_DIRECTORIES for directory in directories):
+    if any(directory.int < RESERVED_DIRECTORIES for directory in directories):
         return False
     wanted = set(directories)
     return not any(wanted.intersection(other.directories) for other in image.brokers.values() if other.id != broker_id)

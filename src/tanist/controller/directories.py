@@ -16,6 +16,7 @@ from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import RESERVED_DIRECTORIES
 from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from tanist.wire.messages.assign_replicas_to_dirs_response import (
     AssignReplicasToDirsResponse,
@@ -24,8 +25,6 @@ from tanist.wire.messages.assign_replicas_to_dirs_response import (
     TopicData,
 )
 from tanist.wire.schema import MetadataRecord
-
-_RESERVED_DIRECTORIES = 100
 
 
 def assign_replicas_to_dirs(
@@ -72,7 +71,7 @@ class _Assigner:
         self.records: list[MetadataRecord] = []
 
     def assign(self, directory: UUID, topic_id: UUID, partition: int) -> ErrorCode:
-        if directory.int < _RESERVED_DIRECTORIES:
+        if directory.int < RESERVED_DIRECTORIES:
             return ErrorCode.INVALID_REQUEST
         topic = self._image.topics.get(topic_id)
         if topic is None:

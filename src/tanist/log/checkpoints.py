@@ -13,6 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.log.properties import PropertiesError, encode_properties, parse_properties
+from tanist.wire.ids import ZERO_UUID
+
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -22,6 +25,8 @@ PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 
 NO_BROKER_EPOCH = -1
+_NODE_ID = {"0": "broker.id", "1": "node.id"}
+"""The owner's name in each version of meta.properties."""
 _LONG_MAX = 2**63 - 1
 
 
@@ -151,28 +156,36 @@ def decode_partition_metadata(data: bytes, path: str) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """The owner of a data folder: `meta.properties`, version 1."""
+    """The owner of a data folder: `meta.properties`. Writes version 1; version 0 is that of clusters with ZooKeeper."""
 
     cluster_id: str
     node_id: int
     directory_id: UUID
+    """Zero: it has none, as folders of Kafka before 3.7. The node that owns it gives it one (`assembly.identify`)."""
 
     def encode(self) -> bytes:
-        return (
-            f"#\ncluster.id={self.cluster_id}\ndirectory.id={encode_uuid(self.directory_id)}\n"
-            f"node.id={self.node_id}\nversion=1\n"
-        ).encode()
+        properties = {"cluster.id": self.cluster_id, "node.id": str(self.node_id), "version": "1"}
+        if self.directory_id != ZERO_UUID:
+            properties["directory.id"] = encode_uuid(self.directory_id)
+        return ("#\n" + encode_properties(dict(sorted(properties.items())))).encode()
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> MetaProperties:
-        properties = _properties(data, path)
-        if properties.get("version") != "1":
-            raise CheckpointError(f"{path}: version {properties.get('version')!r} is not known, expected 1")
         try:
+            properties = parse_properties(data.decode())
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{path}: not text ({error.reason} at byte {error.start})") from None
+        except PropertiesError as error:
+            raise CheckpointError(f"{path}, {error}") from None
+        version = properties.get("version")
+        if version not in _NODE_ID:
+            raise CheckpointError(f"{path}: version {version!r} is not known, expected 1")
+        try:
+            directory_id = properties.get("directory.id")
             return cls(
                 cluster_id=properties["cluster.id"],
-                node_id=int(properties["node.id"]),
-                directory_id=decode_uuid(properties["directory.id"]),
+                node_id=int(properties[_NODE_ID[version]]),
+                directory_id=ZERO_UUID if directory_id is None else decode_uuid(directory_id),
             )
         except KeyError as missing:
             raise CheckpointError(f"{path}: {missing.args[0]} is missing") from None
@@ -191,21 +204,3 @@ class MetaProperties:
                 f"{path} was written by node {self.node_id}, this is node {node_id}. "
                 f"Set node.id={self.node_id} to go on as that node, or point log.dirs at another folder."
             )
-
-
-def _properties(data: bytes, path: str) -> dict[str, str]:
-    """The subset of Java properties files that Kafka writes: comments, `name=value`, backslash escapes."""
-    try:
-        lines = data.decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise CheckpointError(f"{path}: not text ({error.reason} at byte {error.start})") from None
-    properties: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if not text or text[0] in "#!":
-            continue
-        name, separator, value = text.partition("=")
-        if not separator:
-            raise CheckpointError(f"{path}, line {number}: expected 'name=value', found {text[:200]!r}")
-        properties[name.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=").replace("\\\\", "\\")
-    return properties

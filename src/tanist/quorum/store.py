@@ -108,9 +108,14 @@ class QuorumStateFile:
         self._version = version
         self._voter_ids = tuple(voter_ids)
 
+    @property
+    def exists(self) -> bool:
+        """False of a new node, which has no metadata log either."""
+        return self._disk.exists(self._path)
+
     def load(self) -> ElectionState:
         """The state saved last; a new node's state if there is none."""
-        if not self._disk.exists(self._path):
+        if not self.exists:
             return ElectionState()
         return decode_election_state(self._disk.read_file(self._path))
 

@@ -65,10 +65,8 @@ def format_folders(
         beginning = bootstrap.bootstrap_of(levels)
     except ValueError as error:
         raise FormatError(str(error)) from None
-    try:
-        id_from_text(cluster_id)
-    except ValueError as error:
-        raise FormatError(f"cluster id: {error}; `tanist random-uuid` prints a good one") from None
+    if not cluster_id:
+        raise FormatError("the cluster's id is empty; `tanist random-uuid` prints a good one")
     folders = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
     formatted = {folder: _read(folder) for folder in folders}
     for folder, found in formatted.items():

@@ -18,6 +18,7 @@ __all__ = [
     "METADATA_TOPIC_ID",
     "MIGRATING_DIRECTORY",
     "NO_LEADER",
+    "RESERVED_DIRECTORIES",
     "UNASSIGNED_DIRECTORY",
     "ZERO_UUID",
     "BrokerEpoch",
@@ -52,6 +53,8 @@ UNASSIGNED_DIRECTORY: Final = UUID(int=1)
 """The replica has not been given a log directory."""
 LOST_DIRECTORY: Final = UUID(int=2)
 """The replica's log directory is offline and not known."""
+RESERVED_DIRECTORIES: Final = 100
+"""Directory ids below this are not ids of directories (KIP-858)."""
 
 
 TopicIdPartition: TypeAlias = tuple[UUID, int]

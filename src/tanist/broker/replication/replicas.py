@@ -33,7 +33,7 @@ from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import UNASSIGNED_DIRECTORY, ZERO_UUID, TopicPartition
+from tanist.wire.ids import RESERVED_DIRECTORIES, UNASSIGNED_DIRECTORY, ZERO_UUID, TopicPartition, id_text
 
 _LOOK_FOR_DESCRIPTORS_MS = 1000
 
@@ -78,6 +78,8 @@ class Replicas:
         """Logs found at start and not hosted (yet)."""
         self._lost: dict[TopicPartition, str] = {}
         """Of replicas that are not hosted yet: what the last run has left, and is gone."""
+        self._directory_ids = {directory.directory_id for directory in directories}
+        """Those that are here, and those that are known to be gone."""
         self._offline: dict[tuple[UUID, int], LogDirectory] = {}
         self._reported: set[LogDirectory] = set()
         self._waiting: set[tuple[UUID, int]] = set()
@@ -330,7 +332,7 @@ class Replicas:
                 self._offline[(topic_id, index)] = directory
                 self.directory_failed(directory, failed)
                 return None
-        self._report_loss(name, index)
+        self._report_loss(name, index, assigned if found is None else directory.directory_id)
         log.queue_large(self._context.disk.large_write_bytes)
         replica = Partition(self._context.node_id, log, replica_config, self._metadata)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
@@ -341,11 +343,18 @@ class Replicas:
             self.nameless.append(hosted)
         return hosted
 
-    def _report_loss(self, name: str, index: int) -> None:
-        """Nobody may take this replica for what it was, in silence."""
+    def _report_loss(self, name: str, index: int, assigned: UUID) -> None:
+        """Nobody may take this replica for what it was, in silence. `assigned`: the directory where it is, or was."""
         what = self._lost.pop(TopicPartition(name, index), None)
         if what is not None:
             self._context.report("ERROR", f"{name}-{index}: a part of its log is gone ({what})")
+        elif assigned.int >= RESERVED_DIRECTORIES and assigned not in self._directory_ids:
+            self._directory_ids.add(assigned)
+            self._context.report(
+                "ERROR",
+                f"log directory {id_text(assigned)} is gone, with {name}-{index} and perhaps others: empty logs take "
+                "their place",
+            )
 
     def _make_later(self, topic_id: UUID, index: int) -> None:
         """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""

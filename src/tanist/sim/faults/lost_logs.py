@@ -38,9 +38,9 @@ def lose_folder(world: World, oracle: Oracle, host: Host, detail: float) -> bool
 
 
 def replace_disk(world: World, oracle: Oracle, host: Host, path: str) -> None:
-    """An empty disk is in the place of that log directory, without so much as its `meta.properties`."""
+    """An empty disk is in the place of that log directory, which an operator has formatted."""
     logs = _logs(oracle, host)
-    host.disk.replace(path)
+    host.replace_disk(path)
     for key, folder in logs.items():
         if folder.startswith(f"{path}/"):
             _is_gone(world, host, key)

@@ -130,13 +130,15 @@ class Host:
 
     def replace_metadata_disk(self) -> UUID:
         """The disk of the metadata log is gone while the node is down: an empty one is in its place."""
-        self.disk.replace(self.metadata_directory)
-        self._formatted += 1
-        self._format(
-            self.metadata_directory, SimRandom(stream(self.world.seed, f"{self.name}/format{self._formatted}"))
-        )
+        self.replace_disk(self.metadata_directory)
         self.world.note(self.name, "FAULT", "the disk of its metadata log is a new one")
         return self.directory_id
+
+    def replace_disk(self, path: str) -> None:
+        """The disk of this folder is another one, which an operator has formatted."""
+        self.disk.replace(path)
+        self._formatted += 1
+        self._format(path, SimRandom(stream(self.world.seed, f"{self.name}/format{self._formatted}")))
 
     def _format(self, path: str, rng: SimRandom) -> None:
         meta = format_directory(self.disk.view(Process("format")), path, CLUSTER_ID, self.node_id, rng)

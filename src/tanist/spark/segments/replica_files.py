@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
 from tanist.log.names import LOG_SUFFIX, offset_of, parse_folder
-from tanist.log.properties import PropertiesError, parse_properties
+from tanist.log.properties import PropertiesError, log_directories, parse_properties
 from tanist.log.salvage.manifest import QUARANTINE, is_entry_id
 from tanist.runtime.client.salvaged import find_entries
 
@@ -47,8 +47,12 @@ class NothingThere(ValueError):
     """No replica's files are below the path."""
 
 
+class Unreadable(ValueError):
+    """A file that says which replicas these are makes no sense."""
+
+
 def segment_files(folder: str, *, contents: Contents = "log", replica: int | None = None) -> list[SegmentFile]:
-    """Of all replicas below `folder`. `replica` is whose they are where no `meta.properties` says it."""
+    """Of all replicas below `folder`. `replica` is whose they are where no `meta.properties` says it. `Unreadable`."""
     root = Path(folder)
     if not root.is_dir():
         raise NothingThere(f"there is no folder {folder}")
@@ -81,10 +85,9 @@ def _log_directories(root: Path) -> list[Path]:
 def _named_directories(properties: Path) -> list[Path]:
     """The log.dirs of a node, if they are there; its file may have been copied from another machine."""
     try:
-        named = parse_properties(properties.read_text()).get("log.dirs", "")
-    except (OSError, PropertiesError, UnicodeDecodeError):
-        return []
-    return [Path(name.strip()) for name in named.split(",") if name.strip()]
+        return [Path(name) for name in log_directories(parse_properties(properties.read_text()))]
+    except (PropertiesError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{properties}: {error}") from None
 
 
 def _has_partitions(path: Path) -> bool:
@@ -119,11 +122,16 @@ def _of_log_directory(directory: Path, replica: int | None) -> Iterator[SegmentF
 
 
 def _node_id(directory: Path, otherwise: int | None) -> int | None:
+    """Whose the folder is. A file that cannot be understood names nobody: never take several replicas for one."""
     path = directory / META_PROPERTIES
     try:
         return MetaProperties.decode(path.read_bytes(), str(path)).node_id
-    except (OSError, CheckpointError):
+    except FileNotFoundError:
         return otherwise
+    except CheckpointError as error:
+        if otherwise is not None:
+            return otherwise
+        raise Unreadable(f"{error}. Mend the file, or say whose the folder is by the option replica") from None
 
 
 def _of_salvage(root: Path) -> Iterator[SegmentFile]:
