@@ -41,6 +41,20 @@ def test_every_record_of_every_replica(segments: Any) -> None:
     assert (torn.replica, torn.offset, torn.crc_ok, torn.segment) == (2, 1950, False, 1000)
 
 
+OLDER = "#\nnode.id={}\nversion=1\ncluster.id=c\n"
+"""As Kafka 3.5 and 3.6 write it: without a directory.id."""
+
+
+@pytest.mark.parametrize("name", ["label=linux,python=3.11 #%41", "back\\slash,'é\""])
+def test_brokers_of_an_older_kafka_below_a_folder_of_any_name(spark: Any, tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    for node in (1, 2, 3):
+        SegmentBuilder(0).batches(1, 10).write(root / f"broker-{node}" / "orders-0")
+        (root / f"broker-{node}" / "meta.properties").write_text(OLDER.format(node))
+    found = spark.read.format("tanist-segments").load(str(root)).groupBy("replica").count().collect()
+    assert {(row.replica, row["count"]) for row in found} == {(1, 10), (2, 10), (3, 10)}
+
+
 def test_replicas_agree_by_fingerprint(spark: Any, cluster: Path) -> None:
     """Though one is compressed with gzip and the other with snappy; without reading payload."""
     few = spark.read.format("tanist-segments").schema("replica int, offset bigint, fingerprint bigint, topic string")
