@@ -155,7 +155,7 @@ def test_a_new_node_has_forgotten_nothing() -> None:
     assert not [line for line in cluster.log if "is gone" in line]
 
 
-def test_a_log_directory_that_is_a_new_one_is_told() -> None:
+def test_a_log_directory_that_is_a_new_one_is_reported() -> None:
     cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
     cluster.create_topic("t", partitions=4)
     host = stop(cluster, 3)
