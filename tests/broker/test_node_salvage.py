@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tanist.controller.image import ELR_VERSION
 from tanist.log.salvage.manifest import QUARANTINE, Manifest, SalvageReason
 from tanist.log.salvage.quarantine import Quarantine
 from tanist.wire.batch import decode_batch, iterate_headers
@@ -86,12 +87,44 @@ def test_an_unclean_election_loses_nothing_for_good() -> None:
     assert story.saved(manifest) == LOST
     topic_id = story.cluster.hosted("t")[4].topic_id
     assert (manifest.topic, manifest.topic_id, manifest.partition, manifest.broker_id) == ("t", topic_id, 0, 4)
-    assert manifest.why is SalvageReason.UNCLEAN_RECOVERY
+    assert manifest.why is SalvageReason.UNCLEAN_ELECTION
     assert (manifest.from_offset, manifest.to_offset) == (1, 11)
     assert manifest.leader_epoch == story.cluster.hosted("t")[5].leader_epoch > manifest.last_epoch >= 0
     assert story.said("is saved before it is dropped")
     salvage = story.cluster.node(4).parts.salvage
     assert (salvage.saved, salvage.saved_bytes, salvage.failures) == (1, manifest.size_bytes, 0)
+
+
+def test_what_a_clean_election_loses_is_not_said_to_be_lost_by_an_unclean_one() -> None:
+    """Before KIP-966: the last member of the ISR loses its page cache and leads again, cleanly by the rules."""
+    settings = {"min.insync.replicas": "1", "replica.lag.time.max.ms": "500"}
+    cluster = Cluster(nodes=5, config=settings, features={ELR_VERSION: 0})
+    cluster.create_topic("t", assignment=[[4, 5]])
+    assert cluster.produce("t", [b"common"]).error_code == 0
+    cluster.until(lambda: cluster.hosted("t")[5].replica.high_watermark == 1)
+    network = cluster.world.network
+    for other in (1, 2, 3, 4):
+        network.block(f"node{other}", "node5")
+        network.block("node5", f"node{other}")
+    leader = cluster.hosted("t")[4].leader
+    assert leader is not None
+    cluster.until(lambda: len(leader.isr) == 1)
+    cluster.world.hosts[4].lose_power()
+    log = cluster.world.hosts[4].disk.inode(f"/data/t-0/{0:020d}.log")
+    log.data.clear()  # some of it may have reached the disk
+    log.durable.clear()
+    cluster.world.hosts[4].start()
+    cluster.until(lambda: cluster.leader("t") == 4)
+    assert cluster.values("t") == []
+    assert cluster.produce("t", [b"after"]).error_code == 0
+    network.heal()
+    cluster.until(lambda: bool(cluster.node(5).parts.salvage.saved))
+    state = cluster.node(1).parts.metadata.image.topic("t").partitions[0]
+    assert state.last_unclean_epoch == -1
+    view = cluster.world.hosts[5].disk.view(cluster.client.process)
+    (manifest,) = Quarantine(view, "/data", 5, itertools.count(1)).entries()
+    assert manifest.why is SalvageReason.CLEAN_ELECTION
+    assert any("is saved before it is dropped (clean-election)" in line for line in cluster.log)
 
 
 def test_records_that_were_never_committed_are_saved_as_well() -> None:
@@ -173,7 +206,7 @@ def test_if_it_cannot_be_saved_the_replica_follows_all_the_same_and_says_what_is
     story.elect_uncleanly()
     failing_quarantine(story)
     story.come_back()
-    assert story.said("from offset 1 on are NOT saved (unclean-recovery), they are dropped")
+    assert story.said("from offset 1 on are NOT saved (unclean-election), they are dropped")
     assert story.cluster.node(4).parts.salvage.failures == 1
     assert story.world.hosts[4].up
 
@@ -183,7 +216,7 @@ def test_or_waits_if_it_was_reported_to() -> None:
     story.elect_uncleanly()
     failing_quarantine(story)
     story.world.hosts[4].start()
-    story.cluster.until(lambda: story.said("are NOT saved (unclean-recovery), the replica waits"))
+    story.cluster.until(lambda: story.said("are NOT saved (unclean-election), the replica waits"))
     story.cluster.run(20_000)
     hosted = story.cluster.hosted("t")
     assert hosted[4].log.log_end_offset == 11
@@ -201,7 +234,7 @@ def test_while_descriptors_are_short_it_waits_whatever_was_asked_for() -> None:
     story.elect_uncleanly()
     enough = out_of_descriptors(story.world.hosts[4], ROOT)
     story.world.hosts[4].start()
-    story.cluster.until(lambda: story.said("are NOT saved (unclean-recovery), the replica waits"))
+    story.cluster.until(lambda: story.said("are NOT saved (unclean-election), the replica waits"))
     assert story.cluster.hosted("t")[4].log.log_end_offset == 11
     enough()
     story.cluster.until(lambda: len(story.leader_state().isr) == 2)

@@ -39,7 +39,7 @@ class Broker:
         batch = encode_batch(records, **how)
         assert self.log.append_as_leader(memoryview(batch), epoch, 0, WALL_MS).error == 0
 
-    def salvage(self, offset: int, why: SalvageReason = SalvageReason.UNCLEAN_RECOVERY, after_ms: int = 0) -> Manifest:
+    def salvage(self, offset: int, why: SalvageReason = SalvageReason.UNCLEAN_ELECTION, after_ms: int = 0) -> Manifest:
         tail = self.log.tail(offset)
         assert tail is not None
         to_save = RecordsToSave(

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from tanist.cli.output.alerts import quorum_lines, salvage_clause, salvage_lines, warn_of_age
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.status import ClusterStatus, NodeStatus, span
 from tanist.wire.ids import KNOWS_NOTHING_MS
@@ -24,7 +25,8 @@ def status(*states: str, controller: int | None = None, age_ms: int | None = Non
 
 
 def news(partition: int = 0, topic: str = "orders", records: int = 37, epoch: int = 4, **more: object) -> SalvageNews:
-    values = {"brokers": (2,), "exact": True, "wall_ms": round(time.time() * 1000) - 5_000} | more
+    values = {"brokers": (2,), "exact": True, "why": SalvageReason.CLEAN_ELECTION} | more
+    values.setdefault("wall_ms", round(time.time() * 1000) - 5_000)
     return SalvageNews(
         topic=topic, topic_id=UUID(int=1), partition=partition, records=records, leader_epoch=epoch,
         **values,  # type: ignore[arg-type]
@@ -88,20 +90,26 @@ def test_what_was_cut_is_counted_and_the_next_command_named(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("epoch", "words"),
+    ("why", "words"),
     [
-        (4, "that the leader of epoch 4 did not have (a clean election) were cut"),
-        (3, "that the leader of epoch 3 did not have (an unclean election) were cut"),
-        (-1, "that stood behind damage were cut"),
+        (SalvageReason.CLEAN_ELECTION, "did not have (committed, and lost by a clean election) were cut"),
+        (SalvageReason.UNCLEAN_ELECTION, "did not have (an unclean election) were cut"),
+        (SalvageReason.FOLLOWER_TRUNCATION, "did not have (not known to be committed) were cut"),
+        (SalvageReason.OUT_OF_RANGE, "did not have (its log begins later) were cut"),
     ],
 )
-def test_a_clean_election_that_lost_something_is_not_silent(epoch: int, words: str, tmp_path: Path) -> None:
-    clause = salvage_clause(news(epoch=epoch), 3, tmp_path)
+def test_a_clean_election_that_lost_something_is_not_silent(why: SalvageReason, words: str, tmp_path: Path) -> None:
+    """`--explain` says why as `salvage list` does: by the entry, and by nothing else."""
+    clause = salvage_clause(news(why=why), tmp_path)
     assert clause.startswith(
-        f"37 records {words} from the log of broker 2 5.0 s ago, into the salvage: `tanist salvage"
+        f"37 records that the leader of epoch 4 {words} from the log of broker 2 5.0 s ago, into the salvage: "
+        "`tanist salvage"
     )
-    one = salvage_clause(news(records=1), -1, tmp_path)
-    assert one.startswith("1 record that the leader of epoch 4 did not have (a clean election) was cut")
+
+
+def test_what_stood_behind_damage_has_no_leader(tmp_path: Path) -> None:
+    clause = salvage_clause(news(records=1, epoch=-1, why=SalvageReason.RECOVERY_CUT), tmp_path)
+    assert clause.startswith("1 record that stood behind damage was cut from the log of broker 2 ")
 
 
 @pytest.mark.parametrize(

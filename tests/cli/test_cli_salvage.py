@@ -74,9 +74,9 @@ def test_log_directories_that_are_elsewhere(tanist: Tanist, folder: Path, tmp_pa
 def test_show(tanist: Tanist) -> None:
     shown = tanist("show", f"{WALL_MS + 2}-2-1", "--records", "2", "--json")
     assert [record["offset"] for record in shown["first_records"]] == [1, 2]
-    assert shown["why"] == "unclean-recovery"
+    assert shown["why"] == "unclean-election"
     text = tanist("show", f"{WALL_MS + 2}").stdout
-    assert "unclean-recovery" in text
+    assert "unclean-election" in text
     assert "the leader of epoch 8" in text
     assert "fünf" in text
     assert "y" * 59 + "…" in text

@@ -63,7 +63,7 @@ def test_what_an_unclean_election_loses_is_merged_back(tanist: Tanist) -> None:
     tanist("start", "1")
     assert wait_until(lambda: sorted(partition(tanist)["isr"]) == [1, 2], 40)
     (entry,) = tanist("salvage", "list", "--json")
-    assert (entry["topic"], entry["broker"], entry["why"]) == ("orders", 1, "unclean-recovery")
+    assert (entry["topic"], entry["broker"], entry["why"]) == ("orders", 1, "unclean-election")
     assert (entry["from_offset"], entry["to_offset"], entry["records"]) == (1, 701, 700)
 
     merge = ("salvage", "export", "--topic", "orders", "--to", "topic", "--json")

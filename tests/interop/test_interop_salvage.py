@@ -43,7 +43,7 @@ def salvage_into(log_directory: Path, scratch: Path) -> None:
     tail = log.tail(10)
     assert tail is not None
     to_save = RecordsToSave(
-        TOPIC, UUID(int=5), 0, SalvageReason.UNCLEAN_RECOVERY, 9, 10, tail.from_offset, tail.to_offset, ((0, 10),),
+        TOPIC, UUID(int=5), 0, SalvageReason.UNCLEAN_ELECTION, 9, 10, tail.from_offset, tail.to_offset, ((0, 10),),
         pieces_of(tail.ranges, tail.from_offset),
     )  # fmt: skip
     Quarantine(disk, str(log_directory), 1, itertools.count(1)).save_now(to_save, 1_700_000_000_000, NO_LIMIT)

@@ -390,7 +390,7 @@ def test_a_log_directory_takes_the_quarantine_for_no_log() -> None:
 # -- the manifest
 
 MANIFEST = Manifest(
-    "1-2-3", 2, "a.topic", UUID(int=77), 4, SalvageReason.UNCLEAN_RECOVERY, 1, 5, 8, 6, 10, ((3, 2), (4, 7)),
+    "1-2-3", 2, "a.topic", UUID(int=77), 4, SalvageReason.UNCLEAN_ELECTION, 1, 5, 8, 6, 10, ((3, 2), (4, 7)),
     (SavedFile(f"{6:020d}.log", 10, 2**32 - 1),), Unsaved(2, 6, 1),
 )  # fmt: skip
 
@@ -398,6 +398,11 @@ MANIFEST = Manifest(
 def test_a_manifest_comes_back_as_it_was() -> None:
     assert Manifest.decode(MANIFEST.encode(), "m") == MANIFEST
     assert MANIFEST.last_epoch == 4
+
+
+def test_a_manifest_from_before_the_elections_were_told_apart_is_read() -> None:
+    """What cannot be read is removed at the next start, with the records."""
+    assert Manifest.decode(changed(why="unclean-recovery"), "m") == MANIFEST
 
 
 def changed(**changes: Any) -> bytes:

@@ -104,7 +104,7 @@ def test_ahead_of_the_leader() -> None:
     alone = follower(high_watermark=8)
     assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
-    assert saving == SalvageFirst(Cut(6, False, SalvageReason.UNCLEAN_RECOVERY), 10, 8, 5)
+    assert saving == SalvageFirst(Cut(6, False, SalvageReason.CLEAN_ELECTION), 10, 8, 5)
     assert alone.follower.salvaged(saving) == [LogTruncated(6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
 
 
@@ -161,19 +161,36 @@ def test_a_copy_waits_for_the_same_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "high_watermark", "fully", "recovers", "why"),
+    ("offset", "high_watermark", "fully", "unclean", "why"),
     [
         (5, 5, False, False, SalvageReason.FOLLOWER_TRUNCATION),
-        (5, 6, False, False, SalvageReason.UNCLEAN_RECOVERY),
-        (5, 5, False, True, SalvageReason.UNCLEAN_RECOVERY),
+        (5, 6, False, False, SalvageReason.CLEAN_ELECTION),
+        (5, 6, False, True, SalvageReason.UNCLEAN_ELECTION),
+        (5, 5, False, True, SalvageReason.UNCLEAN_ELECTION),
         (5, 6, True, True, SalvageReason.OUT_OF_RANGE),
     ],
 )
-def test_why(offset: int, high_watermark: int, fully: bool, recovers: bool, why: SalvageReason) -> None:
-    assert reason_for(offset, high_watermark, fully=fully, leader_recovers=recovers) is why
+def test_why(offset: int, high_watermark: int, fully: bool, unclean: bool, why: SalvageReason) -> None:
+    assert reason_for(offset, high_watermark, fully=fully, unclean=unclean) is why
 
 
 def test_the_leaders_recovery_is_read_off_the_metadata() -> None:
     alone = follower()
     alone.learn(recovering=True)
-    assert announced(alone, diverging_epoch=(4, 5)).cut.why is SalvageReason.UNCLEAN_RECOVERY
+    assert announced(alone, diverging_epoch=(4, 5)).cut.why is SalvageReason.UNCLEAN_ELECTION
+
+
+@pytest.mark.parametrize(
+    ("last_unclean_epoch", "why"),
+    [
+        (-1, SalvageReason.FOLLOWER_TRUNCATION),
+        (4, SalvageReason.FOLLOWER_TRUNCATION),
+        (5, SalvageReason.UNCLEAN_ELECTION),
+    ],
+)
+def test_an_unclean_election_counts_after_its_leader_has_recovered(last_unclean_epoch: int, why: SalvageReason) -> None:
+    """If it came after the last record that is cut; the records of epoch 4 were written by a leader that it elected."""
+    alone = follower()
+    assert alone.log.latest_epoch == 4
+    alone.learn(last_unclean_epoch=last_unclean_epoch)
+    assert announced(alone, diverging_epoch=(4, 5)).cut.why is why

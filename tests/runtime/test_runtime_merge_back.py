@@ -134,7 +134,7 @@ class Salvaged:
         self._numbers = itertools.count(1)
         self.entries: list[Entry] = []
 
-    def entry(self, *batches: bytes | bytearray, why: SalvageReason = SalvageReason.UNCLEAN_RECOVERY) -> Entry:
+    def entry(self, *batches: bytes | bytearray, why: SalvageReason = SalvageReason.UNCLEAN_ELECTION) -> Entry:
         name = f"1000-1-{next(self._numbers)}"
         data = b"".join(map(bytes, batches))
         headers = [header for _, header in iterate_headers(data)]

@@ -79,7 +79,7 @@ def test_what_varies_is_made_the_same_and_nothing_else() -> None:
         "[2026-11-21 19:30:39,255] WARN t-0 is led by 3 from leader epoch 7 on {1: epoch 2 end 100}\n"
         "36499 bytes in 2 files were not synced and are lost\n"
         "waiting for node 2: its registration in the metadata log\n"
-        "1795290127894-2-1  orders-0  2  100..149  0  50  561  unclean-recovery  2026-11-21 19:30:39\n"
+        "1795290127894-2-1  orders-0  2  100..149  0  50  561  unclean-election  2026-11-21 19:30:39\n"
     )
     assert plain(printed).splitlines() == [
         "ready in T s: 3 brokers at HOST:PORT, controller N, data in ./tanist-data",
@@ -87,7 +87,7 @@ def test_what_varies_is_made_the_same_and_nothing_else() -> None:
         "  Partition: 0  Leader: 2  Replicas: 2,1,10  Isr: 1,2,10  Elr:   LastKnownElr: 2,3",
         "WARN t-0 is led by 3 from leader epoch E on {1: epoch E end 100}",
         "N bytes in N files were not synced and are lost",
-        "ENTRY-2-1  orders-0  2  100..149  0  50  561  unclean-recovery  TIME",
+        "ENTRY-2-1  orders-0  2  100..149  0  50  561  unclean-election  TIME",
     ]
 
 

@@ -328,7 +328,9 @@ class FollowerState:
 
     def _cut(self, offset: int, *, fully: bool) -> list[Effect]:
         """Cut, or first announce the records that would be lost."""
-        why = reason_for(offset, self.high_watermark, fully=fully, leader_recovers=self.metadata.recovering)
+        known = self.metadata
+        unclean = known.recovering or known.last_unclean_epoch > self.log.latest_epoch
+        why = reason_for(offset, self.high_watermark, fully=fully, unclean=unclean)
         cut = Cut(offset, fully, why)
         if not (self.config.salvage and cut.drops_records(self.log)):
             return self._carry_out(cut)

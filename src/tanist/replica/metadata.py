@@ -37,6 +37,8 @@ class PartitionMetadata:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     recovering: bool = False
+    last_unclean_epoch: int = -1
+    """The leader epoch that last began with an unclean election; -1: none, or it is not known (Apache Kafka)."""
     directories: tuple[UUID, ...] = ()
     """Where each of `replicas` lies on its broker (KIP-858); empty before that is known."""
 

@@ -27,17 +27,16 @@ class Cut:
         return log.log_start_offset < end and (self.fully or self.offset < end)
 
 
-def reason_for(offset: int, high_watermark: int, *, fully: bool, leader_recovers: bool) -> SalvageReason:
-    """Records cut below the high watermark were committed: only an unclean election explains their loss (rule 115).
+def reason_for(offset: int, high_watermark: int, *, fully: bool, unclean: bool) -> SalvageReason:
+    """Why a leader's log does not have the records from `offset` on. `unclean`: an unclean election stands between.
 
-    Above it the elections may have been clean: the records were never committed, though they may have been acknowledged
-    (acks=1). A leader that recovers from an unclean election may have lost either kind, whatever high watermark this
-    replica knows.
+    The only place that decides it: manifests, logs and commands pass it on. An unclean election may have lost committed
+    and other records alike, whatever high watermark this replica knows. Without one, records below the high watermark
+    were committed, so the leader has lost them: what an election that is clean by the rules cannot know (rule 115).
+    Those above it were not, though they may have been acknowledged (acks=1).
     """
     if fully:
         return SalvageReason.OUT_OF_RANGE
-    return (
-        SalvageReason.UNCLEAN_RECOVERY
-        if leader_recovers or offset < high_watermark
-        else SalvageReason.FOLLOWER_TRUNCATION
-    )
+    if unclean:
+        return SalvageReason.UNCLEAN_ELECTION
+    return SalvageReason.CLEAN_ELECTION if offset < high_watermark else SalvageReason.FOLLOWER_TRUNCATION

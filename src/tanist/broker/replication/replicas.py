@@ -253,6 +253,7 @@ class Replicas:
             adding=state.adding,
             removing=state.removing,
             recovering=state.recovering,
+            last_unclean_epoch=state.last_unclean_epoch,
             directories=state.directories,
         )
         before = hosted.leader

@@ -67,7 +67,7 @@ def describe(
                 why = explain(situation) if explained else None
                 lost = cut.get((topic.topic_id, partition.partition))
                 if why is not None and lost is not None and data is not None:
-                    why += f"; {salvage_clause(lost, partition.last_unclean_epoch, data)}"
+                    why += f"; {salvage_clause(lost, data)}"
                 partitions.append(DescribedPartition(partition, reassignment, why))
         if only is None:
             changed = tuple(entry for _, entry in sorted(configs.items()) if not entry.is_default)

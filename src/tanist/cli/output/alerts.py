@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import DEFAULT_DATA
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.status import CRASHED, PAUSED, STOPPED, UNREACHABLE, ClusterStatus, span
 from tanist.text import counted
@@ -81,14 +82,20 @@ def salvage_lines(news: Sequence[SalvageNews], folder: Path, most: int = 5) -> l
     return lines
 
 
-def salvage_clause(news: SalvageNews, last_unclean_epoch: int, folder: Path) -> str:
+_IN_WORDS = {
+    SalvageReason.FOLLOWER_TRUNCATION: "not known to be committed",
+    SalvageReason.CLEAN_ELECTION: "committed, and lost by a clean election",
+    SalvageReason.UNCLEAN_ELECTION: "an unclean election",
+    SalvageReason.OUT_OF_RANGE: "its log begins later",
+}
+
+
+def salvage_clause(news: SalvageNews, folder: Path) -> str:
     """The same in `--explain`, of one partition. A clean election that lost something has nothing else that says so."""
     if news.leader_epoch < 0:
         behind = "stood behind damage"
-    elif news.leader_epoch == last_unclean_epoch:
-        behind = f"the leader of epoch {news.leader_epoch} did not have (an unclean election)"
     else:
-        behind = f"the leader of epoch {news.leader_epoch} did not have (a clean election)"
+        behind = f"the leader of epoch {news.leader_epoch} did not have ({_IN_WORDS[news.why]})"
     command = f"tanist salvage export --topic {news.topic} --to topic --dry-run{_data(folder)}"
     cut = "was" if news.records == 1 and news.exact else "were"
     return (

@@ -39,8 +39,10 @@ class SalvageReason(Enum):
 
     FOLLOWER_TRUNCATION = "follower-truncation"
     """The leader's log does not have them, and this replica did not know them to be committed."""
-    UNCLEAN_RECOVERY = "unclean-recovery"
-    """As above, but they were below the high watermark, or the leader was elected uncleanly."""
+    CLEAN_ELECTION = "clean-election"
+    """They were committed, and the leader was elected cleanly all the same: it had lost them, its page cache say."""
+    UNCLEAN_ELECTION = "unclean-election"
+    """The leader's log does not have them, and an unclean election has made it the leader's."""
     OUT_OF_RANGE = "out-of-range"
     """The leader's log begins beyond this replica's end: all of it was dropped. Most will have expired there."""
     RECOVERY_CUT = "recovery-cut"
@@ -143,7 +145,7 @@ class Manifest:
                 _text(value["topic"]),
                 id_from_text(_text(value["topic_id"])),
                 _number(value["partition"]),
-                SalvageReason(value["why"]),
+                _reason(value["why"]),
                 _number(value["when_ms"]),
                 _number(value["leader_epoch"]),
                 _number(value["high_watermark"]),
@@ -196,3 +198,8 @@ def timestamp_text(wall_ms: int) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
     except (ValueError, OverflowError, OSError):
         return f"{wall_ms} ms"
+
+
+def _reason(why: object) -> SalvageReason:
+    """Entries from before the elections were told apart say "unclean-recovery" of either kind."""
+    return SalvageReason.UNCLEAN_ELECTION if why == "unclean-recovery" else SalvageReason(why)

@@ -31,6 +31,8 @@ class SalvageNews:
     records: int
     """Each once, however many brokers have saved it."""
     exact: bool
+    why: SalvageReason
+    """The last time."""
     leader_epoch: int
     """Of the leader that did not have them, the last time; -1: they stood behind damage."""
     wall_ms: int
@@ -55,6 +57,7 @@ def _news(salvage: PartitionSalvage) -> SalvageNews:
         tuple(sorted({manifest.broker_id for manifest in manifests})),
         records,
         exact,
+        last.why,
         -1 if last.why is SalvageReason.RECOVERY_CUT else last.leader_epoch,
         last.wall_ms,
     )
