@@ -48,6 +48,25 @@ def test_a_leader_without_followers_comes_to_know_it() -> None:
     cluster.until(lambda: age_ms(cluster, alone) >= 0, within_ms=10_000)
 
 
+def test_a_former_controller_is_as_old_as_its_own_leadership() -> None:
+    """It has heard from no other controller since it was elected, and it was one itself until a moment ago."""
+    cluster = Cluster()
+    first = controller(cluster)
+    cluster.world.hosts[first].kill()
+    others = [cluster.node(node_id) for node_id in (1, 2, 3) if node_id != first]
+    cluster.until(lambda: any(node.quorum.raft.is_leader for node in others))
+    alone = next(node.node_id for node in others if node.quorum.raft.is_leader)
+    cluster.world.hosts[first].start()
+    cluster.run(60_000)  # it leads
+    for other in {1, 2, 3} - {alone}:
+        cluster.world.network.block(f"node{alone}", f"node{other}")
+        cluster.world.network.block(f"node{other}", f"node{alone}")
+    cluster.until(lambda: age_ms(cluster, alone) >= 0, within_ms=10_000)
+    assert age_ms(cluster, alone) <= 1_000
+    cluster.run(10_000)
+    assert 10_000 <= age_ms(cluster, alone) <= 11_100
+
+
 def test_who_is_cut_off_says_so_and_the_others_do_not() -> None:
     cluster = Cluster()
     apart = next(node_id for node_id in (1, 2, 3) if node_id != controller(cluster))

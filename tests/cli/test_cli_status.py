@@ -94,6 +94,32 @@ def test_without_a_quorum_it_is_said_first_and_how_old_all_is(tanist: Tanist, fo
     assert tanist("status").startswith("NODE")
 
 
+def test_a_quorum_that_no_broker_hears_is_a_quorum(tmp_path: Path) -> None:
+    """Controllers of their own: brokers that are cut off from them, or dead, say nothing about the quorum."""
+    folder = tmp_path / "data"
+    settings = [part for item in SETTINGS.items() for part in ("--config", "=".join(item))]
+    shape = ("--brokers", "1", "--controllers", "1")
+    run("up", "--detach", *shape, "--port", str(free_port()), *settings, folder=folder)
+    try:
+        run("partition", "1|1001", folder=folder)
+
+        def broker() -> Any:
+            return run("status", "--json", folder=folder)["brokers"][0]
+
+        assert wait_until(lambda: broker()["state"] == "fenced", PATIENCE_S), run("status", folder=folder)
+        found = run("status", "--json", folder=folder)
+        assert (found["controller"], found["warnings"], found["metadata_age_ms"]) == (1001, [], None)
+        run("heal", folder=folder)
+        run("crash", "1", folder=folder)
+        lines = run("status", folder=folder).splitlines()
+        assert lines[0].startswith("NODE")
+        assert "* node 1001 is the active controller" in lines
+        run("crash", "1001", folder=folder)
+        assert run("status", "--json", folder=folder)["warnings"] == []
+    finally:
+        run("down", folder=folder)
+
+
 def test_a_broker_that_is_cut_off_is_fenced_and_one_that_is_silent_unreachable(tanist: Tanist) -> None:
     tanist("partition", "3|1,2")
     assert wait_until(lambda: states(tanist) == {1: "running", 2: "running", 3: "fenced"}, PATIENCE_S)
@@ -149,7 +175,7 @@ def test_a_node_that_has_died_says_of_what(tanist: Tanist) -> None:
     assert "node 2 has crashed: " in tanist("status")
 
 
-def test_what_a_clean_election_has_lost_is_shown_with_the_next_command(tanist: Tanist, folder: Path) -> None:
+def test_what_was_cut_is_shown_with_the_next_command(tanist: Tanist, folder: Path) -> None:
     tanist("topics", "create", "cut", "--replica-assignment", "1:2:3", "--config", "min.insync.replicas=1")
     addresses = [f"{broker['host']}:{broker['port']}" for broker in tanist("status", "--json")["brokers"]]
 
@@ -176,5 +202,7 @@ def test_what_a_clean_election_has_lost_is_shown_with_the_next_command(tanist: T
     assert f"what a topic lacks of them: `{command}`" in tanist("status")
     explained = tanist("topics", "describe", "cut", "--explain")
     assert "37 records that the leader of epoch" in explained
-    assert "(a clean election) were cut from the log of broker 1" in explained
+    why = {each["topic"]: each["why"] for each in tanist("salvage", "list", "--json")}["cut"]
+    assert why == "follower-truncation"  # acks=1: never committed, as far as the replica knew
+    assert "(not known to be committed) were cut from the log of broker 1" in explained
     assert "37" in tanist("salvage", "export", "--topic", "cut", "--to", "topic", "--dry-run")

@@ -111,7 +111,7 @@ class MetadataQuorum:
         self.controller_service: ControllerService | None = None
         self._probe: Probe | None = None
         self._contact_ms: int | None = None
-        """When the quorum's leader last answered a fetch, in this process."""
+        """When the quorum's leader last answered a fetch, or this node was it, in this process."""
         self._handed_over: Callable[[], None] | None = None
         self.closed = False
 
@@ -311,6 +311,7 @@ class MetadataQuorum:
             self._lead_when_applied()
         elif isinstance(effect, SteppedDown):
             self._elected_epoch = None
+            self._contact_ms = self._context.clock.now_ms()
             if self.controller_service is not None:
                 self.controller_service.stepped_down(self._metadata.image.copy())
         elif isinstance(effect, SnapshotInstalled):

@@ -1,8 +1,8 @@
 """The present status of a cluster of processes on this machine: its nodes, its controller, and how sure that is.
 
 Owns the states of nodes. A broker may answer and still not know what is so: one that hears from no active controller
-says for how long (DescribeCluster's `metadata_age_ms`), and what it knows is believed only if nobody knows better. It
-changes nothing and takes no lock.
+says for how long (DescribeCluster's `metadata_age_ms`), and what it knows is believed only if nobody knows better. That
+there is no quorum is believed of no broker: the controllers are asked. It changes nothing and takes no lock.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from tanist.wire.messages.describe_cluster_response import DescribeClusterRespon
 
 RUNNING, STARTING, FENCED, UNREACHABLE = "running", "starting", "fenced", "unreachable"
 PAUSED, STOPPED, CRASHED = "paused", "stopped", "crashed"
+
+_BROKERS, _CONTROLLERS = 1, 2
+"""The kinds of endpoints of DescribeCluster (KIP-919)."""
 
 _ANSWER_S = 1.5
 _CONTROLLER_S = 3.0
@@ -83,6 +86,9 @@ def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[N
         known = _best(asked.values())
         current = known is not None and known.metadata_age_ms < 0
         controller = _controller(cluster, asked) if current else None
+    if not current and (controller := _by_controllers(cluster)) is not None:
+        # There is a quorum, and no broker hears from it: none of them counts among the unfenced for long.
+        current, known = True, None
     seen = {broker.broker_id for broker in known.brokers if not broker.is_fenced} if known is not None else set()
     nodes = tuple(_node_status(cluster, folder, node, current, seen, asked.get(node.node_id)) for node in cluster.nodes)
     age_ms = None if known is None or current else known.metadata_age_ms
@@ -120,13 +126,15 @@ def _ask(cluster: ClusterFile, askable: Sequence[NodeEntry]) -> dict[int, Descri
         time.sleep(_LOOK_EVERY_S)
 
 
-def _describe(cluster: ClusterFile, node: NodeEntry) -> DescribeClusterResponse | None:
+def _describe(cluster: ClusterFile, node: NodeEntry, kind: int = _BROKERS) -> DescribeClusterResponse | None:
+    """By the node's broker, or by its controller."""
+    port = node.broker_port if kind == _BROKERS else node.controller_port
     try:
-        connection = BrokerConnection((cluster.host, node.broker_port), "tanist", _ANSWER_S)
+        connection = BrokerConnection((cluster.host, port), "tanist", _ANSWER_S)
     except (OSError, WireError, KafkaError):
         return None
     try:
-        answer = connection.ask(DescribeClusterRequest(include_fenced_brokers=True), _ANSWER_S)
+        answer = connection.ask(DescribeClusterRequest(include_fenced_brokers=True, endpoint_type=kind), _ANSWER_S)
     except (OSError, WireError, Unsupported):
         return None
     finally:
@@ -150,6 +158,16 @@ def _controller(cluster: ClusterFile, asked: dict[int, DescribeClusterResponse |
             return quorum_leader(client)
         except (Unreachable, KafkaError, Unsupported):
             return None
+
+
+def _by_controllers(cluster: ClusterFile) -> int | None:
+    """The active controller, as controllers say it themselves. One that has just gone is still in their minds."""
+    running = {node.node_id: node for node in cluster.controllers if node.alive and not node.paused}
+    for node in running.values():
+        answer = _describe(cluster, node, _CONTROLLERS)
+        if answer is not None and answer.metadata_age_ms < 0 and answer.controller_id in running:
+            return answer.controller_id
+    return None
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
