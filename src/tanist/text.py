@@ -1,4 +1,4 @@
-"""Words for numbers, so that no message says "1 kinds". Every layer may use it; it imports nothing."""
+"""Words for numbers and times, so that no message says "1 kinds". Every layer may use it; it imports nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ def counted(number: int, one: str, many: str | None = None, *, separator: str = 
     """A number with its noun: `1 kind`, `2 kinds`, `0 entries`; `separator` between thousands: `1,200 records`."""
     noun = one if number == 1 else many if many is not None else _plural(one)
     return f"{number:{separator}} {noun}"
+
+
+def span(age_ms: float) -> str:
+    """A time as people say it: 0.4 s, 12 s, 3 min, 5 h, 2 days."""
+    seconds = age_ms / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
 
 
 def _plural(noun: str) -> str:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from tanist.broker.api.table import _BROKER, _FORWARD
 from tanist.broker.node import Node
 from tanist.sim.world.world import BROKER_PORT
+from tanist.wire.apis import BROKER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request, update_features_request
+from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.schema import Array, Request, Struct
 from tests.broker.cluster_rig import Cluster
 
 
@@ -34,7 +50,10 @@ def test_a_refusal_that_the_first_request_has_caused_is_not_passed_on() -> None:
     cluster.until(lambda: "t" in cluster.node(third).metadata.image.topic_ids)
     cluster.world.hosts[old].kill()
     cluster.until(lambda: bool(answers))
-    assert answers == [None]  # the connection has closed: the client knows that it does not know
+    (answer,) = answers
+    assert isinstance(answer, CreateTopicsResponse)  # the client knows that it does not know
+    assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert answer.topics[0].error_message == "The controller's answer was lost: this may have been done."
 
 
 def test_a_refusal_of_the_only_request_is_passed_on() -> None:
@@ -52,5 +71,71 @@ def test_the_controller_is_asked_for_as_long_as_the_request_says(timeout_ms: int
         cluster.world.hosts[other].kill()
     cluster.until(lambda: cluster.node(one).quorum.leader_id is None)
     began_ms = cluster.world.now_ms
-    assert cluster.ask(create(timeout_ms), 7, to=one, timeout_ms=100_000) is None
+    answer = cluster.ask(create(timeout_ms), 7, to=one, timeout_ms=100_000)
+    assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert answer.topics[0].error_message == "No controller is active: there is no quorum. Nothing was done."
     assert heard_ms - 1_000 <= cluster.world.now_ms - began_ms <= heard_ms + 1_000
+
+
+FORWARDED: tuple[Request, ...] = (
+    create(),
+    DeleteTopicsRequest(topic_names=("t",), topics=(DeleteTopicState(name="t"),)),
+    CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="t", count=2),)),
+    ElectLeadersRequest(topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),)),
+    AlterPartitionReassignmentsRequest(),
+    ListPartitionReassignmentsRequest(topics=None),
+    DescribeQuorumRequest(),
+    update_features_request.UpdateFeaturesRequest(
+        feature_updates=(update_features_request.FeatureUpdateKey(feature="group.version"),)
+    ),
+    UnregisterBrokerRequest(broker_id=3),
+    AddRaftVoterRequest(voter_id=4),
+    RemoveRaftVoterRequest(voter_id=3),
+    alter_configs_request.AlterConfigsRequest(
+        resources=(alter_configs_request.AlterConfigsResource(resource_type=2, resource_name="t"),)
+    ),
+    incremental_alter_configs_request.IncrementalAlterConfigsRequest(
+        resources=(incremental_alter_configs_request.AlterConfigsResource(resource_type=2, resource_name="t"),)
+    ),
+)
+
+
+def codes_in(message: Struct) -> set[int]:
+    found: set[int] = set()
+    for field in message.FIELDS:
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            found.add(value)
+        for each in value or () if isinstance(field.type, Array) else (value,):
+            found |= codes_in(each) if isinstance(each, Struct) else set()
+    return found
+
+
+def test_every_request_that_is_passed_on_is_answered_without_a_quorum_in_every_version() -> None:
+    """A connection that closes says nothing: clients would look for a broker that answers, and there is none."""
+    keys = {request.API_KEY for request in FORWARDED}
+    assert keys == {key for key, builder in _BROKER.items() if builder == _FORWARD} | {
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    }
+    cluster = Cluster()
+    for other in (2, 3):
+        cluster.world.hosts[other].kill()
+    cluster.until(lambda: cluster.node(1).quorum.leader_id is None)
+    answers: dict[tuple[str, int], object] = {}
+    channel = cluster.client.channel((cluster.world.hosts[1].name, BROKER_PORT))
+
+    def ask(request: Request, version: int) -> None:
+        asked = (type(request).__name__, version)
+        channel.call(request, version, 90_000, lambda answer: answers.__setitem__(asked, answer))
+
+    for request in FORWARDED:
+        low, high = BROKER_APIS[ApiKey(request.API_KEY)]
+        for version in range(low, high + 1):
+            cluster.client.run(partial(ask, request, version))
+    expected = sum(1 + high - low for low, high in (BROKER_APIS[ApiKey(each.API_KEY)] for each in FORWARDED))
+    cluster.until(lambda: len(answers) == expected, within_ms=100_000)
+    closed = [asked for asked, answer in answers.items() if answer is None]
+    assert closed == []
+    codes = {asked: codes_in(answer) for asked, answer in answers.items() if isinstance(answer, Struct)}
+    assert {asked: found for asked, found in codes.items() if ErrorCode.REQUEST_TIMED_OUT not in found} == {}

@@ -9,10 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from tanist.cli.output.alerts import quorum_lines, salvage_clause, salvage_lines, warn_of_age
+from tanist.cli.output.alerts import salvage_clause, salvage_lines, warn_of_age
 from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.salvage_reports import SalvageNews
-from tanist.runtime.cluster.status import ClusterStatus, NodeStatus, span
+from tanist.runtime.cluster.status import ClusterStatus, NodeStatus
+from tanist.text import span
 from tanist.wire.ids import KNOWS_NOTHING_MS
 
 
@@ -34,8 +35,8 @@ def news(partition: int = 0, topic: str = "orders", records: int = 37, epoch: in
 
 
 def test_a_cluster_that_is_well_or_down_needs_no_word_about_quorums() -> None:
-    assert quorum_lines(status("running", "running", "crashed", controller=1)) == []
-    assert quorum_lines(status("stopped", "crashed", "stopped")) == []
+    assert status("running", "running", "crashed", controller=1).without_quorum == []
+    assert status("stopped", "crashed", "stopped").without_quorum == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_cluster_that_is_well_or_down_needs_no_word_about_quorums() -> None:
     ],
 )
 def test_why_there_is_no_quorum_and_what_to_do(states: tuple[str, ...], line: str) -> None:
-    assert quorum_lines(status(*states, age_ms=12_300)) == [
+    assert status(*states, age_ms=12_300).without_quorum == [
         f"no quorum: {line}",
         "no leader can be elected, and no topic or setting can change",
         "the brokers' metadata is 12 s old",
@@ -55,7 +56,7 @@ def test_why_there_is_no_quorum_and_what_to_do(states: tuple[str, ...], line: st
 
 
 def test_brokers_that_have_started_without_a_quorum_know_nothing() -> None:
-    lines = quorum_lines(status("starting", "crashed", "crashed", age_ms=KNOWS_NOTHING_MS))
+    lines = status("starting", "crashed", "crashed", age_ms=KNOWS_NOTHING_MS).without_quorum
     assert lines[-1] == "brokers have started without a quorum and know of no topics yet"
 
 
@@ -68,8 +69,8 @@ def test_the_warning_is_on_standard_error(capsys: pytest.CaptureFixture[str]) ->
     assert out == ""
     *text, line = err.splitlines()
     assert text == [
-        "Warning: no quorum: no controller is active, and the metadata below is 8.2 s old. See `tanist status`",
-        "Warning: no quorum: no controller is active, and brokers know of no topics yet. See `tanist status`",
+        f"Warning: no quorum: no broker has heard from a controller {since}. See `tanist status`"
+        for since in ("for 8.2 s; what is below is as old", "since it started; brokers know of no topics yet")
     ]
     assert json.loads(line)["warning"]["metadata_age_ms"] == 8_183
 

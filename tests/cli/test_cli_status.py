@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import urllib.request
@@ -84,7 +85,12 @@ def test_without_a_quorum_it_is_said_first_and_how_old_all_is(tanist: Tanist, fo
     for arguments in (("topics", "list"), ("topics", "describe", "old", "--explain")):
         out, err = shown(folder, *arguments)
         assert len(out) >= 2
-        assert err[0].startswith("Warning: no quorum: no controller is active, and the metadata below is ")
+        assert err[0].startswith("Warning: no quorum: no broker has heard from a controller for ")
+    late = subprocess.run(
+        [*TANIST, "wait", "--topic", "old", "--isr", "9", "--timeout", "2", "--data", str(folder)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (late.returncode, "; no quorum: no broker has heard from a controller for " in late.stderr) == (3, True)
     tanist("crash", "3")
     tanist("start", "3")
     assert wait_until(lambda: states(tanist)[3] == "starting" and "quorum" in why(tanist, 3), PATIENCE_S)
@@ -129,6 +135,23 @@ def test_a_broker_that_is_cut_off_is_fenced_and_one_that_is_silent_unreachable(t
     assert wait_until(lambda: states(tanist)[3] == "unreachable", PATIENCE_S)
     tanist("heal")
     assert wait_until(lambda: states(tanist)[3] == "running", PATIENCE_S)
+
+
+@pytest.mark.long
+def test_a_command_without_a_quorum_says_so_at_once_and_asks_for_nothing(tanist: Tanist, folder: Path) -> None:
+    tanist("crash", "1")
+    tanist("crash", "2")
+    command = [*TANIST, "topics", "create", "new", "--data", str(folder), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as creating:
+        assert creating.stderr is not None
+        warning = json.loads(creating.stderr.readline())["warning"]
+        assert creating.poll() is None  # it says so while it waits
+        error = json.loads(creating.stderr.readline())["error"]
+        assert (creating.wait(60), warning["kind"], error["kind"]) == (1, "no-quorum", "no-quorum")
+    assert "nothing was asked for" in error["message"]
+    tanist("start", "1")
+    tanist("start", "2")
+    assert "new" not in [each["topic"] for each in tanist("topics", "list", "--json")]
 
 
 @pytest.mark.long

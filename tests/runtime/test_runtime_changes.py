@@ -12,8 +12,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from tanist.runtime.client import admin, changes, groups
+from tanist.runtime.client import client as client_module
 from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
 from tanist.runtime.client.elect import Candidate, ElectionType, elect
+from tanist.runtime.client.quorum import NoQuorum, metadata_age_ms, missing_quorum, watching
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
@@ -27,6 +29,8 @@ from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from tanist.wire.messages.metadata_request import MetadataRequest
@@ -50,6 +54,8 @@ class Faulty(Client):
         self.changes: list[Any] = []
         self.later: list[Callable[[], Any]] = []
         self.looks_fail = 0
+        self.ages_ms: list[int] = []
+        """How old the brokers' metadata is, each time that they are asked; then it is current."""
 
     def ask(self, request: Any, answer: Any, *, once: bool = False, **_: Any) -> Any:
         if isinstance(request, MetadataRequest):
@@ -60,6 +66,8 @@ class Faulty(Client):
             while self.later:
                 self.later.pop()()
             return shown
+        if isinstance(request, DescribeClusterRequest):
+            return DescribeClusterResponse(metadata_age_ms=self.ages_ms.pop(0) if self.ages_ms else -1)
         assert once, "a change that a broken connection repeats"
         self.changes.append(request)
         mishap = self.mishaps.pop(0) if self.mishaps else None
@@ -193,6 +201,8 @@ def test_an_election_that_a_lost_answer_was_about_is_reported_as_such() -> None:
         def ask(self, request: Any, answer: Any, **_: Any) -> Any:
             if isinstance(request, ApiVersionsRequest):
                 return ApiVersionsResponse(api_keys=(ApiVersion(api_key=43, min_version=0, max_version=3),))
+            if isinstance(request, DescribeClusterRequest):
+                return DescribeClusterResponse()
             assert isinstance(request, ElectLeadersRequest)
             if not self.led:
                 self.led = True
@@ -277,3 +287,46 @@ def test_a_request_that_a_broker_has_received_is_not_sent_to_the_next_one() -> N
             with pytest.raises(Unreachable):
                 client.ask(CreateTopicsRequest(timeout_ms=1000), CreateTopicsResponse)
         assert ApiKey.CREATE_TOPICS in spared
+
+
+# -- no quorum
+
+
+def test_without_a_quorum_nothing_is_asked_for_and_that_is_said() -> None:
+    """A lost change is either known to be undone, or it was sent."""
+    client = Faulty(timeout_s=0.5)
+    client.ages_ms = [14_000] * 1_000
+    with pytest.raises(NoQuorum, match="no quorum: no broker has heard from a controller for 14 s"):
+        admin.create_topic(client, "t", partitions=1)
+    assert client.changes == []
+
+
+def test_a_quorum_that_comes_back_in_time_is_waited_for() -> None:
+    client = Faulty()
+    client.ages_ms = [14_000, 14_100, 14_200]
+    admin.create_topic(client, "t", partitions=1)
+    assert len(client.changes) == 1
+
+
+def test_an_election_is_no_missing_quorum() -> None:
+    client = Faulty()
+    client.ages_ms = [10, 120, 240]
+    assert metadata_age_ms(client) is None
+    client.ages_ms = [10]
+    assert missing_quorum(client) == ""
+
+
+def test_who_waits_says_once_that_there_is_no_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LONG_WAIT_S", 0.0)
+    client = Faulty(timeout_s=0.5)
+    client.ages_ms = [14_000] * 1_000
+    said: list[str] = []
+    watching(client, said.append)
+
+    def nobody() -> None:
+        raise Unreachable("Connection refused", 2)
+
+    with pytest.raises(Unreachable) as caught:
+        client.persist(nobody)
+    assert caught.value.in_words == "broker 2 does not answer (Connection refused)"
+    assert said == ["no quorum: no broker has heard from a controller for 14 s"]

@@ -12,6 +12,8 @@ from tanist.runtime.client.elect import Candidate, ElectionType, elect
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 
@@ -34,6 +36,8 @@ class Controller(Client):
     def ask(self, request: Any, answer: Any, **_: Any) -> Any:
         if isinstance(request, ApiVersionsRequest):
             return ApiVersionsResponse(api_keys=(ApiVersion(api_key=43, min_version=0, max_version=self.max_version),))
+        if isinstance(request, DescribeClusterRequest):
+            return DescribeClusterResponse()
         assert isinstance(request, ElectLeadersRequest)
         self.requests.append(request)
         if self.refusals:

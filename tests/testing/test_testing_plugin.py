@@ -99,6 +99,29 @@ def test_a_failure_s_report(pytester: pytest.Pytester) -> None:
         RunningCluster(folder).down(wipe=True)
 
 
+@pytest.mark.long
+def test_a_lost_quorum_is_said(pytester: pytest.Pytester) -> None:
+    """Two of three combined nodes are the quorum: without them nothing is elected, and no wait comes to its end."""
+    pytester.makepyfile("""
+        def test_waits(kafka):
+            topic = kafka.create_topic(kafka.topic("orders"))
+            kafka.crash(1, 2)
+            kafka.wait_until(topic=topic, isr=9, timeout=15)
+    """)
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*NotInTime: not within 15 s: *; no quorum: no broker has heard from a controller for *",
+            "*tanist: no quorum*",
+            "no quorum: 1 of 3 controllers works, and 2 are needed: `tanist start 1`",
+            "*tanist: what happened*",
+        ]
+    )
+    (folder,) = re.findall(r"data of the failed tests: (\S+)", result.stdout.str())
+    RunningCluster(Path(folder)).down(wipe=True)
+
+
 def test_nothing_is_kept_of_a_run_that_passes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         def test_passes(kafka):

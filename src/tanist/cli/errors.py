@@ -15,6 +15,7 @@ import click
 
 from tanist.runtime.client.acknowledged import LedgerError
 from tanist.runtime.client.client import KafkaError, OutcomeUnknown, Unreachable, Unsupported
+from tanist.runtime.client.quorum import NoQuorum
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.format import FormatError
 from tanist.runtime.ports.file_errors import remedy
@@ -35,8 +36,8 @@ class Problem:
     """An error in words."""
 
     kind: str
-    """usage, cluster, format, kafka, unknown (whether a change was made), unreachable, unsupported, file, aborted, or
-    failed."""
+    """usage, cluster, format, kafka, unknown (whether a change was made), no-quorum, unreachable, unsupported, file,
+    aborted, or failed."""
     message: str
     exit_code: int = EXIT_FAILED
     hint: str | None = None
@@ -76,10 +77,14 @@ def problem_of(error: BaseException) -> Problem | None:
             return Problem("kafka", str(error), hint=hint, code=error.name)
         case OutcomeUnknown():
             return Problem("unknown", str(error))
+        case NoQuorum():
+            return Problem("no-quorum", f"{error}, and nothing was asked for. See `tanist status`")
+        case Unreachable() if error.node_id is not None:
+            return Problem("unreachable", f"{error.in_words}: `tanist status` shows whether it runs")
         case Unreachable():
             return Problem(
                 "unreachable",
-                f"no broker answers ({error}): check the address, and whether the cluster is up (`tanist status`)",
+                f"{error.in_words}: check the address, and whether the cluster is up (`tanist status`)",
             )
         case Unsupported():
             return Problem("unsupported", f"{error}: this cluster is too old, or too new, for the command")

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from tanist.cli.output.warning import warn
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
+from tanist.runtime.client.quorum import watching
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 
@@ -51,7 +53,11 @@ def client_options(command: F) -> F:
 
 
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
-    return Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=timeout_s)
+    """A client that says on standard error if it waits in vain, for want of a quorum."""
+    ctx = click.get_current_context(silent=True)
+    as_json = ctx is not None and bool(ctx.params.get("as_json"))
+    client = Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=timeout_s)
+    return watching(client, lambda trouble: warn(f"{trouble}; waiting. See `tanist status`", as_json))
 
 
 def key_value(value: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""NOT_CONTROLLER as the response to each request.
+"""An error as the response to each request that a controller decides.
 
-Owns one function. A node that does not lead the quorum must answer nothing from its own image, so the answer is built
-from the request alone.
+A node that does not lead the quorum must answer nothing from its own image, so the answer is built from the request
+alone: NOT_CONTROLLER by a controller that is not active, REQUEST_TIMED_OUT by a broker that has found none.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_configs_response, incremental_alter_configs_response
+from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from tanist.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
@@ -32,109 +34,149 @@ from tanist.wire.messages.create_topics_request import CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
+from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
-from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse
+from tanist.wire.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from tanist.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from tanist.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tanist.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
-_CODE = ErrorCode.NOT_CONTROLLER
-_MESSAGE = "This is not the correct controller for this cluster."
-
 
 def not_controller_response(request: Any) -> Any:
     """The response of a node that is not the active controller."""
+    return refusal(request, ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+
+
+def refusal(request: Any, code: int, message: str) -> Any:
+    """The response that has the error for all that was asked; the message where its version has a place for one."""
     build = _BUILD.get(type(request))
     if build is None:
         raise ValueError(f"{type(request).__name__} is not for a controller")
-    return build(request)
+    return build(request, code, message)
 
 
-def _topics_not_created(request: CreateTopicsRequest) -> CreateTopicsResponse:
+def _topics_not_created(request: CreateTopicsRequest, code: int, message: str) -> CreateTopicsResponse:
     return CreateTopicsResponse(
         topics=tuple(
-            CreatableTopicResult(name=name, error_code=_CODE, error_message=_MESSAGE)
+            CreatableTopicResult(name=name, error_code=code, error_message=message)
             for name in dict.fromkeys(topic.name for topic in request.topics)
         )
     )
 
 
-def _topics_not_deleted(request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    by_name = (
-        DeletableTopicResult(name=name, error_code=_CODE, error_message=_MESSAGE) for name in request.topic_names
-    )
+def _topics_not_deleted(request: DeleteTopicsRequest, code: int, message: str) -> DeleteTopicsResponse:
+    by_name = (DeletableTopicResult(name=name, error_code=code, error_message=message) for name in request.topic_names)
     by_either = (
-        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=_CODE, error_message=_MESSAGE)
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=message)
         for topic in request.topics
     )
     return DeleteTopicsResponse(responses=(*by_name, *by_either))
 
 
-def _partitions_not_created(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def _partitions_not_created(request: CreatePartitionsRequest, code: int, message: str) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=tuple(
-            CreatePartitionsTopicResult(name=name, error_code=_CODE, error_message=_MESSAGE)
+            CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
             for name in dict.fromkeys(topic.name for topic in request.topics)
         )
     )
 
 
-def _features_not_updated(request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def _features_not_updated(request: UpdateFeaturesRequest, code: int, message: str) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(
-        error_code=_CODE,
-        error_message=_MESSAGE,
+        error_code=code,
+        error_message=message,
         results=tuple(
-            UpdatableFeatureResult(feature=name, error_code=_CODE, error_message=_MESSAGE)
+            UpdatableFeatureResult(feature=name, error_code=code, error_message=message)
             for name in dict.fromkeys(update.feature for update in request.feature_updates)
         ),
     )
 
 
-_BUILD: dict[type, Callable[[Any], Any]] = {
+def _configs_not_altered(
+    request: IncrementalAlterConfigsRequest, code: int, message: str
+) -> incremental_alter_configs_response.IncrementalAlterConfigsResponse:
+    return incremental_alter_configs_response.IncrementalAlterConfigsResponse(
+        responses=tuple(
+            incremental_alter_configs_response.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        )
+    )
+
+
+def _leaders_not_elected(request: ElectLeadersRequest, code: int, message: str) -> ElectLeadersResponse:
+    """Version 0 has no error for the whole."""
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=tuple(
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    PartitionResult(partition_id=partition, error_code=code, error_message=message)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )
+
+
+_BUILD: dict[type, Callable[[Any, int, str], Any]] = {
     CreateTopicsRequest: _topics_not_created,
     DeleteTopicsRequest: _topics_not_deleted,
     CreatePartitionsRequest: _partitions_not_created,
     UpdateFeaturesRequest: _features_not_updated,
-    IncrementalAlterConfigsRequest: lambda request: incremental_alter_configs_response.IncrementalAlterConfigsResponse(
-        responses=tuple(
-            incremental_alter_configs_response.AlterConfigsResourceResponse(
-                error_code=_CODE,
-                error_message=_MESSAGE,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        )
-    ),
-    AlterConfigsRequest: lambda request: alter_configs_response.AlterConfigsResponse(
+    IncrementalAlterConfigsRequest: _configs_not_altered,
+    AlterConfigsRequest: lambda request, code, message: alter_configs_response.AlterConfigsResponse(
         responses=tuple(
             alter_configs_response.AlterConfigsResourceResponse(
-                error_code=_CODE,
-                error_message=_MESSAGE,
+                error_code=code,
+                error_message=message,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
             for resource in request.resources
         )
     ),
-    AlterPartitionRequest: lambda request: AlterPartitionResponse(error_code=_CODE),
-    AlterPartitionReassignmentsRequest: lambda request: AlterPartitionReassignmentsResponse(
-        error_code=_CODE, error_message=_MESSAGE
+    AlterPartitionRequest: lambda request, code, message: AlterPartitionResponse(error_code=code),
+    AlterPartitionReassignmentsRequest: lambda request, code, message: AlterPartitionReassignmentsResponse(
+        error_code=code, error_message=message
     ),
-    ListPartitionReassignmentsRequest: lambda request: ListPartitionReassignmentsResponse(
-        error_code=_CODE, error_message=_MESSAGE
+    ListPartitionReassignmentsRequest: lambda request, code, message: ListPartitionReassignmentsResponse(
+        error_code=code, error_message=message
     ),
-    ElectLeadersRequest: lambda request: ElectLeadersResponse(error_code=_CODE),
-    BrokerRegistrationRequest: lambda request: BrokerRegistrationResponse(error_code=_CODE),
-    BrokerHeartbeatRequest: lambda request: BrokerHeartbeatResponse(error_code=_CODE),
-    UnregisterBrokerRequest: lambda request: UnregisterBrokerResponse(error_code=_CODE, error_message=_MESSAGE),
-    ControllerRegistrationRequest: lambda request: ControllerRegistrationResponse(
-        error_code=_CODE, error_message=_MESSAGE
+    AddRaftVoterRequest: lambda request, code, message: AddRaftVoterResponse(error_code=code, error_message=message),
+    RemoveRaftVoterRequest: lambda request, code, message: RemoveRaftVoterResponse(
+        error_code=code, error_message=message
     ),
-    AllocateProducerIdsRequest: lambda request: AllocateProducerIdsResponse(error_code=_CODE),
-    AssignReplicasToDirsRequest: lambda request: AssignReplicasToDirsResponse(error_code=_CODE),
+    DescribeQuorumRequest: lambda request, code, message: DescribeQuorumResponse(
+        error_code=code, error_message=message
+    ),
+    ElectLeadersRequest: _leaders_not_elected,
+    BrokerRegistrationRequest: lambda request, code, message: BrokerRegistrationResponse(error_code=code),
+    BrokerHeartbeatRequest: lambda request, code, message: BrokerHeartbeatResponse(error_code=code),
+    UnregisterBrokerRequest: lambda request, code, message: UnregisterBrokerResponse(
+        error_code=code, error_message=message
+    ),
+    ControllerRegistrationRequest: lambda request, code, message: ControllerRegistrationResponse(
+        error_code=code, error_message=message
+    ),
+    AllocateProducerIdsRequest: lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+    AssignReplicasToDirsRequest: lambda request, code, message: AssignReplicasToDirsResponse(error_code=code),
 }

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tanist.runtime.client.admin import PartitionDescription, describe_topics
-from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.cluster.cluster_file import ClusterError
+from tanist.runtime.cluster.waiting import LOOK_EVERY_S, wait_until_so
 from tanist.testing.errors import NotInTime
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
-
-LOOK_EVERY_S = 0.05
-_ASK_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +74,12 @@ def in_sync(topic: str, partition: int | None = None, *, isr: int | None = None)
 
 def wait_for(condition: Condition, connect: Callable[[], Client], timeout_s: float) -> None:
     """Ask until the condition holds. `NotInTime` says what was lacking last."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            with connect() as client:
-                client.timeout_s = min(_ASK_S, max(0.5, timeout_s))
-                while True:
-                    lack = condition.lack(client)
-                    if not lack:
-                        return
-                    if time.monotonic() >= deadline:
-                        raise _late(timeout_s, lack)
-                    time.sleep(LOOK_EVERY_S)
-        except Unreachable as error:
-            lack = f"no broker answers ({error})"
-        except (KafkaError, ClusterError) as error:
-            if isinstance(error, KafkaError) and not error.retriable:
-                raise
-            lack = str(error)
-        if time.monotonic() >= deadline:
-            raise _late(timeout_s, lack)
-        time.sleep(LOOK_EVERY_S)
+    try:
+        lack = wait_until_so(condition.lack, connect, timeout_s)
+    except ClusterError as error:
+        lack = str(error)
+    if lack:
+        raise _late(timeout_s, lack)
 
 
 def wait_for_true(predicate: Callable[[], object], timeout_s: float) -> None:

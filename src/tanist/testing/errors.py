@@ -33,6 +33,4 @@ def answered(what: str) -> Iterator[None]:
     except OutcomeUnknown as error:
         raise ClusterError(f"{what}: {error}") from error
     except Unreachable as error:
-        raise ClusterError(
-            f"{what}: no broker answers ({error}); start() those that are down, heal() the links"
-        ) from error
+        raise ClusterError(f"{what}: {error.in_words}; start() those that are down, heal() the links") from error

@@ -25,6 +25,7 @@ def sections(kafka: Kafka) -> tuple[list[Section], Path | None]:
     """What a report says about the cluster, and the data folder that is kept for it."""
     topics = _topics(kafka)
     parts = [
+        ("tanist: no quorum", _given(lambda: _without_quorum(kafka))),
         ("tanist: what happened", _given(lambda: _events(kafka, topics))),
         ("tanist: partitions now", _given(lambda: [_state(kafka, topic) for topic in topics])),
         ("tanist: records that replicas dropped", _given(lambda: _dropped(kafka.salvage(), topics))),
@@ -50,6 +51,12 @@ def _given(lines: Callable[[], Iterable[str]]) -> list[str]:
         return []
     except (ClusterError, KafkaError, Unreachable, OSError, TimeoutError) as error:
         return [f"not known: {error}"]
+
+
+def _without_quorum(kafka: Kafka) -> list[str]:
+    """First, for nothing that needs a controller can have worked since."""
+    local = kafka.backend.local
+    return [] if local is None else local.status().without_quorum
 
 
 def _topics(kafka: Kafka) -> list[str]:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tanist.runtime.cluster.fault_requests import FaultRequests
+from tanist.runtime.cluster.waiting import LOOK_EVERY_S
 from tanist.runtime.faults.request_rules import RequestFault
-from tanist.testing.conditions import LOOK_EVERY_S
 from tanist.testing.errors import NotInTime
 from tanist.text import counted
 

@@ -2,9 +2,9 @@
 
 Requests go to the quorum's leader. When there is no leader, or it changes under way, the caller gets None and decides
 whether to ask again. `forward` passes a client's request on unread, in an Envelope (KIP-590), and asks again until the
-client's patience is over: to a client, a controller's failover is a slow answer, not an error. One thing is not passed
-on: that a repeated request is refused because of what the first one may have done ("the topic exists"). The client's
-connection closes instead, so that the client knows that it does not know.
+client's patience is over: to a client, a controller's failover is a slow answer, not an error. Then the answer is
+REQUEST_TIMED_OUT, as Apache Kafka's is, with whether anything may have been done. One thing is not passed on: that a
+repeated request is refused because of what the first one may have done ("the topic exists"). That is a timeout, too.
 
 Answers come in the order of the requests on a connection, so what may be slow must not stand before what may not. The
 broker's own requests (heartbeats!) have a connection, clients' requests another, and an election that waits for
@@ -21,9 +21,10 @@ from tanist.broker.metadata.envelopes import envelope
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.network.channel import Answer, Channel
 from tanist.broker.network.client_connection import Call
+from tanist.controller.refusals import refusal
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
-from tanist.wire.frames import decode_response
+from tanist.wire.frames import decode_request, decode_response, encode_response, parse_request_header
 from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
@@ -49,6 +50,8 @@ _BY_THE_FIRST: dict[int, frozenset[int]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: frozenset({ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}),
 }
 """The errors of a repeated request that the first one may have caused."""
+_NOT_DONE = "No controller is active: there is no quorum. Nothing was done."
+_MAY_BE_DONE = "The controller's answer was lost: this may have been done."
 
 
 class ControllerChannel:
@@ -207,25 +210,21 @@ class _Forward:
         if response is not None and response.error_code == 0 and response.response_data is not None:
             data = response.response_data
             if self._may_be_done and self._refused_by_the_first(data):
-                self._give_up()
+                self._refuse(ErrorCode.REQUEST_TIMED_OUT, _MAY_BE_DONE)
                 return
-            if self._amend is not None:
-                data = self._amend(bytes(data))
-            self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
-            self._channel.forwarded(self._route)
+            self._reply(bytes(data))
             return
         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
             self._context.report(
                 "WARN", f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}"
             )
-            self._give_up()
+            self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller refuses the request.")
             return
         if response is None and self._route.may_have_arrived:
             self._may_be_done = True
         now_ms = self._context.clock.now_ms()
         if now_ms + self._retry_ms >= self._deadline_ms:
-            # Nobody to ask: the connection closes, and the client asks another broker (as Kafka does on a timeout).
-            self._give_up()
+            self._refuse(ErrorCode.REQUEST_TIMED_OUT, _MAY_BE_DONE if self._may_be_done else _NOT_DONE)
             return
         self._context.clock.call_at(now_ms + self._retry_ms, self.attempt)
         self._retry_ms = min(self._retry_ms * 2, _RETRY_MAX_MS)
@@ -237,8 +236,17 @@ class _Forward:
         answer = decode_response(self._call.header.api_key, self._call.version, memoryview(data))
         return not codes.isdisjoint(_error_codes(answer))
 
-    def _give_up(self) -> None:
-        self._call.connection.close()
+    def _refuse(self, code: ErrorCode, message: str) -> None:
+        """Answer in the controller's place."""
+        frame = memoryview(self._envelope.request_data)
+        header = parse_request_header(frame)
+        answer = refusal(decode_request(header, frame), code, message)
+        self._reply(encode_response(answer, header.api_version, header.correlation_id)[4:])
+
+    def _reply(self, data: bytes) -> None:
+        if self._amend is not None:
+            data = self._amend(data)
+        self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
         self._channel.forwarded(self._route)
 
 

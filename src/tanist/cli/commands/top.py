@@ -93,7 +93,7 @@ def _looks(
         except (Unreachable, KafkaError) as error:
             if not patient:
                 raise
-            yield f"no broker answers ({error})"
+            yield error.in_words if isinstance(error, Unreachable) else f"no broker answers ({error})"
         else:
             if before is not None:
                 yield before, after

@@ -15,7 +15,7 @@ from tanist.cli.output.topic_description import topic_json, topic_lines
 from tanist.cli.tree import Group
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address, Client
-from tanist.runtime.client.partition_context import metadata_age_ms
+from tanist.runtime.client.quorum import metadata_age_ms
 from tanist.runtime.client.reassign import present_assignment, reassign
 from tanist.text import counted
 from tanist.wire.ids import id_text

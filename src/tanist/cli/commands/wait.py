@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +13,15 @@ from tanist.cli.output.tables import print_json
 from tanist.runtime.client import admin
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
-from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.client.client import Address, Client, KafkaError
 from tanist.runtime.client.records import LATEST, list_offset
 from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster_file import ClusterError, load_existing
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.waiting import wait_until_so
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
 
 EXIT_LATE = 3
-_LOOK_EVERY_S = 0.05
-_ASK_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +167,9 @@ def wait_command(
         raise click.UsageError("give a condition: --topic, --brokers or --group")
     wanted = Wanted(topic, partition, isr, leader, brokers, group, members, lag)
     began = time.monotonic()
-    lack = wait_until_so(wanted.lack, lambda: bootstrap or addresses_of(load_existing(folder), folder), timeout_s)
+    lack = wait_until_so(
+        wanted.lack, lambda: Client(bootstrap or addresses_of(load_existing(folder), folder)), timeout_s
+    )
     took_s = round(time.monotonic() - began, 2)
     if as_json:
         print_json({"came": not lack, "took_s": took_s, "lack": lack or None})
@@ -177,23 +177,3 @@ def wait_command(
         click.echo(f"not within {timeout_s:g} s: {lack}", err=True)
     if lack:
         ctx.exit(EXIT_LATE)
-
-
-def wait_until_so(lack_of: Callable[[Client], str], addresses: Callable[[], list[Address]], timeout_s: float) -> str:
-    """Ask until nothing is lacking, or the time is over; gives what was lacking last."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            with Client(addresses(), timeout_s=min(_ASK_S, max(0.5, timeout_s))) as client:
-                while True:
-                    lack = lack_of(client)
-                    if not lack or time.monotonic() >= deadline:
-                        return lack
-                    time.sleep(_LOOK_EVERY_S)
-        except (KafkaError, Unreachable, ClusterError) as error:
-            over = time.monotonic() >= deadline
-            if (isinstance(error, KafkaError) and not error.retriable) or (isinstance(error, ClusterError) and over):
-                raise
-            if over:
-                return f"no broker answers ({error})" if isinstance(error, Unreachable) else str(error)
-        time.sleep(_LOOK_EVERY_S)

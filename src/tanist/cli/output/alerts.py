@@ -5,66 +5,27 @@ The words only. Whether there is a quorum is known to brokers (`metadata_age_ms`
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from tanist.cli.options import DEFAULT_DATA
+from tanist.cli.output.warning import warn
 from tanist.log.salvage.manifest import SalvageReason
+from tanist.runtime.client.quorum import silence
 from tanist.runtime.client.salvage_reports import SalvageNews
-from tanist.runtime.cluster.status import CRASHED, PAUSED, STOPPED, UNREACHABLE, ClusterStatus, span
-from tanist.text import counted
+from tanist.text import counted, span
 from tanist.wire.ids import KNOWS_NOTHING_MS
 
 
 def warn_of_age(age_ms: int | None, as_json: bool) -> None:
-    """On standard error, before what was asked for: it is old. None: it is not."""
+    """What was asked for is old. None: it is not."""
     if age_ms is None:
         return
-    what = (
-        "brokers know of no topics yet" if age_ms == KNOWS_NOTHING_MS else f"the metadata below is {span(age_ms)} old"
-    )
-    message = f"no quorum: no controller is active, and {what}. See `tanist status`"
-    if as_json:
-        warning = {"kind": "no-quorum", "metadata_age_ms": age_ms, "message": message}
-        click.echo(json.dumps({"warning": warning}), err=True)
-    else:
-        click.echo(f"Warning: {message}", err=True)
-
-
-def quorum_lines(status: ClusterStatus) -> list[str]:
-    """Why no controller is active, how old what brokers know is, and what to do; nothing if there is one."""
-    down = {STOPPED, CRASHED, PAUSED, UNREACHABLE}
-    controllers = status.controllers
-    up = [node for node in controllers if node.state not in down]
-    if status.controller is not None or not any(node.state not in (STOPPED, CRASHED) for node in status.nodes):
-        return []
-    needed = len(controllers) // 2 + 1
-    have = f"{len(up)} of {counted(len(controllers), 'controller')} {'works' if len(up) == 1 else 'work'}"
-    if len(up) >= needed:
-        line = f"no quorum: {have}, and none is active: `tanist faults` shows what is cut or slow"
-    else:
-        line = f"no quorum: {have}, and {needed} are needed"
-        paused = next((node for node in controllers if node.state == PAUSED), None)
-        dead = next((node for node in controllers if node.state in (STOPPED, CRASHED)), None)
-        if dead is not None:
-            line += f": `tanist start {dead.node_id}`"
-        elif paused is not None:
-            line += f": `tanist resume {paused.node_id}`"
-    lines = [line, "no leader can be elected, and no topic or setting can change"]
-    if status.metadata_age_ms is not None:
-        new = status.metadata_age_ms == KNOWS_NOTHING_MS
-        lines.append(
-            "brokers have started without a quorum and know of no topics yet"
-            if new
-            else f"the brokers' metadata is {span(status.metadata_age_ms)} old"
-        )
-    return lines
+    what = "brokers know of no topics yet" if age_ms == KNOWS_NOTHING_MS else "what is below is as old"
+    warn(f"{silence(age_ms)}; {what}. See `tanist status`", as_json, metadata_age_ms=age_ms)
 
 
 def salvage_lines(news: Sequence[SalvageNews], folder: Path, most: int = 5) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tanist.cli.output.alerts import quorum_lines, salvage_lines
+from tanist.cli.output.alerts import salvage_lines
 from tanist.cli.output.tables import print_table
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.status import CRASHED, ClusterStatus
@@ -16,7 +16,7 @@ from tanist.runtime.cluster.status import CRASHED, ClusterStatus
 
 def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Path) -> None:
     """First a missing quorum, then the nodes, then what was cut from logs and saved."""
-    for line in quorum_lines(status):
+    for line in status.without_quorum:
         click.echo(line)
     rows = [
         (
@@ -61,7 +61,7 @@ def status_json(status: ClusterStatus) -> dict[str, Any]:
         "bootstrap": status.bootstrap,
         "controller": status.controller,
         "metadata_age_ms": status.metadata_age_ms,
-        "warnings": quorum_lines(status),
+        "warnings": status.without_quorum,
         "brokers": described("broker"),
         "controllers": described("controller"),
     }

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tanist.runtime.client.changes import ask_once, carry_out
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
+from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, NO_LEADER
 from tanist.wire.messages import (
@@ -284,7 +285,8 @@ def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, st
     node_id = int(name) if kind == BROKER and name else None
 
     def attempt() -> None:
-        found = client.ask(request, IncrementalAlterConfigsResponse, node_id=node_id).responses[0]
+        answer = ask_controller(client, request, IncrementalAlterConfigsResponse, node_id=node_id)
+        found = answer.responses[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise _no_topic(found.error_code, name)
         _raise_for(found.error_code, found.error_message)

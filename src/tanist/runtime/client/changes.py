@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
+from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.schema import Request
 
 T = TypeVar("T")
@@ -27,8 +28,10 @@ _PAUSE_S = 0.1
 
 
 def ask_once(client: Client, request: Request, answer: type[T], patience_s: float) -> T:
-    """Send a request whose `timeout_ms` is `patience_s`, once. `Unanswered` if it may be under way."""
-    return client.ask(request, answer, timeout_s=patience_s + ANSWER_MARGIN_S, once=True)
+    """Have the controller decide a request whose `timeout_ms` is `patience_s`, once. `Unanswered` if it may be under
+    way.
+    """
+    return ask_controller(client, request, answer, timeout_s=patience_s + ANSWER_MARGIN_S, once=True)
 
 
 def carry_out(
@@ -52,7 +55,8 @@ def carry_out(
     patience_s = client.timeout_s if patience_s is None else patience_s
     if _is_there(look):
         return client.persist(lambda: attempt(patience_s), timeout_s=patience_s)  # a refusal is meant as it is said
-    deadline = time.monotonic() + patience_s
+    began = time.monotonic()
+    deadline = began + patience_s
     lost: Exception | None = None  # the first trouble since which a request may be under way
     asking, refused = True, False
     while True:
@@ -82,6 +86,7 @@ def carry_out(
             if lost is None:
                 raise trouble
             raise OutcomeUnknown(what, str(trouble))
+        client.waits_since(began)
         time.sleep(_PAUSE_S)
 
 

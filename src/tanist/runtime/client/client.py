@@ -27,6 +27,7 @@ T = TypeVar("T")
 Address = tuple[str, int]
 
 _RESPONSE_BYTES_MAX = 1 << 30
+LONG_WAIT_S = 1.5
 _BACKOFF_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
@@ -46,7 +47,16 @@ class KafkaError(Exception):
 
 
 class Unreachable(Exception):
-    """No broker, or not the one that is needed, could be asked in time."""
+    """No broker, or not the one that is needed (`node_id`), could be asked in time."""
+
+    def __init__(self, trouble: str, node_id: int | None = None) -> None:
+        super().__init__(trouble)
+        self.node_id = node_id
+
+    @property
+    def in_words(self) -> str:
+        """For people: who does not answer, and why."""
+        return f"{'no broker answers' if self.node_id is None else f'broker {self.node_id} does not answer'} ({self})"
 
 
 class Unanswered(Unreachable):
@@ -203,6 +213,8 @@ class Client:
         """How long a request and its retries may take altogether, unless the caller says otherwise."""
         self.view = ClusterView()
         """The last metadata that was asked for."""
+        self.on_long_wait: Callable[[], None] | None = None
+        """Called once, when something is still tried again after `LONG_WAIT_S`."""
         self._client_id = client_id
         self._bootstrap = list(bootstrap)
         self._connections: dict[Address, BrokerConnection] = {}
@@ -258,7 +270,8 @@ class Client:
                     raise TypeError(f"{type(found).__name__} is not the {answer.__name__} that was expected")
                 self._last = address
                 return found
-        raise Unreachable(str(trouble) if trouble is not None else f"broker {node_id} is not among those alive")
+        known = "it is not among those alive" if node_id is not None else "none is known"
+        raise Unreachable(known if trouble is None else str(trouble), node_id)
 
     def tell(self, request: Request, node_id: int, *, max_version: int | None = None) -> None:
         """Send what has no answer."""
@@ -267,13 +280,14 @@ class Client:
                 self._connected(address, self.timeout_s).tell(request, self.timeout_s, max_version)
             except OSError as error:
                 self._drop(address)
-                raise Unreachable(str(_placed(error, address))) from error
+                raise Unreachable(str(_placed(error, address)), node_id) from error
             return
-        raise Unreachable(f"broker {node_id} is not among those alive")
+        raise Unreachable("it is not among those alive", node_id)
 
     def persist(self, attempt: Callable[[], T], *, timeout_s: float | None = None) -> T:
         """Repeat `attempt` while it fails for a reason that may pass, until the time is up; then raise that reason."""
-        deadline = time.monotonic() + (self.timeout_s if timeout_s is None else timeout_s)
+        began = time.monotonic()
+        deadline = began + (self.timeout_s if timeout_s is None else timeout_s)
         tries = 0
         while True:
             try:
@@ -281,11 +295,18 @@ class Client:
             except (KafkaError, Unreachable) as error:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
+                self.waits_since(began)
                 pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
                 if time.monotonic() + pause_s > deadline:
                     raise
             time.sleep(pause_s)
             tries += 1
+
+    def waits_since(self, began: float) -> None:
+        """Something is tried again that was first tried then. The wait may be worth a word, once."""
+        if self.on_long_wait is not None and time.monotonic() - began > LONG_WAIT_S:
+            on_long_wait, self.on_long_wait = self.on_long_wait, None
+            on_long_wait()
 
     # -- who is who
 

@@ -13,6 +13,7 @@ from enum import IntEnum
 from tanist import __version__
 from tanist.runtime.client.changes import ANSWER_MARGIN_S
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
+from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -90,7 +91,7 @@ def update_features(
         raise Unsupported(f"the brokers have UpdateFeatures up to version {known}, and this needs version 1")
 
     def attempt() -> None:
-        answer = client.ask(request, UpdateFeaturesResponse, timeout_s=client.timeout_s + ANSWER_MARGIN_S)
+        answer = ask_controller(client, request, UpdateFeaturesResponse, timeout_s=client.timeout_s + ANSWER_MARGIN_S)
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message)
         for result in answer.results:

@@ -1,14 +1,12 @@
 """The context of partitions: settings, elections and reassignments that their state depends on, through `Client`.
 
-Owns the questions whose answers `tanist topics describe` puts beside a partition: whether a controller vouches for it,
-the settings of many topics at once, reassignments under way, who is registered, and whether a recovery manager decides.
-All but the settings are asked for once and without patience: a cluster without a controller, which is when one looks,
-cannot answer some of them.
+Owns the questions whose answers `tanist topics describe` puts beside a partition: the settings of many topics at once,
+reassignments under way, who is registered, and whether a recovery manager decides. All but the settings are asked for
+once and without patience: a cluster without a controller, which is when one looks, cannot answer some of them.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +14,6 @@ from tanist.runtime.client.admin import BROKER, TOPIC, ConfigEntry, config_entri
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.features import describe_features, served_version
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -33,8 +30,6 @@ EXPLAINED_BY = ("min.insync.replicas", UNCLEAN_LEADER_ELECTION, "unclean.recover
 _TOPICS_PER_REQUEST = 500
 _FENCED_BROKERS_VERSION = 2
 _NO_PATIENCE_S = 2.0
-_ELECTION_S = 1.5
-_LOOK_EVERY_S = 0.1
 _MOST_SPECIFIC_FIRST = ("topic", "broker", "cluster", "static")
 
 
@@ -52,38 +47,6 @@ class Elections:
 
     elr_enabled: bool
     recovery_manager: bool
-
-
-def metadata_age_ms(client: Client) -> int | None:
-    """How old is what the brokers know, where none of them hears from an active controller; None: it is current.
-
-    A broker that is alone in this is not asked further: the next one that knows better is. An election takes a moment,
-    so it is given one. Apache Kafka's brokers do not say; None.
-    """
-    deadline = time.monotonic() + _ELECTION_S
-    while True:
-        age_ms = _age_of(client, None)
-        for node_id in sorted(client.metadata(()).brokers) if age_ms >= 0 else ():
-            age_ms = min(age_ms, _age_of(client, node_id))
-            if age_ms < 0:
-                break  # the client goes on with the broker that answered last
-        if age_ms < 0:
-            return None
-        if age_ms > _ELECTION_S * 1000 or time.monotonic() > deadline:
-            return age_ms
-        time.sleep(_LOOK_EVERY_S)
-
-
-def _age_of(client: Client, node_id: int | None) -> int:
-    try:
-        answer = client.ask(
-            DescribeClusterRequest(), DescribeClusterResponse, node_id=node_id, timeout_s=_NO_PATIENCE_S
-        )
-    except Unreachable:
-        if node_id is None:
-            raise
-        return KNOWS_NOTHING_MS
-    return answer.metadata_age_ms
 
 
 def topic_settings(

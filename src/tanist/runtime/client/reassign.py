@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tanist.runtime.client.changes import ask_once
 from tanist.runtime.client.client import Client, KafkaError, Unanswered, Unreachable, Unsupported
+from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -139,7 +140,7 @@ def moving(client: Client, partitions: Collection[Partition] | None = None) -> d
     )
 
     def attempt() -> ListPartitionReassignmentsResponse:
-        answer = client.ask(request, ListPartitionReassignmentsResponse)
+        answer = ask_controller(client, request, ListPartitionReassignmentsResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message)
         return answer

@@ -18,6 +18,7 @@ from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
+from tanist.text import counted, span
 from tanist.wire.errors import WireError
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -70,6 +71,37 @@ class ClusterStatus:
     @property
     def controllers(self) -> tuple[NodeStatus, ...]:
         return tuple(node for node in self.nodes if "controller" in node.roles)
+
+    @property
+    def without_quorum(self) -> list[str]:
+        """Why no controller is active, how old what brokers know is, and what to do; nothing if there is one.
+
+        Nothing as well of a cluster that is down: then there is more to say than that.
+        """
+        down = {STOPPED, CRASHED, PAUSED, UNREACHABLE}
+        up = [node for node in self.controllers if node.state not in down]
+        if self.controller is not None or not any(node.state not in (STOPPED, CRASHED) for node in self.nodes):
+            return []
+        needed = len(self.controllers) // 2 + 1
+        have = f"{len(up)} of {counted(len(self.controllers), 'controller')} {'works' if len(up) == 1 else 'work'}"
+        if len(up) >= needed:
+            line = f"no quorum: {have}, and none is active: `tanist faults` shows what is cut or slow"
+        else:
+            line = f"no quorum: {have}, and {needed} {'is' if needed == 1 else 'are'} needed"
+            paused = next((node for node in self.controllers if node.state == PAUSED), None)
+            dead = next((node for node in self.controllers if node.state in (STOPPED, CRASHED)), None)
+            if dead is not None:
+                line += f": `tanist start {dead.node_id}`"
+            elif paused is not None:
+                line += f": `tanist resume {paused.node_id}`"
+        lines = [line, "no leader can be elected, and no topic or setting can change"]
+        if self.metadata_age_ms is not None:
+            lines.append(
+                "brokers have started without a quorum and know of no topics yet"
+                if self.metadata_age_ms == KNOWS_NOTHING_MS
+                else f"the brokers' metadata is {span(self.metadata_age_ms)} old"
+            )
+        return lines
 
 
 def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[NodeEntry]) -> ClusterStatus:
@@ -236,15 +268,3 @@ def _listens(address: Address) -> bool:
         return True
     connection.close()
     return True
-
-
-def span(age_ms: float) -> str:
-    """A time as people say it: 0.4 s, 12 s, 3 min, 5 h, 2 days."""
-    seconds = age_ms / 1000
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
