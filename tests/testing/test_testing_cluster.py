@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,25 @@ def test_a_kept_folder_stays_and_starts_again() -> None:
 
     runtime.Cluster(folder).down(wipe=True)
     assert not folder.exists()
+
+
+def test_two_that_open_one_folder_at_once_have_one_cluster(tmp_path: Path) -> None:
+    from tanist.runtime.cluster import cluster as runtime
+    from tanist.runtime.cluster.cluster_file import locked
+
+    folder = tmp_path / "data"
+    both = [Cluster(1, folder=folder) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        with locked(folder):  # whoever looks now sees no cluster
+            opening = [pool.submit(each.open) for each in both]
+            assert not wait(opening, timeout=1).done
+        for each in opening:
+            each.result(120)
+    try:
+        assert both[0].bootstrap == both[1].bootstrap
+        assert both[1].topics() == []
+    finally:
+        runtime.Cluster(folder).down(wipe=True)
 
 
 def test_a_setting_that_no_broker_has_is_refused_before_anything_starts() -> None:

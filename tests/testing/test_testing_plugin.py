@@ -165,6 +165,36 @@ def test_reuse_keeps_the_cluster_between_runs(pytester: pytest.Pytester) -> None
         RunningCluster(pytester.path / "cluster").down(wipe=True)
 
 
+@pytest.mark.long
+def test_two_runs_at_once_on_one_cluster_take_turns(pytester: pytest.Pytester) -> None:
+    """Each deletes what was made during its tests, and may break what it likes."""
+    pytester.makepyfile("""
+        import os, pathlib, time
+
+        def test_it(kafka):
+            kafka.create_topic("mine")
+            pathlib.Path(f"in-{os.getpid()}").touch()
+            deadline = time.monotonic() + 3  # the other one is on its way, and must not come in
+            while time.monotonic() < deadline and len(list(pathlib.Path().glob("in-*"))) < 2:
+                time.sleep(0.05)
+            assert kafka.topics() == ["mine"]
+    """)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tanist-brokers=1", "--tanist-reuse=cluster"]
+    runs = [
+        subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    try:
+        said = [each.communicate(timeout=300)[0] for each in runs]
+        assert [each.returncode for each in runs] == [0, 0], "\n".join(said)
+        assert sum("waiting for another run of tests (process " in each for each in said) == 1
+    finally:
+        for each in runs:
+            each.kill()
+        RunningCluster(pytester.path / "cluster").down(wipe=True)
+    assert not (pytester.path / "cluster").exists()
+
+
 def test_another_kafka_says_which_faults_are_not_to_be_had(pytester: pytest.Pytester, kafka_cluster: Cluster) -> None:
     pytester.makepyfile("""
         created = []

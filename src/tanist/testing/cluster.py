@@ -73,6 +73,11 @@ class Cluster(Operations):
             client.metadata(())
         return found
 
+    @property
+    def folder(self) -> Path | None:
+        """Where a cluster stays that is kept; None of any other."""
+        return self._folder
+
     def __enter__(self) -> Cluster:
         self.open()
         return self
@@ -86,20 +91,17 @@ class Cluster(Operations):
             return
         folder = self._folder if self._folder is not None else Path(tempfile.mkdtemp(prefix="tanist-"))
         local = runtime.Cluster(folder)
-        found = load(folder) if folder.is_dir() else None
-        if found is None:
-            local.up(
-                brokers=self._brokers,
-                controllers=self._controllers,
-                port=0,
-                log_dirs=self._log_dirs,
-                config=self._config,
-                features=self._features,
-                ends_with_us=not self._kept,
-                ephemeral=not self._kept,
-            )
-        elif not found.running:
-            local.up(config=self._config)
+        local.up(
+            brokers=self._brokers,
+            controllers=self._controllers,
+            port=0,
+            log_dirs=self._log_dirs,
+            config=self._config,
+            features=self._features,
+            ends_with_us=not self._kept,
+            ephemeral=not self._kept,
+            join=self._kept,
+        )
         self._backend.local = local
 
     def close(self) -> None:

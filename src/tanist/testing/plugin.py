@@ -6,6 +6,7 @@ pytest loads this module in every run, so nothing of tanist is imported here bef
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -84,19 +85,32 @@ def _cluster(config: pytest.Config) -> Cluster:
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """The cluster of this run (under xdist, of this worker), with what earlier tests have left in it."""
     from tanist.testing.errors import ClusterError
+    from tanist.testing.turns import turn
 
-    trouble = ""
-    try:
-        cluster = _cluster(pytestconfig)
-        cluster.open()
-    except ClusterError as error:
-        trouble = str(error)
-    if trouble:
-        pytest.fail(f"tanist: {trouble}", pytrace=False)
-    try:
-        yield cluster
-    finally:
-        cluster.close()
+    with ExitStack() as until_the_end:
+        trouble = ""
+        try:
+            cluster = _cluster(pytestconfig)
+            if (folder := cluster.folder) is not None:
+                until_the_end.enter_context(turn(folder, lambda wait: _say(pytestconfig, wait)))
+            cluster.open()
+        except ClusterError as error:
+            trouble = str(error)
+        if trouble:
+            pytest.fail(f"tanist: {trouble}", pytrace=False)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+
+
+def _say(config: pytest.Config, line: str) -> None:
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    if reporter is not None and capture is not None:  # workers of xdist have no reporter
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(line)
 
 
 @pytest.fixture

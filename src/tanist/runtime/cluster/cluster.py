@@ -67,18 +67,23 @@ class Cluster:
         patience_s: float = READY_PATIENCE_S,
         ends_with_us: bool = False,
         ephemeral: bool = False,
+        join: bool = False,
     ) -> ClusterFile:
         """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
 
         `features` are those that a new cluster begins with. The folder of an `ephemeral` one goes with it. With
         `ends_with_us` the cluster is stopped when this process has ended, however it ends (`parent_watch`), unless
-        `let_go` comes before.
+        `let_go` comes before. `join`: one that runs already is left as it is, and so is its shape.
         """
         if (problem := too_few()) is not None:
             raise ClusterError(problem)
         with locked(self.folder):
             cluster = load(self.folder)
             fresh = cluster is None
+            if cluster is not None and join:
+                if cluster.running:
+                    return cluster
+                brokers = controllers = host = port = log_dirs = features = None
             if cluster is None:
                 cluster, moved = layout.lay_out(
                     cluster_id=random_id(),
