@@ -16,7 +16,6 @@ import yaml
 
 from tanist.broker.metrics.catalog import DEFINITIONS, PROCESS_METRICS, Kind
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
-from tanist.runtime.cluster.layout import METRICS_PORT_GAP
 from tests.broker.cluster_rig import Cluster
 from tests.broker.prometheus_text import parse
 
@@ -169,7 +168,7 @@ def test_the_scrape_configuration_reaches_the_nodes_of_tanist_up() -> None:
     assert {job.get("metrics_path", "/metrics") for job in jobs.values()} == {"/metrics", "/metrics/partitions"}
     for job in jobs.values():
         (static,) = job["static_configs"]
-        assert static["targets"] == [f"127.0.0.1:{9092 + METRICS_PORT_GAP + node}" for node in range(3)]
+        assert static["targets"] == [f"127.0.0.1:{9098 + node}" for node in range(3)]
         assert static["labels"] == {"cluster": "local"}
     asked = {value for _, query in queries() for _, label, _, value in matchers_of(query) if label == "job"}
     assert asked <= jobs.keys()

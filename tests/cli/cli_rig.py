@@ -13,7 +13,6 @@ from typing import Any
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.runtime.cluster.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
 FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
@@ -26,10 +25,9 @@ def free_port() -> int:
     while True:
         port = random.randrange(12_000, 29_000)
         try:
-            for gap in (0, CONTROLLER_PORT_GAP, METRICS_PORT_GAP):
-                for node in range(4):
-                    with socket.socket() as probe:
-                        probe.bind(("127.0.0.1", port + gap + node))
+            for node in range(16):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port + node))
         except OSError:
             continue
         return port

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
-from tanist.runtime.cluster.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, own_mark, start_time, wait_until
+from tanist.runtime.cluster.starting import Starter
 from tanist.runtime.readiness import Readiness
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
@@ -34,10 +35,9 @@ def free_port() -> int:
     while True:
         port = random.randrange(12_000, 29_000)
         try:
-            for gap in (0, CONTROLLER_PORT_GAP, METRICS_PORT_GAP):
-                for node in range(4):
-                    with socket.socket() as probe:
-                        probe.bind(("127.0.0.1", port + gap + node))
+            for node in range(16):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port + node))
         except OSError:
             continue
         return port
@@ -259,20 +259,114 @@ def test_commands_take_turns(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
-def test_metrics_have_a_port_beside_each_node_and_give_way_where_there_is_none() -> None:
-    def metrics(port: int, **config: str) -> list[str | None]:
+def test_ports_are_consecutive_brokers_then_controllers_then_metrics() -> None:
+    def ports(port: int, **config: str) -> tuple[list[int], list[int], list[str | None]]:
         given = {name.replace("_", "."): value for name, value in config.items()}
         cluster, _ = layout.lay_out(cluster_id="c", brokers=2, controllers=1, host="127.0.0.1", port=port, config=given)
         for node in cluster.nodes:
             reported = layout.properties_of(cluster, node, Path("/data")).get("tanist.metrics.listener")
             assert (reported or None) == layout.metrics_address(cluster, node)
-        return [layout.metrics_address(cluster, node) for node in cluster.nodes]
+        return (
+            [node.broker_port for node in cluster.brokers],
+            [node.controller_port for node in cluster.controllers],
+            [layout.metrics_address(cluster, node) for node in cluster.nodes],
+        )
 
     port = free_port()
-    own = [f"127.0.0.1:{port + gap}" for gap in (METRICS_PORT_GAP, METRICS_PORT_GAP + 1, 3000)]
-    assert metrics(port) == own
-    assert metrics(64_000) == [None, None, None]
-    assert metrics(port, tanist_metrics_listener="") == [None, None, None]
+    metrics = [f"127.0.0.1:{port + 3 + number}" for number in range(3)]
+    assert ports(port) == ([port, port + 1], [port + 2], metrics)
+    assert ports(65_530)[2] == [f"127.0.0.1:{65_533 + number}" for number in range(3)]
+    assert ports(65_531)[2] == [None, None, None]
+    assert ports(port, tanist_metrics_listener="")[2] == [None, None, None]
+
+
+def test_a_port_that_is_taken_is_replaced_from_behind_the_others() -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port + 1)):
+        cluster, moved = layout.lay_out(
+            cluster_id="c", brokers=3, controllers=0, host="127.0.0.1", port=port, config={}
+        )
+    assert [node.broker_port for node in cluster.nodes] == [port, port + 9, port + 2]
+    assert [str(each) for each in moved] == [f"port {port + 1} is taken: using {port + 9}"]
+    assert cluster.port == port
+
+
+def test_any_ports_are_next_to_each_other_and_none_that_an_outgoing_connection_could_have() -> None:
+    """A cluster that is stopped has none of its ports, and a connection would be in the way of its next start."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    cluster, moved = layout.lay_out(cluster_id="c", brokers=3, controllers=0, host="127.0.0.1", port=0, config={})
+    ports = sorted(port for node in cluster.nodes for port in node.ports)
+    assert ports == list(range(ports[0], ports[0] + 9))
+    assert ports[-1] < first
+    assert moved == []
+
+
+def test_a_system_whose_connections_may_have_any_port_gives_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everywhere = tmp_path / "range"
+    everywhere.write_text("1024\t65535\n")
+    monkeypatch.setattr(layout, "_EPHEMERAL_RANGE", everywhere)
+    cluster, _ = layout.lay_out(cluster_id="c", brokers=3, controllers=0, host="127.0.0.1", port=0, config={})
+    assert len({port for node in cluster.nodes for port in node.ports}) == 9
+
+
+def test_a_node_that_starts_alone_moves_out_of_the_way(make: Callable[[], Cluster], said: list[str]) -> None:
+    """Its listener and its metrics: the others learn of them. What stands in their configuration cannot move."""
+    cluster = make()
+    port = free_port()
+    cluster.up(port=port)
+    make().stop(2)
+    with socket.create_server(("127.0.0.1", port + 1)), socket.create_server(("127.0.0.1", port + 7)):
+        make().start(2)
+    assert said == [f"port {port + 1} is taken: using {port + 9}", f"port {port + 7} is taken: using {port + 10}"]
+    assert load_existing(cluster.folder).node(2).ports == (port + 9, port + 4, port + 10)
+    properties = parse_properties((cluster.folder / "node-2" / "server.properties").read_text())
+    assert properties["advertised.listeners"] == f"PLAINTEXT://127.0.0.1:{port + 9}"
+    make().crash(2)
+    make().start(2)
+    assert load_existing(cluster.folder).node(2).ports == (port + 1, port + 4, port + 7)
+
+
+def test_a_controllers_port_is_not_moved_from_under_the_others(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    port = free_port()
+    cluster.up(port=port)
+    make().stop(2)
+    with (
+        socket.create_server(("127.0.0.1", port + 4)),
+        pytest.raises(ClusterError, match=rf"node 2 cannot start: process {os.getpid()} \(.*\) has its controller's"),
+    ):
+        make().start(2)
+    assert [node.node_id for node in load_existing(cluster.folder).running] == [1, 3]
+    make().start(2)
+    make().down()
+    with socket.create_server(("127.0.0.1", port + 4)):
+        make().start(1, 2, 3)  # nobody runs: all may move
+    assert load_existing(cluster.folder).node(2).controller_port == port + 9
+
+
+def test_a_port_that_is_taken_while_the_nodes_start_is_moved_as_well(
+    make: Callable[[], Cluster], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another cluster has looked at the same moment."""
+    port = free_port()
+    cluster = make()
+    launch = Starter.launch
+    taken: list[socket.socket] = []
+
+    def launch_late(starter: Starter, *arguments: Any) -> None:
+        if not taken:
+            taken.append(socket.create_server(("127.0.0.1", port)))
+        launch(starter, *arguments)
+
+    monkeypatch.setattr(Starter, "launch", launch_late)
+    try:
+        entries = cluster.up(brokers=1, port=port)
+    finally:
+        taken[0].close()
+    assert entries.nodes[0].broker_port == port + 3
+    assert said == [f"port {port} is taken: using {port + 3}"]
 
 
 def test_a_damaged_or_absent_cluster_file_is_reported(tmp_path: Path) -> None:
@@ -288,7 +382,7 @@ def test_a_damaged_or_absent_cluster_file_is_reported(tmp_path: Path) -> None:
 
 def test_the_cluster_file_round_trips(tmp_path: Path) -> None:
     nodes = [
-        NodeEntry(1, ("broker",), 9092, 0, "a", ProcessMark(77, "123"), 11092),
+        NodeEntry(1, ("broker",), 9092, 0, "a", ProcessMark(77, "123"), 9098),
         NodeEntry(1001, ("controller",), 0, 9),
     ]
     written = ClusterFile("id", "127.0.0.1", nodes, {"a": "b"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -53,6 +54,15 @@ def test_a_kept_folder_stays_and_starts_again() -> None:
 
     runtime.Cluster(folder).down(wipe=True)
     assert not folder.exists()
+
+
+def test_a_metrics_port_that_is_taken_is_a_warning() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        with Cluster(1, config={"tanist.metrics.listener": where}) as cluster:
+            assert cluster.topics() == []
+            log = (cluster.data / "node-1" / "node.log").read_text()
+    assert f"WARN there are no metrics at {where}: " in log
 
 
 def test_two_that_open_one_folder_at_once_have_one_cluster(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ PORT = 9092
 
 READY_PATIENCE_S = 60.0
 STOP_PATIENCE_S = 60.0
+_TRIES_MAX = 3
+"""How often the nodes are started, if a port is taken each time before they have it."""
 
 LAUNCHER = (sys.executable, "-m", "tanist.runtime.process.launch")
 """The command of a `Launcher`."""
@@ -206,8 +208,16 @@ class Cluster:
                 if node.alive:
                     raise ClusterError(f"node {node.node_id} is running already")
             controllers = sum(1 for other in cluster.controllers if other.alive or other in nodes)
+            whole_is_down = not cluster.running
+            moved = layout.move_ports(cluster, () if whole_is_down else nodes)
+            for picked in moved:
+                self._say(str(picked))
+            if moved:
+                self._starter.write_properties(cluster, () if whole_is_down else nodes)
             # On a disk that is full this fails before a node has taken the mark of its clean shutdown away.
             cluster.save(self.folder)
+            if moved:
+                FaultRequests(self.folder).ports_moved()
             try:
                 with self._starter.launcher() as (launcher, readiness):
                     self._starter.launch(launcher, cluster, nodes)
@@ -235,13 +245,28 @@ class Cluster:
 
         `owned` False: this is not the process that owns the cluster, if any does.
         """
+        tries = 0
         try:
-            with self._starter.launcher(cluster.owner if owned else None) as (launcher, readiness):
-                if write_properties:
-                    self._starter.write_properties(cluster)
-                cluster.save(self.folder)
-                self._starter.launch(launcher, cluster, cluster.nodes)
-                self._starter.await_ready(readiness, cluster, cluster.nodes, patience_s)
+            while True:
+                try:
+                    with self._starter.launcher(cluster.owner if owned else None) as (launcher, readiness):
+                        if write_properties:
+                            self._starter.write_properties(cluster)
+                        cluster.save(self.folder)
+                        self._starter.launch(launcher, cluster, cluster.nodes)
+                        self._starter.await_ready(readiness, cluster, cluster.nodes, patience_s)
+                    return
+                except ClusterError:
+                    for node in cluster.running:
+                        self._kill(node)
+                    tries += 1
+                    # Somebody may have taken a port since it was looked at: another cluster that starts now, say.
+                    moved = [each for each in layout.move_ports(cluster) if not each.returned]
+                    if not moved or tries == _TRIES_MAX:
+                        raise
+                    for picked in moved:
+                        self._say(str(picked))
+                    write_properties = True
         except BaseException:
             for node in cluster.running:
                 self._kill(node)

@@ -53,6 +53,11 @@ class NodeEntry:
         return "controller" in self.roles
 
     @property
+    def ports(self) -> tuple[int, ...]:
+        """Those that it has."""
+        return tuple(port for port in (self.broker_port, self.controller_port, self.metrics_port) if port)
+
+    @property
     def alive(self) -> bool:
         return self.process is not None and self.process.alive
 

@@ -122,6 +122,11 @@ class FaultRequests:
         if both:
             raise ClusterError(f"{settings.names(tuple(both))} cannot be on both sides of a link")
 
+    def ports_moved(self) -> None:
+        """Nodes have other ports by now: whoever cuts links by them has to know."""
+        if self.present().faults:
+            self._change(lambda faults: faults)
+
     def _change(self, change: Callable[[FaultSet], FaultSet]) -> FaultSet:
         load_existing(self._data)  # before a folder is made where no cluster is
         self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -7,8 +7,9 @@ written file, or comes from `--config`.
 
 from __future__ import annotations
 
+import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +17,16 @@ from pathlib import Path
 from tanist.broker.config import METRICS_LISTENER, NodeConfig
 from tanist.log.properties import encode_properties, join_paths
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
+from tanist.runtime.cluster.port_holders import holder_of
 
 FIRST_CONTROLLER_ID = 1001
-CONTROLLER_PORT_GAP = 1000
-"""Controllers listen this far above the brokers' first port: 9092 and 10092."""
-METRICS_PORT_GAP = 2000
-"""Nodes tell their metrics this far above their own port, or that of their controller: 11092 and 12092."""
 
 _PORT_MAX = 65_535
+_LOWEST = 10_000
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_EPHEMERAL_FIRST = 49_152
+"""The first port that outgoing connections get, where the system does not say it (IANA's, and macOS's)."""
+_TRIES = 100
 
 _CLUSTER_SETTINGS = {
     "default.replication.factor": 3,
@@ -67,53 +70,64 @@ def lay_out(
 ) -> tuple[ClusterFile, list[PickedPort]]:
     """A new cluster, and the ports that were not to be had. `controllers` 0: the first brokers are controllers too.
 
-    With port 0 the system chooses every port: the cluster can stand beside any other.
+    Nodes have consecutive ports from `port` on: the brokers' listeners, then the controllers, then the metrics. With
+    port 0 they begin where nobody listens, out of the range of outgoing connections, so that they are free at the next
+    start as well: the cluster can stand beside any other.
 
     A combined cluster has one controller, or three, or five: an even number of them survives no more losses than the
     odd number below it.
     """
     combined = 0 if controllers else 1 if brokers < 3 else 3 if brokers < 5 else 5
-    chosen = [] if port else ports_by_the_system(host, 3 * (brokers + controllers))
+    nodes = [
+        NodeEntry(index + 1, ("broker", "controller") if index < combined else ("broker",), 0, 0)
+        for index in range(brokers)
+    ]
+    nodes += [NodeEntry(FIRST_CONTROLLER_ID + index, ("controller",), 0, 0) for index in range(controllers)]
+    count = brokers + (combined or controllers) + len(nodes)
+    meant = list(range(port, port + count)) if port else _free_ports(host, count)
+    wanted = iter(meant)
     taken: set[int] = set()
     moved: list[PickedPort] = []
 
-    def pick(wanted: int) -> int:
-        given = next_free_port(host, wanted, taken) if port else chosen.pop()
+    def pick() -> int:
+        first = next(wanted)
+        given = first if _is_free(host, first) else next_free_port(host, first, {*meant, *taken})
         taken.add(given)
-        if port and given != wanted:
-            moved.append(PickedPort(wanted, given))
+        if given != first:
+            moved.append(PickedPort(first, given))
         return given
 
-    nodes: list[NodeEntry] = []
-    for index in range(brokers):
-        roles = ("broker", "controller") if index < combined else ("broker",)
-        nodes.append(NodeEntry(index + 1, roles, pick(port + index), 0))
-    for index in range(controllers):
-        nodes.append(NodeEntry(FIRST_CONTROLLER_ID + index, ("controller",), 0, 0))
-    for index, node in enumerate(node for node in nodes if node.is_controller):
-        node.controller_port = pick(port + CONTROLLER_PORT_GAP + index)
     for node in nodes:
-        wanted = (node.broker_port or node.controller_port) + METRICS_PORT_GAP
-        node.metrics_port = pick(wanted) if wanted <= _PORT_MAX or not port else 0
+        if node.is_broker:
+            node.broker_port = pick()
+    for node in nodes:
+        if node.is_controller:
+            node.controller_port = pick()
+    for node in nodes:
+        node.metrics_port = pick() if meant[-1] <= _PORT_MAX else 0
     file = ClusterFile(cluster_id, host, nodes, dict(config), log_dirs)
     file.moved = {picked.given: picked.wanted for picked in moved}
     return file, moved
 
 
-def move_ports(cluster: ClusterFile) -> list[PickedPort]:
-    """Give the nodes of a stopped cluster other ports where theirs are taken by now, and those that were meant for them
-    where these are free again. Gives what has changed.
+def move_ports(cluster: ClusterFile, nodes: Sequence[NodeEntry] = ()) -> list[PickedPort]:
+    """Give stopped nodes other ports where theirs are taken by now, and those that were meant for them where these are
+    free again. Gives what has changed.
+
+    Without `nodes` it is about all of a cluster that is down. Else the others run, and have the ports of the
+    controllers in their configuration (controller.quorum.voters): `ClusterError` where one of those is taken.
     """
     changed: list[PickedPort] = []
-    moved: dict[int, int] = {}
-    taken: set[int] = set()
+    moving = list(nodes) or cluster.nodes
+    taken = {port for node in cluster.nodes if node not in moving for port in node.ports}
+    moved = {given: wanted for given, wanted in cluster.moved.items() if given in taken}
 
     def pick(port: int) -> int:
         if not port:
             return 0
         wanted = cluster.moved.get(port, port)
         free = (each for each in (wanted, port) if each not in taken and _is_free(cluster.host, each))
-        given = next(free, 0) or next_free_port(cluster.host, port, taken)
+        given = next(free, 0) or next_free_port(cluster.host, port, {*taken, *own})
         if given != wanted:
             moved[given] = wanted
         if given != port:
@@ -121,15 +135,54 @@ def move_ports(cluster: ClusterFile) -> list[PickedPort]:
         taken.add(given)
         return given
 
-    for node in cluster.nodes:
+    own = {port for node in moving for port in node.ports}
+    if nodes:
+        for node in moving:
+            if node.controller_port:
+                _require_free(cluster, node)
+                taken.add(node.controller_port)
+                if node.controller_port in cluster.moved:
+                    moved[node.controller_port] = cluster.moved[node.controller_port]
+    for node in moving:
         node.broker_port = pick(node.broker_port)
-        node.controller_port = pick(node.controller_port)
+        node.controller_port = node.controller_port if nodes else pick(node.controller_port)
         node.metrics_port = pick(node.metrics_port)
     cluster.moved = moved
     return changed
 
 
-def ports_by_the_system(host: str, count: int) -> list[int]:
+def _require_free(cluster: ClusterFile, node: NodeEntry) -> None:
+    port = node.controller_port
+    if not _is_free(cluster.host, port):
+        holder = holder_of(port)
+        raise ClusterError(
+            f"node {node.node_id} cannot start: {holder or 'another process'} has its controller's port {port}, which "
+            "the running nodes have in their configuration. End that process; or `tanist down` and `tanist up`, which "
+            "gives the node another port"
+        )
+
+
+def _free_ports(host: str, count: int) -> list[int]:
+    """So many that are free now and next to each other, out of the range of outgoing connections if that leaves room.
+
+    A connection could have one of those when its node starts again.
+    """
+    last = _ephemeral_first() - count
+    for _ in range(_TRIES if last > _LOWEST else 0):
+        first = random.randrange(_LOWEST, last)
+        if all(_is_free(host, first + number) for number in range(count)):
+            return list(range(first, first + count))
+    return _ports_by_the_system(host, count)
+
+
+def _ephemeral_first() -> int:
+    try:
+        return int(_EPHEMERAL_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _EPHEMERAL_FIRST
+
+
+def _ports_by_the_system(host: str, count: int) -> list[int]:
     """So many different ports that are free now, wherever the system finds them."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with ExitStack() as stack:

@@ -51,8 +51,9 @@ class Starter:
             self._parent_watch.let_go()
             self._parent_watch = None
 
-    def write_properties(self, cluster: ClusterFile) -> None:
-        for node in cluster.nodes:
+    def write_properties(self, cluster: ClusterFile, nodes: Sequence[NodeEntry] = ()) -> None:
+        """Of these nodes, or of all."""
+        for node in nodes or cluster.nodes:
             properties = layout.properties_of(cluster, node, self._folder)
             try:
                 config = NodeConfig.from_properties(properties)

@@ -156,7 +156,7 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
 
 
 def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: ColdReads) -> MetricsServer | None:
-    """Open the metrics' port, if there is to be one. `OSError` if it is taken."""
+    """Open the metrics' port, if there is to be one and it is to be had. A broker does not go down for its metrics."""
     from tanist.broker.node import Node
 
     if config.metrics_listener is None or not isinstance(node, Node):
@@ -164,8 +164,13 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: 
     from tanist.runtime.process.metrics_http import MetricsServer, node_pages
 
     host, port = config.metrics_listener
-    server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads))
-    report("INFO", f"metrics at http://{f'[{host}]' if ':' in host else host}:{server.port}/metrics")
+    where = f"[{host}]" if ":" in host else host
+    try:
+        server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads))
+    except OSError as error:
+        report("WARN", f"there are no metrics at {where}:{port}: {_in_words(error)}")
+        return None
+    report("INFO", f"metrics at http://{where}:{server.port}/metrics")
     return server
 
 
