@@ -286,7 +286,7 @@ def test_one_log_directory_fails(tanist: Tanist, at: Connect, folder: Path, monk
     assert wait_until(all_in_sync, PATIENCE_S)
     lost = [number for number in range(3) if (second / f"directories-{number}").is_dir()]
     assert 0 < len(lost) < 3
-    (fault,) = tanist("disk", "3", "fail", "--log-dir", "data-2", "--json")["faults"]
+    (fault,) = tanist("disk", "3", "failed", "--log-dir", "data-2", "--json")["faults"]
     assert fault == {"kind": "directory", "node": 3, "log_dir": str(second)}
     hasty = at(3)
     monkeypatch.setattr(hasty, "leader_of", lambda topic, partition: 3)  # another may lead already
@@ -359,7 +359,7 @@ def test_orders_that_make_no_sense(tanist: Tanist) -> None:
         (2, "more than 10 minutes", ("slow", "1|2", "--latency", "11m")),
         (2, "the rate must be more than 0", ("slow", "1|2", "--rate", "0B")),
         (2, "go with `slow` only", ("disk", "1", "full", "--latency", "1ms")),
-        (2, "has no log directory elsewhere; it has", ("disk", "1", "fail", "--log-dir", "elsewhere")),
+        (2, "has no log directory elsewhere; it has", ("disk", "1", "failed", "--log-dir", "elsewhere")),
         (1, "there is no node 9", ("heal", "9")),
     ):
         assert reported in tanist(*arguments, code=code)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from tanist.runtime.faults import request_counts
 from tanist.runtime.faults.request_filter import _frames
-from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of
-from tanist.runtime.faults.request_stamp import stamped
+from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of, error_fault
+from tanist.runtime.faults.request_stamp import refusal, stamped
 from tanist.runtime.faults.settings import FaultSet, load, save
-from tanist.wire.apis import ApiKey, response_class
+from tanist.wire.apis import ApiKey, request_class, response_class
 from tanist.wire.errors import ErrorCode
-from tanist.wire.frames import decode_response, encode_response
-from tanist.wire.schema import Array, Struct
+from tanist.wire.frames import correlation_id_of, decode_response, encode_request, encode_response
+from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
 
 CODE = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -74,7 +78,133 @@ def test_a_session_s_error_stands_at_the_top_of_a_fetch() -> None:
     assert codes(decode_response(ApiKey.FETCH, 12, changed[4:]), 12) == [ErrorCode.FETCH_SESSION_ID_NOT_FOUND]
 
 
+CHANGING = [api for api in ApiKey if not RequestFault("error", api).reads]
+
+
+def asked(cls: type[Struct], numbers: Iterator[int]) -> Any:
+    """A request for two of everything, with a name or number of its own in each field that says what it is about."""
+    values: dict[str, Any] = {}
+    for field in cls.FIELDS:
+        element = field.type.element if isinstance(field.type, Array) else field.type
+        if isinstance(element, type):
+            each: Any = partial(asked, element, numbers)
+        elif field.name in ("topic_id", "id"):
+            each = lambda: UUID(int=next(numbers))  # noqa: E731
+        elif element == "string" and (isinstance(field.type, Array) or field.name in KEYS):
+            each = lambda: f"name {next(numbers)}"  # noqa: E731
+        elif element in ("int32", "int64") and (isinstance(field.type, Array) or field.name in KEYS):
+            each = lambda: next(numbers)  # noqa: E731
+        else:
+            continue
+        values[field.name] = (each(), each()) if isinstance(field.type, Array) else each()
+    return cls(**values)
+
+
+KEYS = {
+    *("name", "topic", "topic_name", "topic_id", "partition", "index", "partition_index", "partition_id", "feature"),
+    *("group_id", "member_id", "producer_id", "transactional_id", "resource_name", "id"),
+}
+
+
+def keys(struct: Struct, version: int) -> list[Any]:
+    """What the elements with an error, or with elements that have one, are about, in their order."""
+    found: list[Any] = []
+    for field in struct.FIELDS:
+        if not field.versions[0] <= version <= field.versions[1] or not isinstance(field.type, Array):
+            continue
+        for each in getattr(struct, field.name) or ():
+            if isinstance(each, Struct):
+                found += [
+                    getattr(each, name.name) for name in each.FIELDS if name.name in KEYS and present(name, version)
+                ]
+                found += keys(each, version)
+    return found
+
+
+def present(field: Field, version: int) -> bool:
+    return field.versions[0] <= version <= field.versions[1]
+
+
+def leaves(struct: Struct, version: int) -> set[Any]:
+    """All names and numbers that a request has."""
+    found: set[Any] = set()
+    for field in struct.FIELDS:
+        value = getattr(struct, field.name)
+        for each in value if isinstance(value, tuple) else (value,):
+            found |= leaves(each, version) if isinstance(each, Struct) else {each} if present(field, version) else set()
+    return found
+
+
+@pytest.mark.parametrize("api", CHANGING, ids=lambda api: api.name)
+def test_a_refusal_answers_for_everything_that_was_asked(api: ApiKey) -> None:
+    first, last = request_class(api).VERSIONS
+    for version in range(first, last + 1):
+        request = asked(request_class(api), itertools.count(1))
+        answer = refusal(memoryview(encode_request(request, version, 77, "app")[4:]), CODE)
+        assert answer is not None
+        assert correlation_id_of(answer[4:]) == 77
+        message = decode_response(api, version, answer[4:])
+        found = codes(message, version)
+        assert set(found) == {CODE}
+        about = [each for each in keys(message, version) if each != ZERO_UUID]
+        assert len(set(about)) == len(about), "nothing twice"
+        assert set(about) <= leaves(request, version)
+        assert len(about) == OTHERS.get((api, version), ELEMENTS.get(api, 0)), about
+
+
+ELEMENTS = {
+    # two topics of two partitions each, and their two names
+    ApiKey.PRODUCE: 6,
+    ApiKey.OFFSET_COMMIT: 6,
+    ApiKey.TXN_OFFSET_COMMIT: 6,
+    ApiKey.OFFSET_DELETE: 6,
+    ApiKey.DELETE_RECORDS: 6,
+    ApiKey.ELECT_LEADERS: 6,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: 6,
+    ApiKey.ALTER_PARTITION: 6,
+    ApiKey.VOTE: 6,
+    ApiKey.BEGIN_QUORUM_EPOCH: 6,
+    ApiKey.END_QUORUM_EPOCH: 6,
+    # two of something, with that in each
+    ApiKey.ADD_PARTITIONS_TO_TXN: 14,
+    ApiKey.WRITE_TXN_MARKERS: 14,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: 14,
+    # two of something
+    ApiKey.CREATE_TOPICS: 2,
+    ApiKey.DELETE_TOPICS: 2,
+    ApiKey.CREATE_PARTITIONS: 2,
+    ApiKey.DELETE_GROUPS: 2,
+    ApiKey.ALTER_CONFIGS: 2,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 2,
+    ApiKey.UPDATE_FEATURES: 2,
+    ApiKey.LEAVE_GROUP: 2,
+}
+OTHERS = {
+    **{(ApiKey.ADD_PARTITIONS_TO_TXN, version): 6 for version in range(4)},  # of one transaction
+    **{(ApiKey.LEAVE_GROUP, version): 0 for version in range(3)},  # of one member
+    (ApiKey.DELETE_TOPICS, 6): 4,  # names and ids
+    (ApiKey.UPDATE_FEATURES, 2): 0,  # all or nothing
+}
+
+
+def test_what_kafka_does_with_an_error() -> None:
+    refused = error_fault(ApiKey.PRODUCE, ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert (refused.refuses, str(refused.once())) == (
+        True,
+        "rule 0: PRODUCE is refused with NOT_ENOUGH_REPLICAS, once",
+    )
+    for error in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+        assert not error_fault(ApiKey.PRODUCE, error).refuses
+        assert error_fault(ApiKey.PRODUCE, error, after=False).refuses
+    assert not error_fault(ApiKey.PRODUCE, ErrorCode.NOT_ENOUGH_REPLICAS, after=True).refuses
+    assert not error_fault(ApiKey.HEARTBEAT, ErrorCode.REBALANCE_IN_PROGRESS).refuses, "the session goes on"
+    assert error_fault(ApiKey.OFFSET_COMMIT, ErrorCode.REBALANCE_IN_PROGRESS).refuses
+    read = error_fault(ApiKey.FETCH, ErrorCode.KAFKA_STORAGE_ERROR, after=False)
+    assert (read.refuses, str(read.once())) == (False, "rule 0: FETCH is answered with KAFKA_STORAGE_ERROR, once")
+
+
 def test_what_cannot_be_decoded_is_left_alone() -> None:
+    assert refusal(memoryview(b"\0\0\0\x09\0\0\0\1\xff\xffnonsense"), CODE) is None
     assert stamped(ApiKey.PRODUCE, 9, b"\0\0\0\1nonsense", CODE) is None
     assert stamped(ApiKey.PRODUCE, 99, b"\0\0\0\1", CODE) is None
 

@@ -25,12 +25,20 @@ def topic(kafka: Kafka) -> str:
     return kafka.create_topic(kafka.topic("orders"))
 
 
-@pytest.mark.parametrize(("idempotent", "copies"), [(True, 1), (False, 3)])
-def test_confluent_kafka_tries_again(kafka: Kafka, topic: str, idempotent: bool, copies: int) -> None:
-    """The broker has carried each attempt out: only an idempotent producer leaves one record."""
+@pytest.mark.parametrize(
+    ("error", "idempotent", "copies"),
+    [
+        ("NOT_ENOUGH_REPLICAS", True, 1),
+        ("NOT_ENOUGH_REPLICAS", False, 1),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", True, 1),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", False, 3),
+    ],
+)
+def test_confluent_kafka_tries_again(kafka: Kafka, topic: str, error: str, idempotent: bool, copies: int) -> None:
+    """What is refused is not in the log; of what was appended each time only an idempotent producer leaves one."""
     from confluent_kafka import Producer
 
-    fault = kafka.inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS").times(2)
+    fault = kafka.inject_error("PRODUCE", error).times(2)
     producer = Producer(
         {"bootstrap.servers": kafka.bootstrap, "enable.idempotence": idempotent, "retry.backoff.ms": 10, "log_level": 0}
     )

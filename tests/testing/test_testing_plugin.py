@@ -21,6 +21,10 @@ FAILING = """
         kafka.crash(2)
         kafka.wait_until(topic=topic, isr=1)
         kafka.slow([1], ["clients"], latency_s=0.001)
+        with kafka.delay_on("DESCRIBE_TOPIC_PARTITIONS", 0.001).including_nodes().once() as fault:
+            kafka.partition_state(topic)
+            fault.wait_for_hits(1)
+        kafka.inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS").times(2)
         assert False, "lost"
 
     def test_after(kafka):
@@ -81,10 +85,13 @@ def test_a_failure_s_report(pytester: pytest.Pytester) -> None:
             "* test * crash(2)",
             "* orders-??????-0 * leader 2 -> 1 (epoch 1), ISR {1}*",
             "* test * fault: between 1 and clients: 1 ms of latency",
+            "* test * fault: rule *: the answer to DESCRIBE_TOPIC_PARTITIONS is held back for 1 ms, once",
+            "* test * fault ended: rule *: the answer to DESCRIBE_TOPIC_PARTITIONS * (1 hit of ? call*)",
             "*tanist: partitions now*",
             "orders-??????-0: leader 1 (epoch 1), ISR {1}*",
             "*tanist: faults in force*",
             "between 1 and clients: 1 ms of latency",
+            "rule *: PRODUCE is refused with NOT_ENOUGH_REPLICAS, 2 times (0 hits of 0 calls)",
             "node 2 is down",
             "*tanist: data folder*",
             "*tanist*",

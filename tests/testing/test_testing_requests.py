@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from tanist.cli.main import main
-from tanist.runtime.client.admin import describe_topics
+from tanist.runtime.client import groups
+from tanist.runtime.client.admin import create_topic, delete_topic, describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, parse_bootstrap
 from tanist.runtime.client.records import LATEST, Producer, list_offset
 from tanist.testing import Kafka, NotInTime
 from tanist.testing.aio import AsyncKafka
+from tanist.wire.apis import ApiKey
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import correlation_id_of, decode_response, encode_request
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.metadata_response import MetadataResponse
 
@@ -53,11 +59,72 @@ def test_once_is_once_over_all_brokers(kafka: Kafka, topic: str, app: Client) ->
     fault = kafka.inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS").once()
     assert [outcome(app, topic, partition) for partition in (0, 1, 2)] == ["NOT_ENOUGH_REPLICAS", "ok", "ok"]
     assert (fault.calls, fault.hits) == (3, 1)
-    assert len(kafka.records(topic)) == 3, "the request is carried out, and only its answer is changed"
+    assert len(kafka.records(topic)) == 2, "Kafka appends nothing that it refuses with this error"
+
+
+def test_an_error_that_kafka_gives_after_the_append_appends(kafka: Kafka, topic: str, app: Client) -> None:
+    for error in ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"):
+        before = len(kafka.records(topic, 0))
+        kafka.inject_error("PRODUCE", error).once()
+        assert outcome(app, topic) == error
+        assert len(kafka.records(topic, 0)) == before + 1
+
+
+def test_a_test_says_otherwise(kafka: Kafka, topic: str, app: Client) -> None:
+    kafka.inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS", after=True).once()
+    assert outcome(app, topic) == "NOT_ENOUGH_REPLICAS"
+    assert len(kafka.records(topic, 0)) == 1
+    kafka.inject_error("PRODUCE", "REQUEST_TIMED_OUT", after=False).once()
+    assert outcome(app, topic) == "REQUEST_TIMED_OUT"
+    assert len(kafka.records(topic, 0)) == 1
+
+
+def test_what_is_refused_is_not_done(kafka: Kafka, topic: str, app: Client) -> None:
+    """Commits, topics and transactions, as records."""
+    group = kafka.group("readers")
+    kafka.inject_error("OFFSET_COMMIT", "UNKNOWN_MEMBER_ID").once()
+    with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
+        groups.commit_offsets(app, group, {(topic, 0): 5})
+    assert groups.committed_offsets(app, group) == {}
+    groups.commit_offsets(app, group, {(topic, 0): 6})
+    other = kafka.topic("other")
+    kafka.inject_error("CREATE_TOPICS", "POLICY_VIOLATION").of_client(APP).once()
+    with pytest.raises(KafkaError, match="POLICY_VIOLATION"):
+        create_topic(app, other)
+    assert other not in kafka.topics()
+    kafka.inject_error("DELETE_TOPICS", "TOPIC_DELETION_DISABLED").of_client(APP).once()
+    with pytest.raises(KafkaError, match="TOPIC_DELETION_DISABLED"):
+        delete_topic(app, topic)
+    assert topic in kafka.topics()
+
+
+def test_a_refusal_waits_for_the_answers_before_it(kafka: Kafka, topic: str, app: Client) -> None:
+    """A connection's answers have the order of its requests: clients take each for the answer to the oldest."""
+    produce(app, topic)
+    host, port = kafka.bootstrap.split(",")[0].split(":")
+    kafka.inject_error("CREATE_TOPICS", "POLICY_VIOLATION").once()
+    wait = FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1_000_000,
+        max_bytes=1_000_000,
+        topics=(FetchTopic(topic=topic, partitions=(FetchPartition(partition=0, partition_max_bytes=1000),)),),
+    )
+    refused = CreateTopicsRequest(topics=(CreatableTopic(name="other", num_partitions=1, replication_factor=1),))
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(encode_request(wait, 11, 1, APP) + encode_request(refused, 7, 2, APP))
+        frames = [frame_of(connection) for _ in range(2)]
+    assert [correlation_id_of(frame) for frame in frames] == [1, 2]
+    answer = decode_response(ApiKey.CREATE_TOPICS, 7, frames[1])
+    assert [(each.name, each.error_code) for each in answer.topics] == [("other", ErrorCode.POLICY_VIOLATION)]  # type: ignore[attr-defined]
+
+
+def frame_of(connection: socket.socket) -> bytes:
+    head = connection.recv(4, socket.MSG_WAITALL)
+    return connection.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL)
 
 
 def test_on_call_times_every_time_and_removal(kafka: Kafka, topic: str, app: Client) -> None:
-    wrong = "REQUEST_TIMED_OUT"
+    wrong = "KAFKA_STORAGE_ERROR"
     with kafka.inject_error("Produce", wrong).on_call(2) as fault:
         assert [outcome(app, topic) for _ in range(3)] == ["ok", wrong, "ok"]
         assert (fault.calls, fault.hits) == (3, 1)
@@ -184,14 +251,15 @@ def test_names_are_checked(kafka: Kafka) -> None:
 
 
 def test_awaited(kafka_async: AsyncKafka, topic: str, app: Client) -> None:
-    async def story() -> tuple[str, int, int]:
-        fault = await kafka_async.inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS").once()
+    async def story(after: bool | None) -> tuple[str, int, int, int]:
+        fault = await kafka_async.inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS", after=after).once()
         said = await asyncio.to_thread(outcome, app, topic)
         await fault.wait_for_hits(1)
         await fault.remove()
-        return said, fault.calls, fault.hits
+        return said, fault.calls, fault.hits, len(await kafka_async.records(topic))
 
-    assert asyncio.run(story()) == ("NOT_ENOUGH_REPLICAS", 1, 1)
+    assert asyncio.run(story(None)) == ("NOT_ENOUGH_REPLICAS", 1, 1, 0)
+    assert asyncio.run(story(True)) == ("NOT_ENOUGH_REPLICAS", 1, 1, 1)
 
 
 # -- from the shell
@@ -213,11 +281,12 @@ def test_from_the_shell(
         return tanist(kafka, capsys, monkeypatch, *words)
 
     said = run("faults", "inject", "error", "PRODUCE", "NOT_ENOUGH_REPLICAS", "--once")
-    assert "PRODUCE is answered with NOT_ENOUGH_REPLICAS, once. `tanist faults` counts its hits" in said
+    assert "PRODUCE is refused with NOT_ENOUGH_REPLICAS, once. `tanist faults` counts its hits" in said
     assert "held back for 500 ms, 3 times" in run("faults", "inject", "delay", "FETCH", "500ms", "--times", "3")
     run("faults", "inject", "disconnect", "END_TXN", "--every-time")
     run("faults", "inject", "blackhole", "payments", "--on-call", "2")
     assert outcome(app, topic) == "NOT_ENOUGH_REPLICAS"
+    assert kafka.records(topic) == []
     listed = run("faults", "list")
     assert listed.startswith("0 rule ")
     assert "(1 hit of 1 call)" in listed
@@ -229,6 +298,9 @@ def test_from_the_shell(
         "request_blackhole",
     ]
     assert (found[0]["api"], found[0]["error"], found[0]["hits"]) == ("PRODUCE", "NOT_ENOUGH_REPLICAS", 1)
+    assert found[0]["after"] is False
+    said = run("faults", "inject", "error", "PRODUCE", "NOT_ENOUGH_REPLICAS", "--after", "--on-call", "9")
+    assert "PRODUCE is carried out and answered with NOT_ENOUGH_REPLICAS, on call 9" in said
     assert "no faults are set now" in run("heal")
     assert run("faults") == "0 no faults are set\n"
     assert run("faults", "inject", "error", "PRODUC", "X", "--once").startswith("2 Error: ")

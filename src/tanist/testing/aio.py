@@ -140,8 +140,8 @@ class AsyncOperations:
     ) -> None:
         await asyncio.to_thread(self.sync.disk, node, state, log_dir=log_dir, latency_s=latency_s, writes=writes)
 
-    def inject_error(self, api: str, error: str) -> AsyncRequestFaultBuilder:
-        return AsyncRequestFaultBuilder(self.sync.inject_error(api, error))
+    def inject_error(self, api: str, error: str, *, after: bool | None = None) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self.sync.inject_error(api, error, after=after))
 
     def delay_on(self, api: str, seconds: float) -> AsyncRequestFaultBuilder:
         return AsyncRequestFaultBuilder(self.sync.delay_on(api, seconds))

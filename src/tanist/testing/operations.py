@@ -20,15 +20,14 @@ from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.layout import log_directories
-from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_code_of
-from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
+from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_code_of, error_fault
+from tanist.runtime.faults.settings import CLIENTS, DISK_STATES, BadDisk, Fault, Partition, Side, Slow, names, side
 from tanist.testing import history, observations
 from tanist.testing.conditions import Condition, wait_for, wait_for_true
 from tanist.testing.errors import ClusterError, NotAvailable, answered
 from tanist.testing.history import Event
 from tanist.testing.observations import PartitionState, SalvageEntry
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
-from tanist.text import counted
 from tanist.wire.batch import Record
 
 CLIENT_ID = "tanist"
@@ -39,12 +38,6 @@ Member: TypeAlias = int | Literal["clients"]
 Lost: TypeAlias = Literal["page-cache"] | None
 DiskState: TypeAlias = Literal["full", "failed", "slow", "read-only"]
 
-_TROUBLES: dict[str, DiskTrouble] = {
-    "full": "disk_full",
-    "failed": "disk_error",
-    "slow": "disk_slow",
-    "read-only": "disk_read_only",
-}
 _PATIENCE_S = 30.0
 
 
@@ -189,22 +182,25 @@ class Operations:
         A slow one takes `latency_s` longer for each sync and, with `writes`, for each write.
         """
         orders = self._orders("disk", "break a disk")
-        if state not in _TROUBLES:
-            raise ValueError(f"disk: a disk can be {', '.join(map(repr, _TROUBLES))}, not {state!r}")
+        if state not in DISK_STATES:
+            raise ValueError(f"disk: a disk can be {', '.join(map(repr, DISK_STATES))}, not {state!r}")
         path = None if log_dir is None else self._log_dir(node, log_dir)
         slow = state == "slow"
         self._set(
-            orders, BadDisk(node, _TROUBLES[state], path, round(latency_s * 1000) if slow else 0, slow and writes)
+            orders, BadDisk(node, DISK_STATES[state], path, round(latency_s * 1000) if slow else 0, slow and writes)
         )
 
     # -- requests
 
-    def inject_error(self, api: str, error: str) -> RequestFaultBuilder:
-        """The request is carried out, and its answer has this error: `inject_error("PRODUCE", "REQUEST_TIMED_OUT")`.
+    def inject_error(self, api: str, error: str, *, after: bool | None = None) -> RequestFaultBuilder:
+        """The request is answered with this error: `inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS")`.
 
+        By default as Kafka does it: nearly all errors refuse the request, which then has no effect, and those that
+        Kafka gives afterwards (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND) are given when it is carried out.
+        `after` says otherwise: True carries it out, False does not.
         `.once()`, `.on_call(n)`, `.times(n)`, `.every_time()` or `.with_probability(p)` sets it.
         """
-        return self._by_request("inject_error", RequestFault("error", api_key_of(api), error_code=error_code_of(error)))
+        return self._by_request("inject_error", error_fault(api_key_of(api), error_code_of(error), after))
 
     def delay_on(self, api: str, seconds: float) -> RequestFaultBuilder:
         """The request is carried out, and its answer is held back, with all that follow on the connection."""
@@ -225,8 +221,12 @@ class Operations:
     def heal(self, *members: Member) -> None:
         """End all faults of links, disks and requests, and resume what is paused; or only those of some nodes."""
         orders = self._orders("heal", "heal a fault")
-        orders.heal({_member("heal", member) for member in members} or None)
+        before = orders.present().requests
+        left, _ = orders.heal({_member("heal", member) for member in members} or None)
         self._note(f"heal({', '.join(map(repr, members))})")
+        for rule in before:
+            if rule not in left.requests:
+                self._note(f"fault ended: {rule} ({orders.hits_of(rule)})")
 
     def faults(self) -> list[str]:
         """The faults that are in force, a sentence each."""
@@ -236,10 +236,7 @@ class Operations:
         paused = [f"node {node} is paused" for node in orders.paused()]
         down = [f"node {node} is down" for node in self.down]
         present = orders.present()
-        requests = []
-        for rule in present.requests:
-            calls, hits = orders.counts(rule.rule_id)
-            requests.append(f"{rule} ({counted(hits, 'hit')} of {counted(calls, 'call')})")
+        requests = [f"{rule} ({orders.hits_of(rule)})" for rule in present.requests]
         return [str(fault) for fault in present.faults] + requests + paused + down
 
     # -- topics
@@ -379,7 +376,7 @@ class Operations:
         def inject(complete: RequestFault) -> InjectedFault:
             found = orders.inject(complete)
             self._note(f"fault: {found}")
-            return InjectedFault(orders, found)
+            return InjectedFault(orders, found, lambda what: self._note(f"fault ended: {what}"))
 
         return RequestFaultBuilder(rule, inject)
 

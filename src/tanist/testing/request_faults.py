@@ -19,9 +19,11 @@ from tanist.text import counted
 class InjectedFault:
     """A fault by request that is in force, until `remove` or `heal`."""
 
-    def __init__(self, orders: FaultRequests, rule: RequestFault) -> None:
+    def __init__(self, orders: FaultRequests, rule: RequestFault, ended: Callable[[str], None]) -> None:
+        """`ended` is told what it has done when it is removed."""
         self._orders = orders
         self._rule = rule
+        self._ended = ended
 
     @property
     def calls(self) -> int:
@@ -36,15 +38,18 @@ class InjectedFault:
     def wait_for_hits(self, number: int = 1, timeout: float = 30.0) -> None:
         """Wait until it has happened so often. `NotInTime`."""
         deadline = time.monotonic() + timeout
-        while (hits := self.hits) < number:
+        while self.hits < number:
             if time.monotonic() >= deadline:
-                seen = f"{counted(hits, 'hit')} of {counted(self.calls, 'call')}"
-                raise NotInTime(f"not within {timeout:g} s: {self} has {seen}, not {counted(number, 'hit')}")
+                raise NotInTime(
+                    f"not within {timeout:g} s: {self} has {self._orders.hits_of(self._rule)}, "
+                    f"not {counted(number, 'hit')}"
+                )
             time.sleep(LOOK_EVERY_S)
 
     def remove(self) -> None:
         """End it. The counts stay readable."""
-        self._orders.remove(self._rule.rule_id)
+        if self._orders.remove(self._rule.rule_id):
+            self._ended(f"{self} ({self._orders.hits_of(self._rule)})")
 
     def __enter__(self) -> InjectedFault:
         return self

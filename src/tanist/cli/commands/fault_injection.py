@@ -14,8 +14,7 @@ from tanist.cli.options import data_option, json_option
 from tanist.cli.output.tables import print_json
 from tanist.cli.tree import Group
 from tanist.runtime.cluster.fault_requests import FaultRequests
-from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of
-from tanist.text import counted
+from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of, error_fault
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,8 +78,7 @@ def _list(folder: Path, as_json: bool) -> None:
     for fault in present.faults:
         click.echo(str(fault))
     for rule in present.requests:
-        calls, hits = orders.counts(rule.rule_id)
-        click.echo(f"{rule} ({counted(hits, 'hit')} of {counted(calls, 'call')})")
+        click.echo(f"{rule} ({orders.hits_of(rule)})")
     for node_id in paused:
         click.echo(f"node {node_id} is paused")
     if not present.faults and not present.requests and not paused:
@@ -97,17 +95,28 @@ def inject_group() -> None:
     tanist faults inject disconnect END_TXN --every-time
     tanist faults inject blackhole CLIENT --every-time
 
-    A broker carries the request out; the fault is in its answer. Calls are counted over all brokers.
+    An error refuses the request, or takes the place of the answer to one that is carried out, as Kafka does with that
+    error. Before a delay or a disconnect the request is carried out; a blackhole drops it. Calls are counted over all
+    brokers.
     """
 
 
 @inject_group.command("error")
 @click.argument("api", type=_api)
 @click.argument("error", type=_error)
+@click.option(
+    "--after/--before",
+    default=None,
+    help="Carry the request out all the same, or do not.  [default: as Kafka does with this error]",
+)
 @trigger_options
-def error_command(api: int, error: int, **options: Any) -> None:
-    """Answer requests of an API with an error."""
-    _inject(RequestFault("error", api, error_code=error), **options)
+def error_command(api: int, error: int, after: bool | None, **options: Any) -> None:
+    """Answer requests of an API with an error.
+
+    Nearly all errors refuse the request, which then has no effect. Kafka gives some when it is carried out:
+    REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+    """
+    _inject(error_fault(api, error, after), **options)
 
 
 @inject_group.command("delay")

@@ -12,16 +12,10 @@ from tanist.cli.output.tables import print_json
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.layout import log_directories
-from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
+from tanist.runtime.faults.settings import CLIENTS, DISK_STATES, BadDisk, Fault, Partition, Side, Slow, names, side
 
 _DURATIONS = {"ms": 1, "s": 1000, "m": 60_000}
 _RATES = {"B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_TROUBLES: dict[str, DiskTrouble] = {
-    "full": "disk_full",
-    "slow": "disk_slow",
-    "fail": "disk_error",
-    "read-only": "disk_read_only",
-}
 _LATENCY_MAX_MS = 600_000
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)(?:/s)?")
 
@@ -135,7 +129,7 @@ def slow_command(
 
 @click.command("disk")
 @click.argument("node_id", metavar="ID", type=int)
-@click.argument("trouble", type=click.Choice(tuple(_TROUBLES)))
+@click.argument("trouble", type=click.Choice(tuple(DISK_STATES)))
 @click.option("--log-dir", metavar="DIR", help="Only one of the node's log directories: its path, or its last part.")
 @click.option("--latency", type=duration, metavar="TIME", help="How slow each sync is.  [default: 100ms]")
 @click.option(
@@ -146,7 +140,7 @@ def slow_command(
 def disk_command(
     node_id: int, trouble: str, log_dir: str | None, latency: int | None, writes: bool, folder: Path, as_json: bool
 ) -> None:
-    """Make a node's disk full, slow, read-only or fail.
+    """Make a node's disk full, slow, failed or read-only.
 
     As in Kafka, a node takes a log directory offline whose disk is full, failing or read-only. A node that has lost its
     last log directory, or the one with the metadata log, goes down. To bring it back: `tanist heal`, then
@@ -156,7 +150,7 @@ def disk_command(
         raise click.UsageError("--latency and --writes go with `slow` only")
     path = None if log_dir is None else _log_dir(folder, node_id, log_dir)
     late_ms = 0 if trouble != "slow" else 100 if latency is None else latency
-    _set(BadDisk(node_id, _TROUBLES[trouble], path, late_ms, writes), folder, as_json)
+    _set(BadDisk(node_id, DISK_STATES[trouble], path, late_ms, writes), folder, as_json)
 
 
 def _log_dir(folder: Path, node_id: int, wanted: str) -> str:

@@ -188,9 +188,9 @@ class Nemesis:
             self._target.heal()
 
     def _disk(self, episode: Episode) -> None:
-        troubles: dict[str, DiskTrouble] = {"full": "full", "slow": "slow", "fail": "fail"}
+        troubles: dict[str, DiskTrouble] = {"full": "full", "slow": "slow", "failed": "failed"}
         node_id = episode.nodes[0]
-        self._say(f"    node {node_id}: its disk is {'failing' if episode.how == 'fail' else episode.how}")
+        self._say(f"    node {node_id}: its disk is {episode.how}")
         with self._marked([node_id], "bad disk"):
             self._target.disk(node_id, troubles[episode.how])
             self._wait(episode.lasts_s)

@@ -17,8 +17,7 @@ from tanist.runtime.client.client import Address
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import load, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
-from tanist.runtime.faults.settings import CLIENTS, BadDisk, Partition, Slow, side
-from tanist.runtime.faults.settings import DiskTrouble as Trouble
+from tanist.runtime.faults.settings import CLIENTS, DISK_STATES, BadDisk, Partition, Slow, side
 
 BROKERS = 3
 CONTROLLERS = 3
@@ -34,7 +33,6 @@ TRANSACTIONAL_CONFIG = {
 }
 """Where clients have transactions and groups: internal topics of fewer partitions, which are there sooner."""
 _PORTS = range(20_000, 28_000)
-_TROUBLES: dict[DiskTrouble, Trouble] = {"full": "disk_full", "slow": "disk_slow", "fail": "disk_error"}
 _LATE_MS = 200
 
 
@@ -97,7 +95,7 @@ class OwnCluster:
 
     def disk(self, node_id: int, trouble: DiskTrouble) -> None:
         late_ms = _LATE_MS if trouble == "slow" else 0
-        self._orders.set(BadDisk(node_id, _TROUBLES[trouble], None, late_ms, writes=trouble == "slow"))
+        self._orders.set(BadDisk(node_id, DISK_STATES[trouble], None, late_ms, writes=trouble == "slow"))
 
     def heal(self) -> None:
         self._orders.heal()

@@ -48,7 +48,7 @@ _WAYS: dict[str, dict[str, frozenset[Ability]]] = {
     "disk": {
         "full": frozenset({Ability.DISK}),
         "slow": frozenset({Ability.DISK}),
-        "fail": frozenset({Ability.DISK}),
+        "failed": frozenset({Ability.DISK}),
     },
 }
 """Kind -> its variants, and the abilities that each needs."""
@@ -64,7 +64,7 @@ MEANINGS = {
     "pause": "SIGSTOP, for longer than the session",
     "partition": "off the network; from the nodes only; or not heard by them",
     "slow": "200 ms each way, to the nodes or to clients",
-    "disk": "full, slow or failing",
+    "disk": "full, slow or failed",
 }
 
 _SHORTEST_S, _LONGEST_S = 6.0, 12.0

@@ -10,7 +10,7 @@ from tanist.lab.jepsen.schedule import Ability
 from tanist.runtime.client.client import Address
 
 Reach = Literal["network", "nodes", "one-way"]
-DiskTrouble = Literal["full", "slow", "fail"]
+DiskTrouble = Literal["full", "slow", "failed"]
 
 
 class RunFailed(Exception):

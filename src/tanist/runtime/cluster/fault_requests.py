@@ -29,6 +29,7 @@ from tanist.runtime.faults.settings import (
     FaultsUnreadable,
     applied_path,
 )
+from tanist.text import counted
 
 _APPLY_PATIENCE_S = 20.0
 
@@ -57,14 +58,21 @@ class FaultRequests:
         changed = self._change(lambda present: present.also_request(rule))
         return changed.requests[-1]
 
-    def remove(self, rule_id: int) -> None:
-        """End a fault by request. Its counts can still be read."""
-        if any(rule.rule_id == rule_id for rule in self.present().requests):
+    def remove(self, rule_id: int) -> bool:
+        """End a fault by request; whether it was set. Its counts can still be read."""
+        found = any(rule.rule_id == rule_id for rule in self.present().requests)
+        if found:
             self._change(lambda present: present.without_request(rule_id))
+        return found
 
     def counts(self, rule_id: int) -> tuple[int, int]:
         """How many calls a fault by request has seen, and how many it has hit, in the whole cluster."""
         return request_counts.read(self._folder, rule_id)
+
+    def hits_of(self, rule: RequestFault) -> str:
+        """`1 hit of 4 calls`."""
+        calls, hits = self.counts(rule.rule_id)
+        return f"{counted(hits, 'hit')} of {counted(calls, 'call')}"
 
     def described_requests(self) -> list[dict[str, Any]]:
         """The faults by request with their counts, for programs."""

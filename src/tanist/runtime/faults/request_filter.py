@@ -4,9 +4,10 @@ While rules are set, the handler of each accepted connection is a `RequestFilter
 connection is of a class that gives its filter what the node sends. Without rules both are as ever, so a node without
 such a fault pays nothing.
 
-A request of a blackholed client is dropped before the node sees it. Any other is carried out; its answer, found by the
-correlation id, is changed, held back, or the connection ends in its place. Answers keep their order: what follows one
-that is held back waits with it.
+A request of a blackholed client is dropped before the node sees it. In place of one that is refused the node sees a
+question for its versions, so that the refusal has the place of that answer among the node's others. Any other request
+is carried out; its answer, found by the correlation id, is changed, held back, or the connection ends in its place.
+Answers keep their order: what follows one that is held back waits with it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import NamedTuple
 from tanist.ports import Chunk, Connection, ConnectionHandler, FileRange
 from tanist.runtime.faults import request_counts
 from tanist.runtime.faults.request_rules import RequestFault
-from tanist.runtime.faults.request_stamp import stamped
+from tanist.runtime.faults.request_stamp import refusal, stamped
 from tanist.runtime.ports.connection import SocketConnection
 from tanist.runtime.ports.files import disk_file
 from tanist.runtime.ports.loop import Loop
@@ -75,6 +76,8 @@ class _Asked(NamedTuple):
     api_key: int
     version: int
     client_id: str
+    refusal: bytes | None
+    """What answers it, if the node has not seen it."""
 
 
 class RequestFilter:
@@ -97,33 +100,42 @@ class RequestFilter:
         self._inner.on_open(connection)
 
     def on_frame(self, frame: memoryview) -> None:
-        if not self._retired and self._drops(frame):
-            return
-        self._inner.on_frame(frame)
+        seen = frame if self._retired else self._seen(frame)
+        if seen is not None:
+            self._inner.on_frame(seen)
 
     def on_close(self, reason: str) -> None:
         self._held.clear()
         self._inner.on_close(reason)
 
-    def _drops(self, frame: memoryview) -> bool:
-        """Note a request that a rule is about; whether the node must not see it."""
+    def _seen(self, frame: memoryview) -> memoryview | None:
+        """Note a request that a rule is about; what the node sees of it, if anything."""
         try:
             api_key, version, correlation_id, length = _HEADER.unpack_from(frame)
             client_id = str(frame[10 : 10 + max(0, length)], "utf-8")
         except (struct.error, UnicodeDecodeError):
-            return False
-        noted = False
-        for rule in self._filters.rules:
-            if not rule.concerns(api_key, client_id):
-                continue
-            if rule.kind == "blackhole":
-                if self._filters.hit(rule):
-                    return True
-            else:
-                noted = True
-        if noted and not _is_unanswered(api_key, frame) and len(self._asked) < _UNANSWERED_MAX:
-            self._asked[correlation_id] = _Asked(api_key, version, client_id)
-        return False
+            return frame
+        rules = [rule for rule in self._filters.rules if rule.concerns(api_key, client_id)]
+        if any(rule.kind == "blackhole" and self._filters.hit(rule) for rule in rules):
+            return None
+        rules = [rule for rule in rules if rule.kind != "blackhole"]
+        if not rules or len(self._asked) >= _UNANSWERED_MAX or _is_unanswered(api_key, frame):
+            return frame
+        refused = self._refused(rules, frame)
+        self._asked[correlation_id] = _Asked(api_key, version, client_id, refused)
+        if refused is None:
+            return frame
+        return memoryview(_HEADER.pack(ApiKey.API_VERSIONS, 0, correlation_id, -1))
+
+    def _refused(self, rules: Sequence[RequestFault], frame: memoryview) -> bytes | None:
+        """The answer to a request that a rule refuses; of several rules that hit it, the last one's."""
+        found = None
+        for rule in rules:
+            if rule.refuses:
+                answer = refusal(frame, rule.error_code)
+                if answer is not None and self._filters.hit(rule):
+                    found = answer
+        return found
 
     # -- answers
 
@@ -150,11 +162,15 @@ class RequestFilter:
         """Send one answer, now or later, as the rules say; False: the connection has ended in its place."""
         _, correlation_id = _LENGTH_AND_ID.unpack(_head(frame))
         asked = self._asked.pop(correlation_id, None)
+        if asked is not None and asked.refusal is not None:
+            frame = [asked.refusal]
         wait_ms = 0
         for rule in self._filters.rules if asked is not None else ():
             if asked is None or rule.kind == "blackhole" or not rule.concerns(asked.api_key, asked.client_id):
                 continue
             if rule.kind == "error":
+                if rule.refuses or asked.refusal is not None:
+                    continue
                 whole = _bytes_of(frame)
                 changed = stamped(asked.api_key, asked.version, whole[4:], rule.error_code)
                 frame = [whole]

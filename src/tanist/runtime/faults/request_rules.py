@@ -3,6 +3,9 @@
 The words are those of Apache Kafka's own test proxy (KAFKA-21074): an error is injected, a response is delayed, the
 connection ends instead of a response, a client is blackholed; once, on the nth call, n times, every time, or with a
 probability. This module knows names and numbers; it never touches a socket or a message.
+
+An error either refuses a request, which then has no effect, or takes the place of the answer to one that was carried
+out. `error_fault` knows which of the two Kafka does with which error.
 """
 
 from __future__ import annotations
@@ -20,6 +23,49 @@ RequestFaultKind: TypeAlias = Literal["error", "delay", "disconnect", "blackhole
 _OWN_CLIENTS = re.compile(r"broker-\d+-[a-z-]+|raft-\d+|controller-\d+-to-broker-\d+|tanist")
 """Client ids of nodes, and of the tools that look at a cluster while it has faults."""
 
+_READING: frozenset[int] = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.GET_REPLICA_LOG_INFO,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.LIST_GROUPS,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_TRANSACTIONS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    }
+)
+"""Requests that change nothing: they are carried out, for the rest of their answer."""
+
+_AFTER_THE_EFFECT: frozenset[tuple[int, int]] = frozenset(
+    {
+        (ApiKey.PRODUCE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        (ApiKey.WRITE_TXN_MARKERS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        (ApiKey.HEARTBEAT, ErrorCode.REBALANCE_IN_PROGRESS),  # the session goes on
+        (ApiKey.JOIN_GROUP, ErrorCode.MEMBER_ID_REQUIRED),  # the answer has the id, and the group expects it
+    }
+)
+"""Errors that Kafka gives when it has done what was asked. REQUEST_TIMED_OUT is one of every API: what was asked is
+done, and its replicas (of records), or the brokers (of topics, leaders, reassignments), are late."""
+
 
 class UnknownName(ValueError):
     """There is no API, or no error, of this name; the text suggests one."""
@@ -33,6 +79,8 @@ class RequestFault:
     api_key: int = -1
     """-1: all requests."""
     error_code: int = 0
+    after: bool = False
+    """An error: whether the request is carried out all the same."""
     delay_ms: int = 0
     client_id: str = ""
     """Only requests of clients whose id has this in it."""
@@ -50,7 +98,8 @@ class RequestFault:
         of = f" of clients like {self.client_id!r}" if self.client_id and self.kind != "blackhole" else ""
         match self.kind:
             case "error":
-                what = f"{api}{of} is answered with {ErrorCode.name_of(self.error_code)}"
+                done = "refused" if not self.after else "answered" if self.reads else "carried out and answered"
+                what = f"{api}{of} is {done} with {ErrorCode.name_of(self.error_code)}"
             case "delay":
                 what = f"the answer to {api}{of} is held back for {self.delay_ms} ms"
             case "disconnect":
@@ -58,6 +107,16 @@ class RequestFault:
             case _:
                 what = f"requests of clients like {self.client_id!r} are dropped"
         return f"rule {self.rule_id}: {what}, {self.when}"
+
+    @property
+    def reads(self) -> bool:
+        """Whether requests of its API change nothing."""
+        return self.api_key in _READING
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the node does not see the requests that it hits, and they are answered."""
+        return self.kind == "error" and not self.after
 
     @property
     def when(self) -> str:
@@ -109,6 +168,7 @@ class RequestFault:
             found["api"] = ApiKey(self.api_key).name
         if self.kind == "error":
             found["error"] = ErrorCode.name_of(self.error_code)
+            found["after"] = self.after
         if self.kind == "delay":
             found["delay_ms"] = self.delay_ms
         if self.client_id:
@@ -118,6 +178,16 @@ class RequestFault:
     def saved(self) -> dict[str, Any]:
         """For the file of faults."""
         return asdict(self)
+
+
+def error_fault(api_key: int, error_code: int, after: bool | None = None) -> RequestFault:
+    """An error in the answers of an API; `after` the request's effect or in its place, by default as Kafka has it.
+
+    A request that changes nothing is carried out in either case.
+    """
+    if after is None:
+        after = error_code == ErrorCode.REQUEST_TIMED_OUT or (api_key, error_code) in _AFTER_THE_EFFECT
+    return RequestFault("error", api_key, error_code=error_code, after=after or api_key in _READING)
 
 
 def api_key_of(name: str) -> int:

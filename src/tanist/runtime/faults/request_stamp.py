@@ -1,5 +1,8 @@
 """An error in a response: every error code that its version has for what was asked.
 
+The response is the node's (`stamped`), or is made from the request alone, which the node then does not see (`refusal`):
+with a place for each partition, topic, group, member or resource that the request names.
+
 Each partition, topic, group or resource of the response gets the error, and so does the response as a whole. Fetch and
 Metadata are exceptions: their top-level errors are those of the fetch session and of a client that has to bootstrap
 again, so other errors go to partitions and topics (to the top level of a Fetch that has no partition). Records of a
@@ -10,8 +13,14 @@ from __future__ import annotations
 
 from tanist.wire.apis import ApiKey, response_class
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import correlation_id_of, decode_response, encode_response
-from tanist.wire.schema import Array, Struct
+from tanist.wire.frames import (
+    correlation_id_of,
+    decode_request,
+    decode_response,
+    encode_response,
+    parse_request_header,
+)
+from tanist.wire.schema import Array, Field, Response, Struct
 
 MESSAGE = "injected by a fault of the test"
 _TOP_LEVEL: dict[int, frozenset[int]] = {
@@ -39,6 +48,33 @@ def stamped(api_key: int, version: int, frame: bytes, error_code: int) -> bytes 
         message = decode_response(api_key, version, frame)
     except WireError:
         return None
+    if not _stamp_all(message, version, error_code):
+        return None
+    return encode_response(message, version, correlation_id_of(frame))
+
+
+def refusal(frame: memoryview, error_code: int) -> bytes | None:
+    """The whole response (with its length) to a request that is refused with the error; None if it has no place for
+    one. A request that cannot be decoded is left to the node.
+    """
+    try:
+        header = parse_request_header(frame)
+        request = decode_request(header, frame)
+    except WireError:
+        return None
+    message = response_class(header.api_key)()
+    _name(message, request, header.api_version)
+    if not _stamp_all(message, header.api_version, error_code):
+        return None
+    return encode_response(message, header.api_version, header.correlation_id)
+
+
+# -- the places of errors
+
+
+def _stamp_all(message: Response, version: int, error_code: int) -> int:
+    """Give a response the error; gives in how many places."""
+    api_key = message.API_KEY
     own_errors = _TOP_LEVEL.get(api_key)
     if own_errors is None:
         count = _stamp_below(message, version, error_code) + _stamp(message, version, error_code)
@@ -50,28 +86,23 @@ def stamped(api_key: int, version: int, frame: bytes, error_code: int) -> bytes 
         count = _stamp_below(message, version, error_code)
         if not count and api_key == ApiKey.FETCH:
             count = _stamp(message, version, error_code)
-    if not count:
-        return None
-    return encode_response(message, version, correlation_id_of(frame))
+    return count
 
 
 def _stamp(struct: Struct, version: int, error_code: int) -> int:
     """The error codes of a struct itself; gives how many there are."""
     count = 0
-    for field in struct.FIELDS:
-        if not field.versions[0] <= version <= field.versions[1]:
-            continue
-        if field.name.endswith("error_code") and field.type == "int16":
+    for field in _fields(struct, version):
+        if _is_error_code(field):
             setattr(struct, field.name, error_code)
             count += 1
     if count:
-        for field in struct.FIELDS:
-            present = field.versions[0] <= version <= field.versions[1]
-            if present and field.name == "error_message" and field.type == "string":
+        for field in _fields(struct, version):
+            if field.name == "error_message" and field.type == "string":
                 struct.error_message = MESSAGE  # type: ignore[attr-defined]
-            elif present and field.type == "records":
+            elif field.type == "records":
                 setattr(struct, field.name, b"")
-            elif present and field.name == "base_offset":
+            elif field.name == "base_offset":
                 struct.base_offset = -1  # type: ignore[attr-defined]
     return count
 
@@ -79,9 +110,7 @@ def _stamp(struct: Struct, version: int, error_code: int) -> int:
 def _stamp_below(struct: Struct, version: int, error_code: int) -> int:
     """Those of all structs within it."""
     count = 0
-    for field in struct.FIELDS:
-        if not field.versions[0] <= version <= field.versions[1]:
-            continue
+    for field in _fields(struct, version):
         value = getattr(struct, field.name)
         if isinstance(field.type, Array):
             within = value or ()
@@ -91,3 +120,74 @@ def _stamp_below(struct: Struct, version: int, error_code: int) -> int:
             if isinstance(each, Struct):
                 count += _stamp(each, version, error_code) + _stamp_below(each, version, error_code)
     return count
+
+
+# -- a response from a request
+
+
+_KEYS = {
+    **dict.fromkeys(("name", "topic", "topic_name"), "topic"),
+    **dict.fromkeys(("index", "partition", "partition_id", "partition_index"), "partition"),
+    **{name: name for name in ("feature", "group_id", "group_instance_id", "id", "member_id", "producer_id")},
+    **{name: name for name in ("resource_name", "resource_type", "topic_id", "transactional_id", "user")},
+}
+"""What says which element of a request one of its response is about: by name of the field, one word for both."""
+
+
+def _name(answer: Struct, asked: Struct, version: int) -> None:
+    """Give a response the elements that have an error code, or have elements with one: one for each of the request."""
+    for field in _fields(answer, version):
+        element = field.type.element if isinstance(field.type, Array) else None
+        if not isinstance(element, type) or not _has_error_codes(element, version):
+            continue
+        found = next((each for each in _fields(asked, version) if _matches(each, element, version)), None)
+        if found is not None:
+            setattr(
+                answer, field.name, tuple(_about(element, each, version) for each in getattr(asked, found.name) or ())
+            )
+
+
+def _about(kind: type[Struct], asked: object, version: int) -> Struct:
+    """One element of a response, about one of the request: a struct, or only its key."""
+    answer = kind()
+    if not isinstance(asked, Struct):
+        setattr(answer, _keys(kind, version)[0].name, asked)
+        return answer
+    by_key = {_KEYS[field.name]: field for field in _keys(type(asked), version)}
+    for field in _keys(kind, version):
+        source = by_key.get(_KEYS[field.name])
+        if source is not None:
+            setattr(answer, field.name, getattr(asked, source.name))
+    _name(answer, asked, version)
+    return answer
+
+
+def _matches(field: Field, kind: type[Struct], version: int) -> bool:
+    """Whether a field of a request has the elements that those of a response are about."""
+    if not isinstance(field.type, Array):
+        return False
+    keys = {_KEYS[key.name]: key.type for key in _keys(kind, version)}
+    element = field.type.element
+    if isinstance(element, type):
+        return any(keys.get(_KEYS[key.name]) == key.type for key in _keys(element, version))
+    return next(iter(keys.values()), None) == element
+
+
+def _keys(kind: type[Struct], version: int) -> list[Field]:
+    return [field for field in _fields(kind, version) if field.name in _KEYS]
+
+
+def _has_error_codes(kind: type[Struct], version: int) -> bool:
+    for field in _fields(kind, version):
+        within = field.type.element if isinstance(field.type, Array) else field.type
+        if _is_error_code(field) or (isinstance(within, type) and _has_error_codes(within, version)):
+            return True
+    return False
+
+
+def _is_error_code(field: Field) -> bool:
+    return field.name.endswith("error_code") and field.type == "int16"
+
+
+def _fields(struct: Struct | type[Struct], version: int) -> list[Field]:
+    return [field for field in struct.FIELDS if field.versions[0] <= version <= field.versions[1]]

@@ -118,6 +118,14 @@ class Slow:
 
 DiskTrouble: TypeAlias = Literal["disk_full", "disk_slow", "disk_error", "disk_read_only"]
 
+DISK_STATES: dict[str, DiskTrouble] = {
+    "full": "disk_full",
+    "slow": "disk_slow",
+    "failed": "disk_error",
+    "read-only": "disk_read_only",
+}
+"""What a disk can be, in the words of commands and of tests."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadDisk:
