@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tanist.lab.plays import PLAYS
 from tests.interpreters import play_seeds
 from tests.web import browser as of_browser
 from tests.web.browser import WEB, Browser
@@ -77,7 +78,7 @@ def go(browser: Browser, hash_: str) -> None:
     browser.do("eval", expression=f"new Promise((done) => {{ {heard}; location.hash = {hash_!r} }})")
     browser.do(
         "wait",
-        expression="document.querySelector('.connection').innerText === 'whole run recorded'",
+        expression="document.querySelector('.connection').innerText.endsWith('recorded')",
         timeout_ms=LOAD_S * 1000,
     )
 
@@ -220,4 +221,27 @@ def test_it_plays_to_the_end_by_itself(browser: Browser) -> None:
 
 def test_a_link_to_nothing_says_so(browser: Browser) -> None:
     go(browser, "s=hamlet")
-    browser.wait_for("there is no play 'hamlet'", ".status")
+    browser.wait_for("there is no play 'hamlet'", ".refused")
+    said = browser.text(".refused")
+    assert [play.title for play in PLAYS.values() if play.title not in said] == []
+    accessible(browser)
+    for width, height, scheme in ((1280, 900, "light"), (400, 800, "dark")):
+        browser.do("look", width=width, height=height, scheme=scheme)
+        shot(browser, f"lab-refused-{width}", full=True)
+    browser.do("look", width=1280, height=900, scheme="light")
+    browser.do("click", selector=".refused a")
+    browser.wait_for("nothing is lost", ".steps", timeout_s=LOAD_S)
+
+
+def test_what_came_of_a_step_stands_below_it(browser: Browser) -> None:
+    go(browser, "s=unclean-recovery&strategy=Balanced&t=3000")
+    browser.wait_for("broker 1 loses its power", ".said")
+    browser.wait_for("broker 1 is the leader in the metadata only", ".why")
+    shot(browser, "lab-recovery-3000", full=True)
+    go(browser, "s=unclean-recovery&strategy=Balanced&t=5061")
+    browser.wait_for("4.063 s no leader: ISR is empty; broker 2 is eligible (ELR) but fenced", ".said .found")
+    accessible(browser)
+    shot(browser, "lab-recovery-5061", full=True)
+    browser.do("look", width=400, height=800, scheme="dark")
+    shot(browser, "lab-recovery-5061-400-dark", full=True)
+    browser.do("look", width=1280, height=900, scheme="light")

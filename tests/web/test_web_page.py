@@ -152,7 +152,7 @@ def test_a_loss_from_its_price_to_its_salvage(folder: Path, browser: Browser) ->
         shot(browser, "salvage-light")
 
         run("salvage", "export", "--topic", "risky", "--to", "topic", folder=folder)
-        browser.wait_for("acknowledged to 150", ".facts")
+        browser.wait_for("high watermark 150", ".facts")
 
         # The past: before the first crash all three were in sync.
         browser.do("eval", expression="document.activeElement.blur()")

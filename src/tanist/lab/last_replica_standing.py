@@ -50,24 +50,24 @@ def setup(*, elr: bool) -> Setup:
 
 
 def steps(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Each step, as (when, what), before it is taken."""
-    yield "", "100 records are written with acks=all; every replica is in sync"
+    """Each step, as (when, what is done), before it is taken."""
+    yield "", "100 records are written with acks=all"
     stage.write(1, 100)
-    yield "T0", "the network cuts broker 1 off; 50 more records are acknowledged by the other two"
+    yield "T0", "the network cuts broker 1 off; 50 more records are written"
     stage.cut_off(1)
     stage.until(lambda state: state.isr == (2, 3))
     stage.write(101, 150)
-    yield "T1", "broker 2 is cut off as well: broker 3 is the last replica standing"
+    yield "T1", "the network cuts broker 2 off as well; 10 more records are written"
     stage.cut_off(2)
     stage.until(lambda state: state.isr == (3,))
     stage.write(151, 160)
-    yield "T2", "broker 3 loses power, and what was not on its disk yet"
+    yield "T2", "broker 3 loses its power"
     stage.world.hosts[3].lose_power()
     stage.until(lambda state: not state.has_leader)
-    yield "T3", "the network is back, and with it brokers 1 and 2"
+    yield "T3", "the network is whole again"
     stage.world.network.heal()
     stage.world.run_for(5_000)
-    yield "T4", "broker 3 is back"
+    yield "T4", "broker 3 starts again"
     stage.world.hosts[3].start()
     stage.until(lambda state: len(state.isr) == len(state.replicas))
 

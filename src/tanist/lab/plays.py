@@ -1,8 +1,9 @@
 """Plays: short stories of replication, acted by whole nodes in virtual time.
 
-Owns the catalogue: each play's settings, its cluster, its steps with a sentence for each, and the sentence about its
-ending. Only the steps are fixed; the cluster decides what follows. Some settings break a rule on purpose, to show what
-the rule is for (`lab/mutations`).
+Owns the catalogue: each play's settings, its cluster, and its steps. A step says what is done to the cluster, and never
+what comes of it: the cluster decides that, and who shows it looks (`web/simulated/findings.py`, `lab demo`). The
+sentence about the ending is made from the records that a consumer reads. Some settings break a rule on purpose, to show
+what the rule is for (`lab/mutations`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, Topi
 
 Settings = Mapping[str, str]
 Steps = Iterator[tuple[str, str]]
-"""(title, sentence) of each step, before it is taken."""
+"""(title, deed) of each step, before it is taken."""
 
 TOPIC = "orders"
 _CONFIG = {
@@ -89,7 +90,7 @@ class Acting:
         return cls(play, settings, Stage(play.setup(settings), play.seed if seed is None else seed))
 
     def steps(self) -> Steps:
-        """Act it. The last sentence says how it ended. `PlayError` if the cluster takes another way."""
+        """Act it. The last step says how it ended. `PlayError` if the cluster takes another way."""
         yield "", "the cluster starts, and the topic is created"
         self.stage.begin()
         yield from self.play.steps(self.stage, self.settings)
@@ -130,39 +131,27 @@ def _three(settings: Settings) -> Setup:
 
 def _truncation(stage: Stage, settings: Settings) -> Steps:
     hosts = stage.world.hosts
-    yield "", "10 records are written; broker 3 leads, and all three replicas have them"
+    yield "", "10 records are written"
     stage.write(1, 10)
     stage.world.run_for(500)
     yield (
-        "acknowledged",
-        "record 11 is on all three, and acknowledged; before broker 1 learns that it is committed, broker 3 loses its "
-        "power",
+        "record 11",
+        "record 11 is written; as soon as broker 3 has it below its high watermark, and broker 1 does not yet, broker "
+        "3 loses its power",
     )
     with stage.when(lambda: _stands(stage, 3, 11, 11) and _stands(stage, 1, 11, 10), hosts[3].lose_power):
         stage.write(11, 11)
-    yield "the leader fails again", _FOLLOWS[settings["truncation"]]
+    yield "broker 2 fails", "as soon as broker 1 follows broker 2, broker 2 is killed"
     end = 11 if settings["truncation"] == _EPOCHS else 10
     with stage.when(lambda: _follows(stage, 1, 2, end), hosts[2].kill):
         pass
     stage.until(lambda state: state.leader == 1)
     stage.world.run_for(500)
-    yield "all return", "brokers 2 and 3 return, and follow broker 1: its log is the one that counts"
+    yield "all return", "brokers 2 and 3 start again"
     hosts[2].start()
     hosts[3].start()
     stage.until(lambda state: len(state.isr) == 3)
     stage.world.run_for(500)
-
-
-_FOLLOWS = {
-    _EPOCHS: (
-        "broker 2 leads, and broker 1 follows it: their leader epochs agree up to 11, so broker 1 truncates nothing, "
-        "although its high watermark is 10. Then broker 2 is killed, and broker 1 leads"
-    ),
-    _HIGH_WATERMARK: (
-        "broker 2 leads, and broker 1 truncates its log to its own high watermark, 10, as Kafka did before KIP-101. "
-        "Before it has fetched record 11 again, broker 2 is killed, and broker 1 leads"
-    ),
-}
 
 
 def _stands(stage: Stage, broker: int, end: int, high_watermark: int) -> bool:
@@ -182,49 +171,29 @@ def _two(settings: Settings) -> Setup:
 
 def _divergence(stage: Stage, settings: Settings) -> Steps:
     hosts = stage.world.hosts
-    yield "", "10 records are written and synced; broker 2 leads, and broker 1 has them too"
+    yield "", "10 records are written, and flush.messages is 10"
     stage.write(1, 10)
     stage.world.run_for(500)
-    yield "both fail", "record 11 is acknowledged by both; then broker 1 is killed, and broker 2 loses its power"
+    yield "both fail", "record 11 is written; then broker 1 is killed, and broker 2 loses its power"
     stage.write(11, 11)
     hosts[1].kill()
     stage.until(lambda state: state.isr == (2,))
     hosts[2].lose_power()
     stage.until(lambda state: not state.has_leader)
-    yield (
-        "broker 2 returns",
-        "broker 2 was the last leader and returns without record 11: it had not reached its disk. With "
-        "min.insync.replicas 1 no loss is survived. It leads in a new epoch, and writes record 12 at the same offset",
-    )
+    yield "broker 2 returns", "broker 2 starts again, and record 12 is written"
     hosts[2].start()
     stage.until(lambda state: state.leader == 2)
     stage.wait(lambda: stage.leader() == 2)
     stage.persist(12)
-    yield "broker 1 returns", _DIVERGES[settings["divergence"]]
+    yield "broker 1 returns", "broker 1 starts again; then records 13 and 14 are written"
     hosts[1].start()
     stage.until(lambda state: len(state.isr) == 2)
     stage.write(13, 14)
     stage.world.run_for(500)
-    yield "broker 2 fails", _LEADS_NOW[settings["divergence"]]
+    yield "broker 2 fails", "broker 2 is killed"
     hosts[2].kill()
     stage.until(lambda state: state.leader == 1)
     stage.wait(lambda: stage.leader() == 1)
-
-
-_DIVERGES = {
-    "found": (
-        "broker 1 returns with record 11 where broker 2 has record 12. Its fetch names its last leader epoch; broker 2 "
-        "answers where that epoch ended, broker 1 truncates there, and keeps record 11 in its salvage"
-    ),
-    "not found": (
-        "broker 1 returns with record 11 where broker 2 has record 12. Nobody compares leader epochs: its log is as "
-        "long, so it keeps what it has, and the two logs differ from here on"
-    ),
-}
-_LEADS_NOW = {
-    "found": "broker 2 fails, and broker 1 leads: its log is the same to the byte",
-    "not found": "broker 2 fails, and broker 1 leads: consumers now read record 11 where they had read record 12",
-}
 
 
 # -- Unclean Recovery
@@ -237,37 +206,33 @@ def _recovery_setup(settings: Settings) -> Setup:
 
 def _recovery(stage: Stage, settings: Settings) -> Steps:
     hosts, strategy = stage.world.hosts, settings["strategy"]
-    yield "", "100 records are written; then broker 3 shuts down, and 50 more are acknowledged by brokers 1 and 2"
+    yield "", "100 records are written; then broker 3 shuts down, and 50 more are written"
     stage.write(1, 100)
     hosts[3].stop(lambda: None)
     stage.until(lambda state: state.isr == (1, 2))
     stage.write(101, 150)
-    yield "", "broker 2 is killed: what it wrote is still in its page cache, and it stays eligible, in the ELR"
+    yield "", "broker 2 is killed; its machine and the page cache stay"
     hosts[2].kill()
     stage.until(lambda state: state.isr == (1,))
-    yield "", "broker 1 loses its power, and what was not synced: no leader is left"
+    yield "", "broker 1 loses its power"
     hosts[1].lose_power()
     stage.until(lambda state: not state.has_leader)
     if strategy == "Aggressive":
-        yield (
-            "Aggressive",
-            "broker 3, which was away for the last 50 records, is the first to return: it is elected, although the "
-            "others may have more",
-        )
+        yield "Aggressive", "broker 3, which was away for the last 50 records, is the first to start again"
         hosts[3].start()
         stage.until(lambda state: state.leader == 3)
-        yield "the others", "brokers 1 and 2 return; broker 2 had the 50 records, and saves them before it truncates"
+        yield "the others", "brokers 1 and 2 start again"
         hosts[1].start()
         hosts[2].start()
     elif strategy == "Balanced":
-        yield "Balanced", "brokers 3 and 1 return; a member of LastKnownElr is still missing, so nobody is elected yet"
+        yield "Balanced", "brokers 3 and 1 start again, and broker 2 does not yet"
         hosts[3].start()
         hosts[1].start()
         stage.world.run_for(6_000)
-        yield "all are back", "broker 2 returns: all of LastKnownElr have answered, and the longest log leads"
+        yield "all are back", "broker 2 starts again"
         hosts[2].start()
     else:
-        yield "None", "all return, both members of LastKnownElr after an unclean shutdown: nobody is elected"
+        yield "None", "all three start again"
         for broker in (1, 2, 3):
             hosts[broker].start()
         stage.world.run_for(6_000)
@@ -299,21 +264,20 @@ def _jepsen(stage: Stage, settings: Settings) -> Steps:
     stage.write(1, 50)
     yield (
         "isolated",
-        "the leader is cut off from the other brokers, not from its client and the controller: it removes them from "
-        "the ISR, which shrinks to itself",
+        "broker 1 is cut off from the other brokers, not from its client and the controller, and number 51 is written",
     )
     stage.cut_off(1, from_brokers_only=True)
     first = stage.offer(51)
     stage.until(lambda state: state.isr == (1,))
     stage.wait(lambda: bool(first))
-    yield "alone", "39 more are written to the leader alone, in an ISR of one"
+    yield "alone", "39 more are written"
     stage.write(52, 90)
-    yield "killed", "the leader is killed, and the network of the others is whole: what does the controller elect?"
+    yield "killed", "broker 1 is killed, and the network is whole again"
     world.hosts[1].kill()
     world.network.heal()
     world.run_for(5_000)
     stage.wait(lambda: stage.leader() is not None)
-    yield "the end of the test", "the last 10 are written to the new leader; then the old one returns"
+    yield "the end of the test", "the last 10 are written; then broker 1 starts again"
     stage.write(91, 100)
     world.hosts[1].start()
     stage.until(lambda state: len(state.isr) == 5)
@@ -353,7 +317,8 @@ PLAYS: Mapping[str, Play] = {
     ),
     "high-watermark": Play(
         "High watermark and leader epoch",
-        "A follower learns late that a record is committed. If it truncates to its high watermark, the record is lost.",
+        "A follower learns late that a record is committed. Since KIP-101 it asks its new leader where its last leader "
+        "epoch ends, and truncates there. Before, it truncated to its own high watermark, and the record was lost.",
         _three,
         _truncation,
         (Setting("truncation", (_EPOCHS, _HIGH_WATERMARK), "a new follower truncates by"),),
@@ -361,7 +326,9 @@ PLAYS: Mapping[str, Play] = {
     ),
     "divergence": Play(
         "Logs that diverge",
-        "Both replicas fail, and one returns without the last record. The other has another record at that offset.",
+        "With min.insync.replicas 1 no loss is survived: both replicas fail, and one returns, perhaps without the last "
+        "record, and writes another at its offset. The other finds out by the leader epochs, truncates, and keeps the "
+        "old record in its salvage; where nobody compares epochs the two logs differ from then on.",
         _two,
         _divergence,
         (Setting("divergence", ("found", "not found"), "divergence of leader epochs is"),),
@@ -369,8 +336,8 @@ PLAYS: Mapping[str, Play] = {
     ),
     "unclean-recovery": Play(
         "Unclean Recovery",
-        "One unclean shutdown too many: no replica is known to have everything. What is elected depends on the "
-        "strategy.",
+        "One unclean shutdown too many: no replica is known to have everything. Balanced waits for all of LastKnownElr "
+        "and elects the longest log, Aggressive waits for nobody, and None leaves it to an operator.",
         _recovery_setup,
         _recovery,
         (_STRATEGY,),
@@ -378,7 +345,7 @@ PLAYS: Mapping[str, Play] = {
     ),
     "jepsen": Play(
         "Jepsen's test of 2013",
-        "A leader that is cut off goes on alone, and is killed: half of the acknowledged writes were lost.",
+        "A leader is cut off, its client goes on with it, and it is killed: half of the acknowledged writes were lost.",
         _jepsen_setup,
         _jepsen,
         (Setting("cluster", tuple(_JEPSEN), "the cluster is"),),

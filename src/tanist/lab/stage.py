@@ -15,9 +15,12 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.log.salvage.manifest import QUARANTINE
+from tanist.log.salvage.reading import sound_batches
+from tanist.log.scan import read_batch
 from tanist.sim.events import Event
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
+from tanist.sim.world.disk import StillFile
 from tanist.sim.world.world import BROKER_PORT, Host, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
@@ -254,7 +257,7 @@ class Stage:
             for host in self.world.brokers
             for path in host.disk.paths()
             if QUARANTINE in path and path.endswith(".log")
-            for number in _numbers_in(host.disk.content(path))
+            for number in _numbers_saved(StillFile(path, host.disk.content(path)))
         }
 
     def read(self) -> list[int]:
@@ -315,6 +318,12 @@ def numbers_text(numbers: Sequence[int]) -> str:
     if not numbers:
         return "none"
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+
+
+def _numbers_saved(file: StillFile) -> Iterator[int]:
+    """Recovery saves what it cuts, damage and all."""
+    for batch in sound_batches(file, 0, file.size):
+        yield from _numbers_in(read_batch(file, batch))
 
 
 def _numbers_in(segment: bytes) -> Iterator[int]:

@@ -87,13 +87,13 @@ class FolderSource:
             self._heard.clear()
         pages = self._ask_nodes(cluster, watched)
         view = self._follow(cluster, pages)
+        view.note_not_running(_not_running(cluster))
         look: dict[str, Json] = dict(view.partitions())
         look.update(view.events)
         look["cluster"] = self._same("cluster", plain(self._cluster_state(cluster, view, pages)))
-        gone = _gone(cluster)
         for topic, partition in watched:
             key = f"r/{topic}/{partition}"
-            found = self._positions(cluster, view, pages, topic, partition, gone)
+            found = self._positions(cluster, view, pages, topic, partition)
             if found is not None:
                 look[key] = self._same(key, found)
         traffic = self._traffic.look(view, pages, watched)
@@ -280,13 +280,12 @@ class FolderSource:
         pages: Pages,
         topic: str,
         partition: int,
-        gone: frozenset[int],
     ) -> Json | None:
         state = view.state(topic, partition)
         if state is None:
             return None
         replicas = [self._replica(cluster, broker, pages, topic, partition) for broker in state.replicas]
-        successions = view.successions(topic, partition, gone=gone)
+        successions = view.successions(topic, partition)
         return plain(positions(topic, partition, state.leader, replicas, successions))
 
     def _replica(
@@ -376,12 +375,12 @@ class FolderSource:
         def absent(broker: int, topic: str, partition: int) -> ReplicaPositions:
             return self._replica(cluster, broker, {}, topic, partition)
 
-        return price_of(action, node, cluster, view, hosted, absent, _gone(cluster))
+        return price_of(action, node, cluster, view, hosted, absent)
 
     def act(self, action: str, node: int | None) -> str:
         return live_faults.act(self.folder, action, node)
 
 
-def _gone(cluster: ClusterFile) -> frozenset[int]:
+def _not_running(cluster: ClusterFile) -> frozenset[int]:
     """Brokers that are dead or paused: the controller fences them in a while, whatever the metadata has now."""
     return frozenset(each.node_id for each in cluster.brokers if not each.alive or each.paused)

@@ -69,6 +69,8 @@ class MetadataView:
         self.image = MetadataImage(static_configs)
         self.settings = settings or ControllerSettings()
         self.next_offset = 0
+        self.not_running: frozenset[int] = frozenset()
+        """Brokers whose processes are dead or paused, whatever the metadata has (`note_not_running`)."""
         self._events: OrderedDict[str, Json] = OrderedDict()
         self._partitions: dict[str, Json] = {}
         self._dirty: dict[tuple[UUID, int], None] = {}
@@ -103,6 +105,13 @@ class MetadataView:
         for offset, at_ms, record, delta, states in pending:
             for number, event in enumerate(self._changes(offset, at_ms, record, delta, states)):
                 self._add(event, number)
+
+    def note_not_running(self, brokers: Collection[int]) -> None:
+        """Which brokers do not run, as the source sees it: the metadata learns it later."""
+        changed = self.not_running.symmetric_difference(brokers)
+        self.not_running = frozenset(brokers)
+        for broker in changed:
+            self._dirty.update(dict.fromkeys(self.image.partitions_on(broker)))
 
     def note(self, event: MetadataEvent) -> None:
         """An event that is no record of the metadata: a leader of the quorum."""
@@ -199,12 +208,10 @@ class MetadataView:
             internal=name in INTERNAL_TOPICS,
         )
 
-    def successions(
-        self, topic: str, partition: int, *, gone: Collection[int] = (), of: Collection[int] | None = None
-    ) -> dict[int, Succession]:
+    def successions(self, topic: str, partition: int, *, of: Collection[int] | None = None) -> dict[int, Succession]:
         """For each live replica (or those in `of`): what the controller would decide if it were fenced now.
 
-        `gone` are brokers that are dead and that the metadata does not show as fenced yet: they are fenced first.
+        Brokers that do not run, and that the metadata does not show as fenced yet, are fenced first.
         """
         topic_id = self.image.topic_ids.get(topic)
         state = None if topic_id is None else self.image.partition(topic_id, partition)
@@ -212,7 +219,7 @@ class MetadataView:
             return {}
         builder = PartitionChangeBuilder(self.image, self.settings)
         # The brokers that still count although they are dead, in the order in which they are fenced: any will do.
-        early = [each for each in state.replicas if each in gone and self.unfenced(each)]
+        early = [each for each in state.replicas if each in self.not_running and self.unfenced(each)]
         fenced: list[int] = []
         for broker in early:
             fenced.append(broker)
@@ -248,6 +255,7 @@ class MetadataView:
             elr=state.elr,
             last_known_elr=state.last_known_elr,
             offline=frozenset(each for each in state.replicas if not serves(each)),
+            not_running=self.not_running.intersection(state.replicas),
             unregistered=frozenset(each for each in state.replicas if each not in image.brokers),
             min_isr=image.min_insync_replicas(topic),
             elr_enabled=elr_in_force(image),

@@ -25,10 +25,9 @@ def price_of(
     view: MetadataView,
     hosted: Mapping[int, Sequence[Mapping[str, Any]]],
     absent: Callable[[int, str, int], ReplicaPositions],
-    gone: frozenset[int] = frozenset(),
 ) -> Json:
     """Sentences, and how many records are destroyed. `hosted`: the replicas of the nodes that answer; `absent` gives
-    one of another node; `gone` are brokers that are dead, fenced or not.
+    one of another node.
     """
     lines = _votes(node, cluster, action)
     if action not in LEAVES:
@@ -44,7 +43,7 @@ def price_of(
             else absent(broker, topic.name, index)
             for broker in state.replicas
         ]
-        successions = view.successions(topic.name, index, gone=gone, of=(node,))
+        successions = view.successions(topic.name, index, of=(node,))
         if node not in successions:
             continue
         found.add(
@@ -54,8 +53,8 @@ def price_of(
             len(state.replicas),
             next(iter(positions(topic.name, index, state.leader, standing, successions).if_dies), None),
         )
-    early = sorted(each for each in gone - {node} if view.unfenced(each))
-    lines += [f"broker {each} is dead and not fenced yet: it counts as fenced here" for each in early]
+    early = sorted(each for each in view.not_running - {node} if view.unfenced(each))
+    lines += [f"broker {each} does not run and is not fenced yet: it counts as fenced here" for each in early]
     return {"lines": [*found.lines(), *lines], "destroys": found.destroyed}
 
 

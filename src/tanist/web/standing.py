@@ -24,7 +24,7 @@ class Succession:
     elr: tuple[int, ...]
     why: str
     counted_as_fenced: tuple[int, ...] = ()
-    """Brokers that are dead, and that the metadata does not show as fenced yet."""
+    """Brokers that do not run, and that the metadata does not show as fenced yet."""
 
 
 def positions(
@@ -150,4 +150,5 @@ def _early(brokers: tuple[int, ...]) -> str:
         return ""
     names = ", ".join(map(str, brokers))
     one = len(brokers) == 1
-    return f" (dead and not fenced yet, broker{'' if one else 's'} {names} count{'s' if one else ''} as fenced)"
+    said = f"broker {names} does not run and is" if one else f"brokers {names} do not run and are"
+    return f" ({said} not fenced yet: {'it counts' if one else 'they count'} as fenced here)"

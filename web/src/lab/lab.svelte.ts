@@ -4,7 +4,7 @@ import type { Control, Price, Salvaged } from "../lib/control";
 import { byDanger, differs, events } from "../lib/history";
 import type { Change, Cluster, Look, MetadataEvent, Partition, Positions } from "../lib/state";
 import { place } from "../lib/state";
-import type { FromWorker, Play, Request, RunState, Story, ToWorker } from "./protocol";
+import type { Finding, FromWorker, Play, Request, RunState, Story, ToWorker } from "./protocol";
 import { Recording, type Scene } from "./recording";
 
 export const SPEEDS = [0.02, 0.1, 0.5, 1, 2, 5, 20];
@@ -53,6 +53,11 @@ export class Lab implements Control {
 
   get story(): Story | undefined {
     return this.look.story as Story | undefined;
+  }
+
+  // What has come of the present step until now.
+  get found(): Finding[] {
+    return (this.look.found as Finding[] | undefined) ?? [];
   }
 
   get play(): Play | undefined {

@@ -25,6 +25,12 @@ export interface Story {
   yours?: boolean;
 }
 
+// What has come of a step, at its time.
+export interface Finding {
+  at: number;
+  text: string;
+}
+
 export interface RunState {
   state: "ended" | "refused";
   text?: string;

@@ -32,6 +32,8 @@ class Situation:
     last_known_elr: tuple[int, ...] = ()
     offline: frozenset[int] = frozenset()
     """Replicas that cannot serve: their brokers are fenced, or unknown, or their log directories have failed."""
+    not_running: frozenset[int] = frozenset()
+    """Replicas whose processes are known not to run, though the cluster's metadata does not show it yet."""
     unregistered: frozenset[int] = frozenset()
     """Of those, the ones that the cluster does not know any more: nobody waits for them."""
     min_isr: int = 1
@@ -67,12 +69,20 @@ class Situation:
     @property
     def live(self) -> tuple[int, ...]:
         """Replicas that could lead, in the order in which they are preferred."""
-        return tuple(replica for replica in self.replicas if replica not in self.offline)
+        return tuple(replica for replica in self.replicas if not self.is_away(replica))
+
+    def is_away(self, replica: int) -> bool:
+        """Whether it cannot serve, as far as anybody knows."""
+        return replica in self.offline or replica in self.not_running
 
 
 def explain(situation: Situation) -> str:
     """One sentence, without a full stop."""
     sentence = _explain(situation)
+    early = [each for each in situation.replicas if each in situation.not_running - situation.offline]
+    if early:
+        do = "does" if len(early) == 1 else "do"
+        sentence += f"; {_brokers(*early)} {do} not run, and {_is(early)} not fenced yet"
     if situation.last_unclean_epoch < 0:
         return sentence
     epoch = situation.last_unclean_epoch
@@ -98,14 +108,16 @@ def _explain(situation: Situation) -> str:
 
 
 def _led(situation: Situation) -> str:
+    if situation.leader in situation.not_running:
+        return f"{_brokers(situation.leader)} is the leader in the metadata only, so nobody serves"
     if not situation.under_replicated:
         return f"{_brokers(situation.leader)} leads and every replica is in sync"
     missing = [replica for replica in situation.replicas if replica not in situation.isr]
     absent = " and ".join(
         f"{_brokers(*group)} {_is(group)} {why}"
         for group, why in (
-            ([replica for replica in missing if replica in situation.offline], "offline"),
-            ([replica for replica in missing if replica not in situation.offline], "catching up"),
+            ([replica for replica in missing if situation.is_away(replica)], "offline"),
+            ([replica for replica in missing if not situation.is_away(replica)], "catching up"),
         )
         if group
     )
@@ -129,7 +141,7 @@ def _led(situation: Situation) -> str:
 
 def _isr_away(situation: Situation) -> str:
     isr = situation.isr
-    back = [replica for replica in isr if replica not in situation.offline]
+    back = [replica for replica in isr if not situation.is_away(replica)]
     if back:
         return f"{_brokers(*back)} {_is(back)} in the ISR and live, and about to be elected ({_RULE} 1)"
     members = f"{_brokers(*isr)}, the last of the ISR, {_is(isr)} offline"
@@ -143,10 +155,11 @@ def _isr_away(situation: Situation) -> str:
 
 def _elr_away(situation: Situation) -> str:
     elr = situation.elr
-    back = [replica for replica in elr if replica not in situation.offline]
+    back = [replica for replica in elr if not situation.is_away(replica)]
     if back:
         return f"{_brokers(*back)} {_is(back)} eligible (ELR) and live, and about to be elected ({_RULE} 2)"
-    members = f"{_brokers(*elr)} {_is(elr)} eligible (ELR) but fenced"
+    away = "fenced" if situation.offline.issuperset(elr) else "offline"
+    members = f"{_brokers(*elr)} {_is(elr)} eligible (ELR) but {away}"
     waits = f"waits for {_it(elr)}"
     if not situation.elr_enabled:
         return (
@@ -172,7 +185,7 @@ def _nobody_eligible(situation: Situation) -> str:
     last_known = [replica for replica in registered if replica in situation.last_known_elr]
     # As the controller does: with nobody in LastKnownElr who may return, everybody's log is compared.
     needed = last_known or registered
-    away = [replica for replica in needed if replica in situation.offline]
+    away = [replica for replica in needed if situation.is_away(replica)]
     if away:
         of = " of LastKnownElr" if last_known else ""
         return f"strategy Balanced recovers uncleanly once {_brokers(*away)}{of} {_is(away)} unfenced ({_RULE} 4b)"
@@ -182,7 +195,7 @@ def _nobody_eligible(situation: Situation) -> str:
 def _last_known_leader(situation: Situation) -> str:
     """The first phase, and Apache Kafka (rules 34, 50): LastKnownElr holds the last leader, and nobody else."""
     last = situation.last_known_elr[0] if len(situation.last_known_elr) == 1 else None
-    if last is not None and last not in situation.offline:
+    if last is not None and not situation.is_away(last):
         return f"{_brokers(last)}, the last known leader, is live and about to be elected ({_PLAN})"
     if situation.unclean_election:
         return f"{_SWITCH}=true: {_any_live(situation)} ({_PLAN})"

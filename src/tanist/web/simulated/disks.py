@@ -1,4 +1,4 @@
-"""What the disk of a simulated host says of its replicas while no process has them open, and of its salvage.
+"""What the disk of a simulated host says of its replicas, and of its salvage.
 
 It reads the virtual disk past its faults, and changes nothing.
 """
@@ -11,7 +11,10 @@ from typing import Final, cast
 
 from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, ManifestError
+from tanist.log.salvage.reading import sound_batches
+from tanist.log.scan import read_batch
 from tanist.sim.world.clock import EPOCH_MS
+from tanist.sim.world.disk import StillFile
 from tanist.sim.world.page_cache import Folder, Inode
 from tanist.sim.world.world import Host
 from tanist.web.salvage import text_of
@@ -23,8 +26,8 @@ RECORDS_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class DeadReplica:
-    """A log on the disk of a host that is down."""
+class DiskReplica:
+    """A log as a host's disk has it."""
 
     start: int
     end: int
@@ -33,7 +36,7 @@ class DeadReplica:
     epochs: tuple[tuple[int, int], ...]
 
 
-def dead_replica(host: Host, topic: str, partition: int) -> DeadReplica | None:
+def disk_replica(host: Host, topic: str, partition: int) -> DiskReplica | None:
     """None: the disk has no log of the partition."""
     for directory in host.directories:
         folder = host.disk.find(f"{directory}/{folder_name(topic, partition)}")
@@ -42,7 +45,7 @@ def dead_replica(host: Host, topic: str, partition: int) -> DeadReplica | None:
     return None
 
 
-def _read(folder: Folder) -> DeadReplica | None:
+def _read(folder: Folder) -> DiskReplica | None:
     segments = sorted(
         (base, cast(Inode, inode))
         for name, inode in folder.entries.items()
@@ -67,7 +70,7 @@ def _read(folder: Folder) -> DeadReplica | None:
                     synced = end
         except WireError:
             break  # a batch that is not whole: recovery truncates the log here
-    return DeadReplica(start, end, synced, tuple(epochs))
+    return DiskReplica(start, end, synced, tuple(epochs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +119,15 @@ def _records(entry: Folder, manifest: Manifest) -> Iterator[Json]:
         inode = entry.entries.get(file.name)
         if not isinstance(inode, Inode):
             continue
-        view = memoryview(bytes(inode.data))
-        try:
-            for position, header in iterate_headers(view):
-                for record in decode_batch(view[position : position + header.size_bytes]):
-                    yield {
-                        "offset": record.offset,
-                        "epoch": header.partition_leader_epoch,
-                        "key": text_of(record.key),
-                        "value": text_of(record.value),
-                    }
-        except WireError:
-            continue  # bit rot
+        saved = StillFile(file.name, bytes(inode.data))
+        for batch in sound_batches(saved, 0, saved.size):
+            for record in decode_batch(read_batch(saved, batch)):
+                yield {
+                    "offset": record.offset,
+                    "epoch": batch.header.partition_leader_epoch,
+                    "key": text_of(record.key),
+                    "value": text_of(record.value),
+                }
 
 
 def salvage_keys(entries: Iterable[Salvaged]) -> dict[str, Json]:

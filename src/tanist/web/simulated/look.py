@@ -19,7 +19,7 @@ from tanist.sim.events import Event
 from tanist.sim.world.world import Host, World
 from tanist.web.actions import ACTIONS
 from tanist.web.metadata_view import MetadataView
-from tanist.web.simulated.disks import DeadReplica, Salvaged, dead_replica, salvage_keys, salvage_of
+from tanist.web.simulated.disks import DiskReplica, Salvaged, disk_replica, salvage_keys, salvage_of
 from tanist.web.simulated.faults import Links
 from tanist.web.standing import Succession, positions
 from tanist.web.state import ClusterState, Json, MetadataEvent, NodeState, ReplicaPositions, plain
@@ -92,9 +92,9 @@ class SimulatedLook:
                 self._look_at(host)
         self._show()
 
-    def say(self, key: str, value: Json) -> None:
-        """A key of the page's own."""
-        self._set({key: value})
+    def say(self, **values: Json) -> None:
+        """Keys of the page's own."""
+        self._set(values)
 
     # -- one node
 
@@ -193,10 +193,19 @@ class SimulatedLook:
         if before == now:
             return
         self._seen[key] = now
-        self._replicas.setdefault(place, {})[host.node_id] = _alive(host.node_id, hosted)
+        replicas = self._replicas.setdefault(place, {})
+        replicas[host.node_id] = _alive(host.node_id, hosted, self._synced(host, hosted, replicas.get(host.node_id)))
         self._changed[place] = None
         if before is not None and (before[0] != now[0] or log.log_end_offset < before[4]):
             self._look_for_salvage(host)
+
+    def _synced(self, host: Host, hosted: HostedPartition, last: ReplicaPositions | None) -> int:
+        """A log that was opened after a crash does not know what is on its disk, until it syncs it: the disk does."""
+        synced = hosted.log.flushed_offset
+        if last is None or last.synced is None or last.synced <= synced:
+            return synced
+        found = disk_replica(host, hosted.topic, hosted.index)
+        return synced if found is None else max(synced, found.synced)
 
     def _look_at_the_fallen(self) -> None:
         fallen, self._fallen = self._fallen, []
@@ -207,7 +216,7 @@ class SimulatedLook:
             self._successions.clear()
             for place, replicas in self._replicas.items():
                 if host.node_id in replicas:
-                    found = dead_replica(host, *place)
+                    found = disk_replica(host, *place)
                     replicas[host.node_id] = _dead(replicas[host.node_id], found, round(self.now_ms))
                     self._seen.pop((host.node_id, *place), None)
                     self._changed[place] = None
@@ -222,7 +231,9 @@ class SimulatedLook:
         nodes = self._present_nodes()
         if nodes != self._nodes:
             self._nodes = nodes
+            self.view.note_not_running([host.node_id for host in self.world.hosts.values() if not host.up])
             self._set({"cluster": plain(self._cluster())})
+            self._show_metadata()
         if not self._changed:
             return
         changed, self._changed = self._changed, {}
@@ -233,8 +244,7 @@ class SimulatedLook:
             found = self._replicas[place]
             rows = [found.get(broker) or ReplicaPositions(broker, "offline", False) for broker in state.replicas]
             if place not in self._successions:
-                gone = [host.node_id for host in self.world.hosts.values() if not host.up]
-                self._successions[place] = self.view.successions(*place, gone=gone)
+                self._successions[place] = self.view.successions(*place)
             value = plain(positions(*place, state.leader, rows, self._successions[place]))
             self._set({f"r/{place[0]}/{place[1]}": value})
 
@@ -299,7 +309,7 @@ def _is_starting(host: Host) -> bool:
     return host.is_broker and (host.node is None or host.node.lifecycle.broker_epoch < 0)
 
 
-def _alive(broker: int, hosted: HostedPartition) -> ReplicaPositions:
+def _alive(broker: int, hosted: HostedPartition, synced: int) -> ReplicaPositions:
     log = hosted.log
     role = hosted.leader or hosted.follower
     return ReplicaPositions(
@@ -309,12 +319,12 @@ def _alive(broker: int, hosted: HostedPartition) -> ReplicaPositions:
         log.log_start_offset,
         log.log_end_offset,
         None if role is None else role.high_watermark,
-        log.flushed_offset,
+        synced,
         tuple((entry.epoch, entry.start_offset) for entry in log.epochs.entries),
     )
 
 
-def _dead(last: ReplicaPositions, found: DeadReplica | None, since_ms: int) -> ReplicaPositions:
+def _dead(last: ReplicaPositions, found: DiskReplica | None, since_ms: int) -> ReplicaPositions:
     """A replica whose process has ended, as its disk has it."""
     if found is None:
         return replace(last, role="dead", alive=False, note="it has no log of this partition", since_ms=since_ms)

@@ -1,7 +1,8 @@
 """Playing what a page asks for, and recording it: a play or a seed, with the user's actions.
 
 Owns the request, its limits, and the order of the recording's lines: JSON, each a difference of two looks. The page's
-own keys are `story` (the present step and its sentence) and `run` (how it goes; with the digest at the end).
+own keys are `story` (the present step: what is done), `found` (what has come of it so far) and `run` (how it goes; with
+the digest at the end).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tanist.sim.world.world import World
 from tanist.text import counted
 from tanist.web.actions import DOWN
 from tanist.web.simulated.faults import Action, schedule
+from tanist.web.simulated.findings import findings
 from tanist.web.simulated.look import SimulatedLook
 from tanist.web.state import Json
 
@@ -121,12 +123,22 @@ class _Recording:
         self._lines: list[str] = []
         self._look: SimulatedLook | None = None
         self._steps = 0
+        self._shown: dict[str, Json] | None = None
+        """All that is shown; None: nothing is told of what comes of a step."""
+        self._found: list[Json] = []
 
-    def of(self, world: World) -> SimulatedLook:
+    def of(self, world: World, *, tells: bool) -> None:
+        """`tells` what comes of each step; a run of the simulator has a thousand changes between two faults."""
+        self._shown = {} if tells else None
         self._look = SimulatedLook(world, self._emit)
-        return self._look
 
     def _emit(self, at_ms: float, values: Mapping[str, Json], gone: tuple[str, ...]) -> None:
+        if self._shown is not None:
+            new = [{"at": at_ms, "text": text} for text in findings(self._shown, values)]
+            if new or "story" in values:  # of which nothing has come yet
+                self._found = [*(() if "story" in values else self._found), *new]
+                values = {**values, "found": self._found}
+            self._shown.update(values)
         self._add({"at": at_ms, "set": values, "gone": gone})
 
     def _add(self, line: Mapping[str, Any]) -> None:
@@ -151,12 +163,12 @@ class _Recording:
 
     def _story(self, value: Json) -> None:
         if self._look is not None:
-            self._look.say("story", value)
+            self._look.say(story=value)
 
     def end(self, world: World, **values: Json) -> None:
         if self._look is not None:
             self._look.finish()
-            self._look.say("run", {"state": "ended", "events": world.scheduler.events, **values})
+            self._look.say(run={"state": "ended", "events": world.scheduler.events, **values})
 
     def problem(self, text: str) -> None:
         self._add({"at": 0, "set": {"run": {"state": "refused", "text": text}}, "gone": ()})
@@ -165,7 +177,7 @@ class _Recording:
 def _act(wanted: Request, recording: _Recording) -> None:
     acting = Acting.of(wanted.name, wanted.settings, wanted.seed)
     world = acting.stage.world
-    recording.of(world)
+    recording.of(world, tells=True)
     schedule(world, wanted.actions, recording.did)
     last_us = max((each.at_us + _AFTER_ACTION_MS * 1000 for each in wanted.actions), default=0)
     acting.stage.until_us = max(last_us, _OWN_MS * 1000)
@@ -184,7 +196,7 @@ def _act(wanted: Request, recording: _Recording) -> None:
 def _run_seed(wanted: Request, recording: _Recording) -> None:
     seed = 1 if wanted.seed is None else wanted.seed
     run = begin(seed, ChaosConfig.drawn(seed) if wanted.name == SEED else GroupConfig.drawn(seed))
-    recording.of(run.world)
+    recording.of(run.world, tells=False)
     narrator = _Narrator(recording, run.world)
     run.world.trace = narrator.noted
 

@@ -1,0 +1,171 @@
+"""What a page of the lab says stands beside what it shows: each sentence, at each moment, of every play and setting.
+
+A sentence is read here by patterns of its own, and each thing that it says of the cluster is looked for in the state
+that the page shows at that moment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tanist.lab.plays import PLAYS
+from tests.web.test_web_simulated import recorded
+
+Look = Mapping[str, Any]
+
+_DOWN = ("crashed", "stopped")
+_ONE = r"brokers? ([\d, and]*\d)"
+
+
+def _numbers(text: str) -> set[int]:
+    return set(map(int, re.findall(r"\d+", text)))
+
+
+def _is_down(look: Look, broker: int) -> bool:
+    (state,) = [each["state"] for each in look["cluster"]["nodes"] if each["id"] == broker]
+    return state in _DOWN
+
+
+def _partition(look: Look) -> dict[str, Any]:
+    (found,) = [value for key, value in look.items() if key.startswith("p/")]
+    return found  # type: ignore[no-any-return]
+
+
+def _leads(look: Look, brokers: set[int]) -> bool:
+    return brokers == {_partition(look)["leader"]} and not any(_is_down(look, each) for each in brokers)
+
+
+CLAIMS: tuple[tuple[str, Callable[[Look, set[int]], bool]], ...] = (
+    (r"\bno leader\b", lambda look, _: _partition(look)["leader"] < 0),
+    (rf"^{_ONE} leads (?:and|, )", _leads),
+    (rf"{_ONE} leads, but", _leads),
+    (
+        rf"{_ONE} is the leader in the metadata only",
+        lambda look, said: said == {_partition(look)["leader"]} and all(_is_down(look, each) for each in said),
+    ),
+    (rf"{_ONE} (?:does|do) not run", lambda look, said: all(_is_down(look, each) for each in said)),
+    (
+        rf"{_ONE} (?:is|are) eligible \(ELR\)",
+        lambda look, said: said <= set(_partition(look)["elr"]),
+    ),
+    (rf"{_ONE} of LastKnownElr", lambda look, said: said <= set(_partition(look)["last_known_elr"])),
+    (r"every replica is in sync", lambda look, _: set(_partition(look)["isr"]) == set(_partition(look)["replicas"])),
+    (r"ISR is empty", lambda look, _: not _partition(look)["isr"]),
+    (r"ISR and ELR are empty", lambda look, _: not _partition(look)["isr"] and not _partition(look)["elr"]),
+    (r"(\d+) in sync", lambda look, said: said == {len(_partition(look)["isr"])}),
+    (r"in the ELR", lambda look, _: bool(_partition(look)["elr"])),
+    (r"LastKnownElr is (?:still )?missing", lambda look, _: bool(_partition(look)["last_known_elr"])),
+    (r"LastKnownElr have answered", lambda look, _: not _partition(look)["last_known_elr"]),
+    (r"(?:is|are) elected", lambda look, _: _partition(look)["leader"] >= 0),
+)
+"""What a sentence may say of a partition, and whether it is so."""
+
+
+def lies(text: str, look: Look) -> list[str]:
+    found = []
+    for pattern, holds in CLAIMS:
+        for claim in re.finditer(pattern, text):
+            said = _numbers(claim[1]) if claim.re.groups else set()
+            if not holds(look, said):
+                found.append(claim[0])
+    return found
+
+
+def moments(lines: list[dict[str, Any]]) -> Iterator[tuple[float, Look, set[str]]]:
+    """Each moment, with what the page shows then and the keys that have just changed."""
+    look: dict[str, Any] = {}
+    for at, several in itertools.groupby(lines, key=lambda line: line["at"]):
+        changed: set[str] = set()
+        for line in several:
+            look.update(line["set"])
+            changed |= set(line["set"])
+            for key in line["gone"]:
+                look.pop(key, None)
+        yield at, look, changed
+
+
+SETTINGS = [
+    (name, dict(zip([each.name for each in play.settings], choices, strict=True)))
+    for name, play in PLAYS.items()
+    for choices in itertools.product(*(each.choices for each in play.settings))
+]
+ACTIONS = ["2000000.crash-page-cache.1", "2200000.crash.2", "6000000.start.1", "9000000.start.2", "12000000.crash.3"]
+
+
+def request(name: str, settings: Mapping[str, str], seed: int) -> dict[str, Any]:
+    actions = ACTIONS if PLAYS[name].goes_on else []
+    return {"name": name, "settings": settings, "seed": PLAYS[name].seed + seed, "actions": actions}
+
+
+def named(each: object) -> str:
+    return each if isinstance(each, str) else "-".join(each.values())  # type: ignore[attr-defined]
+
+
+STATE = re.compile(r"\b(leads?|leader is|elected|eligible|ISR|ELR|acknowledged|in sync|truncate[sd]?|lost|missing)\b")
+"""Words that say what a cluster is like, and not what is done to it."""
+
+
+@pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=named)
+def test_no_sentence_denies_what_is_shown(name: str, settings: dict[str, str]) -> None:
+    for seed in range(2):
+        found = []
+        for at, look, changed in moments(recorded(request(name, settings, seed))):
+            if not any(key.startswith("p/") for key in look) or "cluster" not in look:
+                continue
+            new = [each["text"] for each in look["found"] if each["at"] == at and "found" in changed]
+            assert "story" not in changed or [each for each in look["found"] if each["at"] < at] == []
+            for text in (look["story"]["text"], _partition(look)["why"], *new):
+                found += [f"{at / 1000:.3f}: {claim!r} in {text!r}" for claim in lies(text, look)]
+            if "story" in changed and look["story"]["title"] != "the end" and STATE.search(look["story"]["text"]):
+                found.append(f"a step says what comes of it: {look['story']['text']!r}")
+        assert found == [], f"seed {seed}, {len(found)} times"
+
+
+def test_what_is_found_is_in_the_look() -> None:
+    """Each kind of finding, with the numbers of the picture beside it."""
+    kinds = {"truncates its log": 0, "lost its power": 0, "in its salvage": 0}
+    for name, settings in SETTINGS:
+        before: dict[str, Any] = {}
+        for line in recorded(request(name, settings, 0)) if not PLAYS[name].goes_on else ():
+            for each in line["set"].get("found", ()):
+                if each["at"] == line["at"]:
+                    for kind in kinds:
+                        kinds[kind] += kind in each["text"]
+                    _check(each["text"], before, line["set"])
+            before.update(line["set"])
+    assert all(kinds.values()), kinds
+
+
+def _check(text: str, before: Look, new: Look) -> None:
+    numbers = list(map(int, re.findall(r"\d+", text)))
+    if "truncates its log" in text or "lost its power" in text:
+        (key,) = [key for key in new if key.startswith("r/")] or [""]
+        if not key:  # it was said with an earlier line of this moment
+            return
+        ends, last = ({each["broker"]: each["end"] for each in look[key]["replicas"]} for look in (new, before))
+        assert numbers == [numbers[0], ends[numbers[0]], last[numbers[0]]]
+        assert numbers[1] < numbers[2]
+    if "in its salvage" in text and "salvage" in new:
+        kept = [(each["broker"], each["end"] - each["start"], each["start"]) for each in new["salvage"]]
+        assert tuple(numbers[:3]) in kept
+
+
+def test_what_a_loss_of_power_has_left_is_on_the_disk_also_when_its_broker_is_back() -> None:
+    returned = 0
+    for seed in range(4):
+        left: dict[int, int] = {}
+        for _, look, _ in moments(recorded(request("unclean-recovery", {"strategy": "Balanced"}, seed))):
+            whys = {each["id"]: each.get("why") or "" for each in look.get("cluster", {"nodes": ()})["nodes"]}
+            for each in look.get("r/orders/0", {"replicas": ()})["replicas"]:
+                broker, end = each["broker"], each.get("end")
+                if not each["alive"] and "lost its power" in whys[broker]:
+                    left[broker] = end
+                elif each["alive"] and left.get(broker) == end and end:
+                    assert each["synced"] == end, f"seed {seed}: {each}"
+                    returned += 1
+    assert returned
