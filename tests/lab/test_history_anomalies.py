@@ -431,7 +431,10 @@ def test_a_verdict_in_words_and_in_json() -> None:
         "",
         "1 kind of anomalies: lost-write",
     ]
-    assert list(lines(verdict, operations, [Anomaly.LOST_WRITE]))[-1] == "no anomalies but those allowed"
+    assert (
+        list(lines(verdict, operations, [Anomaly.LOST_WRITE]))[-1]
+        == "no anomalies but those allowed in what was judged"
+    )
     reported_json = as_json(verdict, operations)
     assert reported_json["valid"] is False
     assert reported_json["anomalies"]["lost-write"]["evidence"] == [

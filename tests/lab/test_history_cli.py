@@ -40,6 +40,15 @@ def test_a_sound_history(tmp_path: Path) -> None:
     assert result.output.splitlines()[-1] == "no anomalies"
 
 
+def test_a_verdict_is_about_what_was_judged(tmp_path: Path) -> None:
+    """Nobody has polled to the end, so a record that nobody sees may be lost."""
+    unpolled = "".join(f"{line}\n" for line in SOUND.splitlines() if '"poll"' not in line)
+    result = _verify(tmp_path, unpolled)
+    assert result.exit_code == 0
+    assert "unseen is not judged in" in result.output
+    assert result.output.splitlines()[-1] == "no anomalies in what was judged"
+
+
 def test_a_history_with_an_anomaly(tmp_path: Path) -> None:
     result = _verify(tmp_path, LOSING)
     assert result.exit_code == 1

@@ -408,7 +408,7 @@ def test_what_kafka_allows_is_shown_and_is_no_failure() -> None:
     assert failures(verdict) == ()
     printed = list(lines(verdict, operations))
     assert "int-send-skip: 1 (Kafka allows it), another record stands between those of one transaction" in printed
-    assert printed[-1] == "no anomalies but those allowed"
+    assert printed[-1] == "no anomalies but those allowed in what was judged"
     reported = as_json(verdict, operations)
     assert (reported["valid"], reported["anomalies"]) == (True, {})
     assert reported["allowed_by_kafka"][Anomaly.INT_SEND_SKIP.value]["count"] == 1

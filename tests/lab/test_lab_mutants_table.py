@@ -52,6 +52,9 @@ def test_what_was_not_caught_is_said() -> None:
 def test_the_sum_names_those_that_escaped() -> None:
     rows = [BOTH, SIMULATED]
     assert table.summary(rows, 3.2) == ("2 mutations: 2 by the simulator, 1 by the model checker; none escaped (3 s)")
+    late = replace(SIMULATED, seeds_tried=0, simulated=None)
+    assert not late.asked
+    assert "; none of those escaped, 1 not examined (1 s)" in table.summary([BOTH, late], 1.0)
     assert "NOT CAUGHT: A36 (" in table.summary([BOTH, replace(SIMULATED, simulated=None)], 1.0)
 
 

@@ -132,6 +132,25 @@ def test_the_summary_is_of_the_strategy_that_is_asked_about(three: Table) -> Non
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
+def test_nothing_is_said_of_what_no_schedule_had_room_for() -> None:
+    """A schedule of two events has at most two unclean shutdowns: of three it tells nothing."""
+    table = answer(Question(unclean=3, states=600), settings=[ROWS["balanced"]])
+    cells = table.cells
+    assert [cell.depth for cell in cells] == [3, 2, 2, 2]
+    assert [report.verdict(cell) for cell in cells] == ["safe to 3", "safe to 2", "safe to 2", "not known"]
+    assert report.summary(table) == (
+        "With strategy Balanced, 2 unclean shutdowns cost no acknowledged record in any schedule of up to 2 events; of "
+        "3 unclean shutdowns nothing is known, for the schedules were too short for so many: more --states"
+    )
+    found = report.as_json(table, {}, 1.0)["cells"]
+    assert [each["safe"] for each in found] == [True, True, True, None]
+    legend = list(report.lines(table, {}, 1.0))
+    assert any(line.startswith("not known ") for line in legend)
+    tiny = answer(Question(unclean=0, states=1), settings=[ROWS["balanced"]])
+    assert report.verdict(tiny.cells[0]) == "not known"
+    assert report.summary(tiny) == "With strategy Balanced, nothing is known: no schedule was enumerated. More --states"
+
+
 def _run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["what-if", *arguments])
 

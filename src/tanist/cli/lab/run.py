@@ -293,7 +293,7 @@ def _summary(seeds: Seeds, terms: Terms, totals: Totals, took_s: float) -> Itera
     if totals.seeds >= _COMPLETE_FROM and never_reached(totals, terms):
         yield f"never reached: {', '.join(never_reached(totals, terms))}"
     failed = sorted(outcome.seed for outcome in totals.failed)
-    violations = "no violation"
+    violations = "no violation" if totals.seeds else "nothing is known, for no seed was played"
     if failed:
         violations = f"{counted(len(failed), 'violation')} (seed {', '.join(map(str, failed))})"
     played = f"{totals.seeds:,} of {counted(len(seeds.numbers), 'seed', separator=',')}"

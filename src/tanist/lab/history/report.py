@@ -135,9 +135,10 @@ def _noted(verdict: Verdict, allowed: Collection[Anomaly]) -> Iterator[tuple[Fou
 
 def summary(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> str:
     bad = failures(verdict, allowed)
-    if not bad:
-        return "no anomalies" if not verdict.found and not verdict.expected else "no anomalies but those allowed"
-    return f"{_many(len(bad), 'kind')} of anomalies: {', '.join(found.anomaly.value for found in bad)}"
+    if bad:
+        return f"{_many(len(bad), 'kind')} of anomalies: {', '.join(found.anomaly.value for found in bad)}"
+    judged = " in what was judged" if verdict.not_polled_at_the_end else ""
+    return "no anomalies" + (" but those allowed" if verdict.found or verdict.expected else "") + judged
 
 
 def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collection[Anomaly] = ()) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Checked:
     configuration: AnyConfiguration
     outcome: SearchResult
     model: AnyModel
+    unwatched: frozenset[str] = frozenset()
+    """Properties that were not checked."""
 
     @property
     def trace_format(self) -> TraceFormat:
@@ -47,7 +49,7 @@ def check(
     """Search a configuration. Properties in `unwatched` are not checked."""
     model = model_of(configuration, unwatched)
     outcome = search(model, limits, on_level=on_level)
-    return Checked(configuration, outcome, model)
+    return Checked(configuration, outcome, model, unwatched)
 
 
 def model_of(configuration: AnyConfiguration, unwatched: frozenset[str] = frozenset()) -> AnyModel:
@@ -63,6 +65,7 @@ def lines(checked: Checked) -> Iterator[str]:
     """The report."""
     outcome = checked.outcome
     name = checked.configuration.name
+    without = f"; not watched: {', '.join(sorted(checked.unwatched))}" if checked.unwatched else ""
     figures = (
         f"{outcome.states:,} states, {outcome.steps:,} steps, depth {outcome.depth}, {outcome.seconds:.1f} s, "
         f"{outcome.rate:,.0f} states/s"
@@ -71,9 +74,9 @@ def lines(checked: Checked) -> Iterator[str]:
         yield from _story(checked, outcome.counterexample)
         yield f"FAILED    {name}: {figures}"
     elif outcome.exhausted:
-        yield f"EXHAUSTED {name}: {figures}; there are no more"
+        yield f"EXHAUSTED {name}: {figures}; there are no more{without}"
     else:
-        yield f"PASSED    {name}: {figures}; stopped by the limit on {outcome.stopped_by}"
+        yield f"PASSED    {name}: {figures}; stopped by the limit on {outcome.stopped_by}{without}"
 
 
 def _story(checked: Checked, found: Counterexample) -> Iterator[str]:

@@ -109,5 +109,8 @@ def summary(rows: Iterable[Row], seconds: float) -> str:
     }
     missed = [row.name for row in seen if row.missed]
     text = ", ".join(f"{count} {what}" for what, count in by.items() if count)
-    verdict = f"NOT CAUGHT: {', '.join(missed)}" if missed else "none escaped"
+    late = sum(not row.asked for row in seen)
+    verdict = f"NOT CAUGHT: {', '.join(missed)}" if missed else "none of those escaped" if late else "none escaped"
+    if late:
+        verdict += f", {late} not examined"
     return f"{len(seen)} mutations: {text or 'nothing asked'}; {verdict} ({seconds:.0f} s)"

@@ -35,8 +35,11 @@ class Cell:
     """The shortest way to the worst, for `model_scenario.moments`."""
 
     @property
-    def safe(self) -> bool:
-        return not self.lost
+    def safe(self) -> bool | None:
+        """None: not known. No schedule was long enough for so many unclean shutdowns, and none loses a record."""
+        if self.lost:
+            return False
+        return True if self.depth is None or self.depth >= max(1, self.unclean) else None
 
     @property
     def name(self) -> str:

@@ -55,6 +55,8 @@ def _cell(cell: Cell) -> str:
 def verdict(cell: Cell) -> str:
     if cell.lost:
         return f"loses {cell.lost} of {cell.acknowledged}"
+    if cell.safe is None:
+        return "not known"
     return "safe" if cell.depth is None else f"safe to {cell.depth}"
 
 
@@ -62,6 +64,8 @@ def _legend(table: Table) -> Iterator[str]:
     yield "safe          no schedule there is loses a record"
     yield "safe to 5     no schedule of up to 5 events does; longer ones were not all enumerated"
     yield "loses 1 of 2  some schedule does: up to so many, of so many that were acknowledged"
+    if any(cell.safe is None for cell in table.cells):
+        yield "not known     the schedules that were enumerated are too short for so many unclean shutdowns"
     for until, letter in _LETTERS.items():
         if any(until in cell.waits for cell in table.cells):
             yield f"{letter.ljust(14)}has no leader, though a replica with everything is up, until {until.value}"
@@ -109,19 +113,34 @@ def summary(table: Table) -> str:
     question = table.question
     row = table.row(question.highlighted())
     lossy = next((cell for cell in row if cell.lost), None)
-    survived = len(row) if lossy is None else lossy.unclean
     name = f"With strategy {question.strategy.value}"
-    if not survived:
+    if lossy is not None and not lossy.unclean:
         return f"{name}, acknowledged records can be lost without any unclean shutdown."
-    kept = row[survived - 1]
+    safe = [cell for cell in row if cell.safe]
+    if not safe:
+        known = (
+            "nothing is known: no schedule was enumerated. More --states" if lossy is None else f"{_can_cost(lossy)}."
+        )
+        return f"{name}, {known}"
+    kept = safe[-1]
     depth = "in any schedule" if kept.depth is None else f"in any schedule of up to {kept.depth} events"
     if kept.unclean:
         without = f"{name}, {_shutdowns(kept.unclean)} cost{'s' * (kept.unclean == 1)} no acknowledged record {depth}"
     else:
         without = f"{name} and no unclean shutdown, no acknowledged record is lost {depth}"
-    if lossy is None:
+    if lossy is not None:
+        return f"{without}; {_can_cost(lossy)}."
+    unknown = [cell.unclean for cell in row if cell.safe is None]
+    if not unknown:
         return f"{without}."
-    return f"{without}; {_shutdowns(lossy.unclean)} can cost {lossy.lost} of {lossy.acknowledged}."
+    return (
+        f"{without}; of {_shutdowns(unknown[0])} nothing is known, for the schedules were too short for so many: more "
+        "--states"
+    )
+
+
+def _can_cost(cell: Cell) -> str:
+    return f"{_shutdowns(cell.unclean)} can cost {cell.lost} of {cell.acknowledged}"
 
 
 def _shutdowns(number: int) -> str:
