@@ -7,7 +7,9 @@ import json
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.lab.last_replica_standing import Ending, Scene, play
+from tanist.lab.last_replica_standing import SEED, Ending, Scene, play, setup, steps
+from tanist.lab.mutations.patching import replaced
+from tanist.lab.stage import Stage
 
 
 def played(*, elr: bool) -> tuple[list[Scene], Ending]:
@@ -32,6 +34,28 @@ def test_with_elr_the_eligible_replica_leads_and_nothing_is_lost() -> None:
     assert [scene.state.leader for scene in scenes] == [1, 2, 3, -1, 2, 2]
     assert [scene.state.elr for scene in scenes] == [(), (), (2,), (2, 3), (), ()]
     assert (ending.acknowledged, ending.refused, ending.found, ending.lost) == (150, 10, 150, ())
+
+
+def test_before_the_kip_the_high_watermark_does_not_wait_either() -> None:
+    for elr in (False, True):
+        stage = Stage(setup(elr=elr), SEED)
+        with replaced(stage.setup.breaking):
+            stage.begin()
+            for when, _ in steps(stage):
+                if when == "T2":
+                    break
+            assert stage.state().isr == (3,)
+            hosted = stage.hosted(3)
+            assert hosted is not None
+            assert hosted.leader is not None
+            assert hosted.leader._may_advance() is not elr
+
+
+def test_the_demo_says_which_high_watermark_it_shows() -> None:
+    before, after = CliRunner().invoke(app, ["lab", "demo"]).output.split("KIP-966, as `tanist up` makes it")
+    assert "goes on with those in sync (Kafka before KIP-966)" in " ".join(before.split())
+    assert "stands still" not in before
+    assert "the high watermark stands still (KIP-966 high watermark requirement)" in " ".join(after.split())
 
 
 def test_the_demo_prints_the_same_bytes_each_time() -> None:

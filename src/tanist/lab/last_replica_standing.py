@@ -1,8 +1,10 @@
 """The Last Replica Standing: KIP-966's motivation, T0 to T4, played by whole nodes in virtual time.
 
-Owns one play with two endings: the same steps, from the same seed, on a cluster without Eligible Leader Replicas and on
-one with them. It reports the partition's state after each step and, in the end, which acknowledged records exist. Only
-the steps are fixed beforehand; the cluster decides everything.
+Owns one play with two endings: the same steps, from the same seed, on a cluster as Kafka was before KIP-966, and on one
+with it. Before the KIP means without Eligible Leader Replicas, and with a high watermark that goes on while the ISR is
+below min.insync.replicas: the first is a feature's level, the second is switched on here for the purpose. It reports
+the partition's state after each step and, in the end, which acknowledged records exist. Only the steps are fixed
+beforehand; the cluster decides everything.
 
 (The KIP's brokers 0, 1 and 2 are 1, 2 and 3.)
 """
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tanist.controller.partition_state import PartitionState
+from tanist.lab.mutations.patching import replaced
 from tanist.lab.stage import Ending, PlayError, Setup, Stage
 
 __all__ = ["Ending", "PlayError", "Scene", "play", "setup", "steps"]
@@ -46,7 +49,7 @@ class Scene:
 
 
 def setup(*, elr: bool) -> Setup:
-    return Setup(TOPIC, (1, 2, 3), 3, _CONFIG, {"flush.messages": "100"}, elr)
+    return Setup(TOPIC, (1, 2, 3), 3, _CONFIG, {"flush.messages": "100"}, elr, before_the_kip=not elr)
 
 
 def steps(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -72,9 +75,14 @@ def steps(stage: Stage) -> Iterator[tuple[str, str]]:
     stage.until(lambda state: len(state.isr) == len(state.replicas))
 
 
-def play(*, elr: bool, seed: int = SEED) -> Iterator[Scene | Ending]:
+def play(*, elr: bool, seed: int = SEED) -> list[Scene | Ending]:
     """Play it. `PlayError` if a step does not happen."""
     stage = Stage(setup(elr=elr), seed)
+    with replaced(stage.setup.breaking):
+        return list(_scenes(stage))
+
+
+def _scenes(stage: Stage) -> Iterator[Scene | Ending]:
     stage.begin()
     taken: tuple[str, str] | None = None
     for step in steps(stage):

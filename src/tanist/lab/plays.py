@@ -9,7 +9,7 @@ what the rule is for (`lab/mutations`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from tanist.lab import last_replica_standing
@@ -69,9 +69,9 @@ class Play:
         return found
 
     def broken(self, settings: Settings) -> AbstractContextManager[None]:
-        """The rule that the settings break is broken while the block runs."""
+        """The rules that the settings break are broken while the block runs."""
         breaks = self.breaks(settings)
-        return nullcontext() if breaks is None else replaced(breaks())
+        return replaced((*(() if breaks is None else breaks()), *self.setup(settings).breaking))
 
 
 @dataclass(slots=True)
@@ -305,6 +305,7 @@ def _own(stage: Stage, settings: Settings) -> Steps:
 
 _STRATEGY = Setting("strategy", ("Balanced", "Aggressive", "None"), "unclean.recovery.strategy")
 _ELR = Setting("elr", ("on", "off"), "eligible leader replicas")
+_KIP = Setting("elr", ("on", "off"), "KIP-966: eligible leader replicas, and a high watermark that waits")
 
 PLAYS: Mapping[str, Play] = {
     "last-replica-standing": Play(
@@ -312,7 +313,7 @@ PLAYS: Mapping[str, Play] = {
         "KIP-966's motivation: the last replica of the ISR loses power, and with it records that were acknowledged.",
         lambda settings: last_replica_standing.setup(elr=settings["elr"] == "on"),
         _last_replica,
-        (_ELR,),
+        (_KIP,),
         seed=last_replica_standing.SEED,
     ),
     "high-watermark": Play(

@@ -14,6 +14,8 @@ from typing import Any
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
+from tanist.lab.mutations.patching import Patch
+from tanist.lab.mutations.rules_of_replicas import a1_ignores_min_isr
 from tanist.log.salvage.manifest import QUARANTINE
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import read_batch
@@ -57,6 +59,13 @@ class Setup:
     config: Mapping[str, str]
     topic_config: Mapping[str, str]
     elr: bool = True
+    before_the_kip: bool = False
+    """The high watermark's rule, too, is that of Kafka before KIP-966; `breaking` does it, for no setting does."""
+
+    @property
+    def breaking(self) -> tuple[Patch, ...]:
+        """What is replaced in the nodes' code for this cluster."""
+        return a1_ignores_min_isr() if self.before_the_kip else ()
 
     def world(self, seed: int) -> World:
         roles = {**dict.fromkeys(range(1, self.brokers + 1), "broker"), self.brokers + 1: "controller"}

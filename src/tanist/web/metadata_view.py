@@ -64,10 +64,15 @@ class MetadataView:
     """All that follows from the metadata log."""
 
     def __init__(
-        self, static_configs: Mapping[str, str] | None = None, settings: ControllerSettings | None = None
+        self,
+        static_configs: Mapping[str, str] | None = None,
+        settings: ControllerSettings | None = None,
+        *,
+        high_watermark_waits: bool = True,
     ) -> None:
         self.image = MetadataImage(static_configs)
         self.settings = settings or ControllerSettings()
+        self._high_watermark_waits = high_watermark_waits
         self.next_offset = 0
         self.not_running: frozenset[int] = frozenset()
         """Brokers whose processes are dead or paused, whatever the metadata has (`note_not_running`)."""
@@ -258,6 +263,7 @@ class MetadataView:
             not_running=self.not_running.intersection(state.replicas),
             unregistered=frozenset(each for each in state.replicas if each not in image.brokers),
             min_isr=image.min_insync_replicas(topic),
+            high_watermark_waits=self._high_watermark_waits,
             elr_enabled=elr_in_force(image),
             recovery_manager=recovers_uncleanly(image, self.settings),
             strategy=recovery_strategy(image, topic, -1).value,

@@ -22,7 +22,7 @@ def features_command() -> None:
     """Show and change the levels of the cluster's features.
 
     `metadata.version` is the format of the metadata log. `eligible.leader.replicas.version` is KIP-966: at 1 the
-    cluster keeps eligible leader replicas, and the ISR may become empty; at 0 it behaves as Kafka before KIP-966.
+    cluster keeps eligible leader replicas, and the ISR may become empty; at 0 it elects as Kafka before KIP-966.
     """
 
 

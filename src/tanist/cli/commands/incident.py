@@ -83,8 +83,9 @@ def incident_command(ctx: click.Context, elr: str, auto: bool, as_json: bool) ->
     """Lose acknowledged records yourself, then see KIP-966 prevent it.
 
     A guided exercise: the Last Replica Standing, KIP-966's motivation, on brokers in a temporary folder. You need a
-    second terminal. Each step says what to type there, waits for the result, and explains it. First the cluster behaves
-    as Kafka before KIP-966 and loses 50 records; then the same steps lose none.
+    second terminal. Each step says what to type there, waits for the result, and explains it. First ELR is off, so
+    leaders are elected as in Kafka before KIP-966, and 50 records are lost; then the same steps lose none. The high
+    watermark keeps KIP-966's rule in both: no setting switches it off (`tanist lab demo` does, in simulated nodes).
 
     It takes about a minute with --auto. Ctrl-C ends it and leaves nothing behind. Exit code 0: it went as described.
     """

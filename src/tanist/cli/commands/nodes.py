@@ -53,7 +53,7 @@ def format_command(
     Writes the cluster's id and the node's id into `meta.properties` in each folder of log.dirs. A node refuses to start
     in a folder that is not formatted, or is formatted for another node.
 
-    With --feature eligible.leader.replicas.version=0 a new cluster behaves as Kafka before KIP-966. Give all
+    With --feature eligible.leader.replicas.version=0 a new cluster elects as Kafka before KIP-966. Give all
     controllers the same features; `tanist features` changes those of an existing cluster.
 
     A controller whose file has no controller.quorum.voters needs one of --standalone, --initial-controllers and

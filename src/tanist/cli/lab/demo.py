@@ -21,10 +21,11 @@ _INDENT = " " * 6
 @click.command("demo")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def demo_command(as_json: bool) -> None:
-    """Play the Last Replica Standing, without ELR and with it.
+    """Play the Last Replica Standing, before KIP-966 and with it.
 
-    ELR: Eligible Leader Replicas. Simulated nodes go through the steps T0 to T4 of KIP-966's motivation in virtual
-    time. The command starts no process, and prints the same on every machine.
+    Before: no Eligible Leader Replicas (ELR), and the high watermark goes on below min.insync.replicas. Simulated nodes
+    go through the steps T0 to T4 of KIP-966's motivation in virtual time. The command starts no process, and prints the
+    same on every machine.
     """
     from tanist.lab.last_replica_standing import Scene, play  # the simulator is loaded by who wants it
 
@@ -36,8 +37,8 @@ def demo_command(as_json: bool) -> None:
     click.echo("THE LAST REPLICA STANDING: one partition, three replicas, min.insync.replicas=2, writes with acks=all.")
     click.echo("Simulated nodes in virtual time; the same steps twice.")
     for elr, title in (
-        (False, "Without ELR: Kafka before KIP-966"),
-        (True, "With ELR: KIP-966, as `tanist up` makes it"),
+        (False, "Kafka before KIP-966: no ELR, and a high watermark that goes on below min.insync.replicas"),
+        (True, "KIP-966, as `tanist up` makes it"),
     ):
         click.echo()
         click.secho(title, bold=True)
@@ -76,6 +77,7 @@ def _show(scene: Scene, *, elr: bool) -> None:
             offline=scene.offline,
             min_isr=scene.min_isr,
             elr_enabled=elr,
+            high_watermark_waits=elr,
             last_unclean_epoch=state.last_unclean_epoch,
         )
     )

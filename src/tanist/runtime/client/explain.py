@@ -38,6 +38,8 @@ class Situation:
     """Of those, the ones that the cluster does not know any more: nobody waits for them."""
     min_isr: int = 1
     """`min.insync.replicas` as configured."""
+    high_watermark_waits: bool = True
+    """KIP-966's rule, which no setting of tanist switches off: below min.insync.replicas the high watermark stands."""
     elr_enabled: bool = True
     """`eligible.leader.replicas.version` is 1."""
     recovery_manager: bool = True
@@ -123,9 +125,14 @@ def _led(situation: Situation) -> str:
     )
     needed = f"min.insync.replicas={situation.effective_min_isr}"
     if situation.under_min_isr:
+        high_watermark = (
+            "stands still (KIP-966 high watermark requirement)"
+            if situation.high_watermark_waits
+            else f"goes on with those in sync ({_OLD})"
+        )
         text = (
             f"{_brokers(situation.leader)} leads, but {absent}; with {len(situation.isr)} in sync of {needed}, "
-            "acks=all is refused and the high watermark stands still (KIP-966 high watermark requirement)"
+            f"acks=all is refused and the high watermark {high_watermark}"
         )
         if situation.elr:
             have = "has" if len(situation.elr) == 1 else "have"

@@ -72,7 +72,7 @@ def tell(
     story = Story(folder, folder / "history.jsonl")
     data = folder / "data"
     cluster = Cluster(data)
-    say("a cluster of three brokers, with ELR off, as Kafka was before KIP-966")
+    say("a cluster of three brokers, with ELR off: it elects as Kafka before KIP-966")
     cluster.up(
         brokers=3,
         controllers=3,

@@ -34,7 +34,7 @@ _Place: TypeAlias = tuple[str, int]
 class SimulatedLook:
     """What a page sees of a world, and each change of it."""
 
-    def __init__(self, world: World, emit: Emit) -> None:
+    def __init__(self, world: World, emit: Emit, *, high_watermark_waits: bool = True) -> None:
         self.world = world
         self.links = Links(world)
         self._emit = emit
@@ -47,6 +47,7 @@ class SimulatedLook:
                 unclean_leader_election_enable=config.unclean_leader_election_enable,
                 unclean_recovery_manager_enabled=config.unclean_recovery_manager_enabled,
             ),
+            high_watermark_waits=high_watermark_waits,
         )
         self._applied = -1
         self._controllers: dict[int, int] = {}

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from tanist.lab.plays import PLAYS, Acting
 from tanist.lab.simulation.player import FAULT_WORDS
 from tanist.lab.simulation.properties import breach, readable
-from tanist.lab.stage import PlayError
+from tanist.lab.stage import PlayError, Stage
 from tanist.sim.run.beginning import begin
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
@@ -127,9 +127,12 @@ class _Recording:
         """All that is shown; None: nothing is told of what comes of a step."""
         self._found: list[Json] = []
 
-    def of(self, world: World, *, tells: bool) -> None:
-        """`tells` what comes of each step; a run of the simulator has a thousand changes between two faults."""
-        self._shown = {} if tells else None
+    def of_play(self, stage: Stage) -> None:
+        """It tells what comes of each step; a run of the simulator has a thousand changes between two faults."""
+        self._shown = {}
+        self._look = SimulatedLook(stage.world, self._emit, high_watermark_waits=not stage.setup.before_the_kip)
+
+    def of_run(self, world: World) -> None:
         self._look = SimulatedLook(world, self._emit)
 
     def _emit(self, at_ms: float, values: Mapping[str, Json], gone: tuple[str, ...]) -> None:
@@ -177,7 +180,7 @@ class _Recording:
 def _act(wanted: Request, recording: _Recording) -> None:
     acting = Acting.of(wanted.name, wanted.settings, wanted.seed)
     world = acting.stage.world
-    recording.of(world, tells=True)
+    recording.of_play(acting.stage)
     schedule(world, wanted.actions, recording.did)
     last_us = max((each.at_us + _AFTER_ACTION_MS * 1000 for each in wanted.actions), default=0)
     acting.stage.until_us = max(last_us, _OWN_MS * 1000)
@@ -196,7 +199,7 @@ def _act(wanted: Request, recording: _Recording) -> None:
 def _run_seed(wanted: Request, recording: _Recording) -> None:
     seed = 1 if wanted.seed is None else wanted.seed
     run = begin(seed, ChaosConfig.drawn(seed) if wanted.name == SEED else GroupConfig.drawn(seed))
-    recording.of(run.world, tells=False)
+    recording.of_run(run.world)
     narrator = _Narrator(recording, run.world)
     run.world.trace = narrator.noted
 
