@@ -136,8 +136,9 @@ def test_a_loss_from_its_price_to_its_salvage(folder: Path, browser: Browser) ->
         # An unclean recovery by the longest log that is live, without them.
         fault(browser, 2, "start")
         browser.wait_for("unclean election in epoch", "#partition-title", timeout_s=60)
+        browser.wait_for("1 partition with an unclean election", ".status")
         fault(browser, 1, "start")
-        browser.wait_for("100 to 150 cut from broker 1", "[aria-labelledby='salvage-title']", timeout_s=60)
+        browser.wait_for("100 to 150 truncated on broker 1", "[aria-labelledby='salvage-title']", timeout_s=60)
         browser.do("click", selector="[aria-labelledby='salvage-title'] button")
         browser.wait_for("tanist salvage export --topic risky --to topic --dry-run")
         assert "149" in browser.text("[aria-labelledby='salvage-title'] table")
@@ -151,6 +152,7 @@ def test_a_loss_from_its_price_to_its_salvage(folder: Path, browser: Browser) ->
         browser.do("look", width=1280, height=900)
         shot(browser, "salvage-light")
 
+        browser.do("wait", expression="!document.querySelector('.status').innerText.includes('all partitions healthy')")
         run("salvage", "export", "--topic", "risky", "--to", "topic", folder=folder)
         browser.wait_for("high watermark 150", ".facts")
 
@@ -176,10 +178,10 @@ def test_the_server_comes_back_under_the_page(folder: Path, browser: Browser) ->
     port = free_port()
     with ui(folder, port) as url:
         browser.do("open", url=url)
-        browser.wait_for("live", ".connection")
+        browser.wait_for("connected", ".connection")
     browser.wait_for("no connection", ".connection")
     with ui(folder, port):
-        browser.wait_for("live", ".connection", timeout_s=60)
+        browser.wait_for("connected", ".connection", timeout_s=60)
         browser.wait_for("controller", ".status")
         # The token is that of the server before: reading goes on, faults do not.
         browser.do("click", selector='input[name="node"][value="1"]')

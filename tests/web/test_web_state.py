@@ -77,8 +77,8 @@ def test_copies_are_counted_where_logs_agree() -> None:
         Stretch(100, 110, 2, 0, 2),
     )
     assert found.if_dies == (
-        IfDies(1, 2, (2,), (), 0, 0, 0, "broker 2 leads; nothing is lost"),
-        IfDies(2, -1, (), (2,), 0, 0, 0, "no leader: ISR is empty; nothing is lost"),
+        IfDies(1, 2, (2,), (), 0, 0, 0, 0, "broker 2 leads; nothing is lost"),
+        IfDies(2, -1, (), (2,), 0, 0, 0, 0, "no leader: ISR is empty; nothing is lost"),
     )
 
 
@@ -90,6 +90,21 @@ def test_what_only_one_disk_has() -> None:
     assert (death.only_here, death.destroyed, death.missing) == (20, 20, 20)
     assert death.text == "broker 2 leads; it lacks 20 acknowledged records"
     assert found.stretches[-1] == Stretch(30, 50, 1, 0, 1)
+
+
+def test_what_is_left_on_dead_brokers_when_the_last_live_replica_dies() -> None:
+    """Another disk has the records, and no process: they are not lost, and nobody can read them."""
+    last = replica(1, 50, synced=50, high_watermark=50)
+    dead = replica(2, 30, synced=30, alive=False)
+    found = positions("t", 0, 1, [last, dead], {1: Succession(-1, (), (1, 2), "no leader: ISR is empty")})
+    (death,) = found.if_dies
+    assert (death.only_here, death.only_dead) == (20, 30)
+    assert death.text == (
+        "no leader: ISR is empty; 20 acknowledged records are only on broker 1; 30 acknowledged records are then on "
+        "dead brokers only"
+    )
+    live = positions("t", 0, 1, [last, replica(2, 50)], {1: Succession(2, (2,), (), "")})
+    assert (live.if_dies[0].only_dead, live.if_dies[0].text) == (0, "broker 2 leads; nothing is lost")
 
 
 def test_without_a_leader_the_furthest_log_is_the_measure() -> None:

@@ -89,6 +89,7 @@ class _Price:
         if found.leader >= 0 and len(found.isr) < min(min_isr, replicas):
             self._counts["under"] += 1
         self._counts["missing"] += found.missing
+        self._counts["dead"] += found.only_dead
         if found.only_here:
             self._only_here.append((name, found.only_here))
         if self._action == "crash-page-cache":
@@ -110,6 +111,10 @@ class _Price:
             said.append(f"{counted(only, 'acknowledged record')} {_is(only)} only here ({names}{more})")
         if self.destroyed:
             said.append(f"{self.destroyed} of them {_is(self.destroyed)} not synced: a power loss destroys them")
+        if counts["dead"]:
+            said.append(
+                f"{counted(counts['dead'], 'acknowledged record')} {_is(counts['dead'])} then on dead brokers only"
+            )
         if counts["missing"]:
             said.append(f"the next leaders lack {counted(counts['missing'], 'acknowledged record')}")
         return said or ["no acknowledged record is only here, and no partition changes its leader"]

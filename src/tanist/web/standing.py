@@ -116,33 +116,47 @@ def _if_dies(
     succession: Succession,
 ) -> IfDies:
     heir = next((each for each in replicas if each.broker == succession.leader), None)
-    only_here = destroyed = missing = 0
+    only_here = destroyed = only_dead = missing = 0
     cuts = _cuts(reference, acknowledged, replicas)
     for start, end in pairwise(cuts):
-        here = _has(dying, reference, start)
-        if here and not any(_has(each, reference, start) for each in replicas if each is not dying):
+        others = [each for each in replicas if each is not dying and _has(each, reference, start)]
+        if _has(dying, reference, start) and not others:
             only_here += end - start
             destroyed += 0 if dying.synced is not None and dying.synced >= end else end - start
+        elif others and not any(each.alive for each in others):
+            only_dead += end - start
         if heir is not None and not _has(heir, reference, start):
             missing += end - start
-    text = _text(dying.broker, succession, only_here, missing)
-    return IfDies(dying.broker, succession.leader, succession.isr, succession.elr, only_here, destroyed, missing, text)
+    return IfDies(
+        dying.broker,
+        succession.leader,
+        succession.isr,
+        succession.elr,
+        only_here,
+        destroyed,
+        only_dead,
+        missing,
+        _text(dying.broker, succession, only_here, only_dead, missing),
+    )
 
 
-def _text(broker: int, succession: Succession, only_here: int, missing: int) -> str:
+def _text(broker: int, succession: Succession, only_here: int, only_dead: int, missing: int) -> str:
     if succession.leader < 0:
         leads = succession.why
     else:
         leads = f"broker {succession.leader} leads"
+    lost = []
     if missing:
-        lost = f"it lacks {counted(missing, 'acknowledged record')}"
+        lost.append(f"it lacks {counted(missing, 'acknowledged record')}")
     elif only_here:
-        lost = (
-            f"{counted(only_here, 'acknowledged record')} {'is' if only_here == 1 else 'are'} only on broker {broker}"
-        )
-    else:
-        lost = "nothing is lost"
-    return f"{leads}; {lost}{_early(succession.counted_as_fenced)}"
+        lost.append(f"{counted(only_here, 'acknowledged record')} {_is(only_here)} only on broker {broker}")
+    if only_dead:
+        lost.append(f"{counted(only_dead, 'acknowledged record')} {_is(only_dead)} then on dead brokers only")
+    return f"{leads}; {'; '.join(lost) or 'nothing is lost'}{_early(succession.counted_as_fenced)}"
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _early(brokers: tuple[int, ...]) -> str:

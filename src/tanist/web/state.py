@@ -144,6 +144,8 @@ class IfDies:
     """Acknowledged records that no other replica has."""
     destroyed: int
     """Of those, the ones that a power loss takes: not synced to this disk."""
+    only_dead: int
+    """Acknowledged records that other replicas have, and none of a broker that runs."""
     missing: int
     """Acknowledged records that the next leader does not have."""
     text: str

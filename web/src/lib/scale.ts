@@ -1,4 +1,4 @@
-// One scale of offsets for all replicas of a partition: exact where they differ, compressed where they do not.
+// One scale of offsets for all replicas of a partition: exact where they differ, shortened where they do not.
 
 export interface Scale {
   x: (offset: number) => number;

@@ -98,6 +98,7 @@ export interface IfDies {
   elr: number[];
   only_here: number;
   destroyed: number;
+  only_dead: number;
   missing: number;
   text: string;
 }
