@@ -29,6 +29,11 @@ def test_each_page_of_the_repository_is_a_page_of_the_site(staged: Path) -> None
         assert name == "index" or name.startswith("decisions/") or f"\n{name}\n" in index
 
 
+def test_every_page_has_its_place_in_the_navigation(staged: Path) -> None:
+    """And none is under "More", where nobody looks."""
+    assert ":caption: More" not in (staged / "index.md").read_text()
+
+
 def test_links_between_staged_pages_hold(staged: Path) -> None:
     generated = {f"{name}.md" for name in staging.GENERATED}
     dead = []
