@@ -74,7 +74,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "security",
     ),
 }
-"""Captions, and pages by their names in the site. Pages that nobody has listed come last, as "More": a test holds that there are none."""
+"""Captions, and pages by their names in the site. Others come last, as "More", and fail a test."""
 
 GENERATED = ("commands/index", "properties", "api/testing", "api/client", "api/spark", "decisions/index")
 ROOT_PAGES = ("GAPS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
