@@ -62,9 +62,15 @@ def missing_maven() -> str | None:
 
 
 def connect() -> Path:
-    """The folder of jars that `connect/pom.xml` names."""
+    """The folder of jars of Kafka Connect, its file connectors and MirrorMaker 2."""
     pom = HERE / "connect" / "pom.xml"
     return _made("clients-connect", [pom], lambda folder: _copy_jars(pom, folder))
+
+
+def debezium() -> Path:
+    """The folder of jars of Debezium's connector for PostgreSQL."""
+    pom = HERE / "debezium" / "pom.xml"
+    return _made("clients-debezium", [pom], lambda folder: _copy_jars(pom, folder))
 
 
 def java_client(version: str) -> Path:
@@ -80,14 +86,14 @@ def streams() -> Path:
 
 
 def flink() -> str:
-    """The class path of Flink's jars and of `flink/ExactlyOnce.java`, compiled."""
-    pom, program = HERE / "flink" / "pom.xml", HERE / "flink" / "ExactlyOnce.java"
+    """The class path of Flink's jars and of the programs of `flink/`, compiled."""
+    pom, *programs = sources = [HERE / "flink" / "pom.xml", *sorted((HERE / "flink").glob("*.java"))]
 
     def fill(folder: Path) -> None:
         _copy_jars(pom, folder)
-        _run(("javac", "-d", str(folder), "-cp", f"{folder}/*", str(program)), cwd=folder)
+        _run(("javac", "-d", str(folder), "-cp", f"{folder}/*", *map(str, programs)), cwd=folder)
 
-    folder = _made("clients-flink", [pom, program], fill)
+    folder = _made("clients-flink", sources, fill)
     return f"{folder}:{folder}/*"
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.clients import install
+from tests.clients import builds, install
 from tests.interop import apache, target
 from tests.interop.cluster import Cluster, interrupt_on_sigterm
 
@@ -28,6 +29,15 @@ def java() -> None:
     if reason is not None:
         pytest.skip(reason)
     apache.jars()
+
+
+@pytest.fixture(scope="session")
+def connect_jars() -> Path:
+    """Kafka Connect and MirrorMaker 2 can be run from this folder."""
+    reason = builds.missing_maven()
+    if reason is not None:
+        pytest.skip(reason)
+    return builds.connect()
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from tests.interop.cluster import Cluster, wait_in_sync
 from tests.interop.waiting import wait_for
 
 SETTLE_S = 180.0
+SHOWN = 8000  # characters of a log
 
 
 @contextmanager
@@ -94,7 +95,7 @@ class Committed:
         self._consumer.close()
 
     def wait_for(self, count: int, why: Callable[[], str] = lambda: "") -> None:
-        """Wait until at least so many are there; `why` is shown if they never are."""
+        """Wait until at least so many are there; the end of `why` is shown if they never are."""
 
         def enough() -> bool:
             self._poll()
@@ -103,7 +104,7 @@ class Committed:
         try:
             wait_for(enough, f"{count} committed records in {self.topic}", timeout_s=SETTLE_S)
         except AssertionError as error:
-            raise AssertionError(f"{error}; there are {len(self.messages)}\n{why()}") from error
+            raise AssertionError(f"{error}; there are {len(self.messages)}\n{why()[-SHOWN:]}") from error
 
     def wait_for_the_end(self) -> None:
         """Read on until no partition has more, and none has an open transaction."""

@@ -1,10 +1,12 @@
 """Exactly-once applications of Java, each a process, while the coordinator of its transactions is killed.
 
-Apache's `TransactionalMessageCopier` with random aborts, the word count of Kafka Streams' examples, a copy by Flink.
+Apache's `TransactionalMessageCopier` with random aborts, the word count of Kafka Streams' examples, a copy by Flink,
+and counts in windows by Flink's SQL.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -27,6 +29,8 @@ COPIERS = 2
 RECORDS = 2000
 TRANSACTION = 20
 END_S = 240.0
+MINUTE_MS = 60_000
+WINDOWS = (Path(__file__).parent / "flink" / "windows.sql").read_text()
 WORDS = ("crown", "heir", "clan", "elect", "brehon", "oath", "ring")
 needs_maven = pytest.mark.skipif(builds.missing_maven() is not None, reason=str(builds.missing_maven()))
 
@@ -53,7 +57,7 @@ def test_transactional_message_copiers(cluster: Cluster, new_topic_name: Callabl
             copiers.append(stack.enter_context(application(command, log)))
 
         def said() -> str:
-            return "\n".join(log.read_text()[-5000:] for log in logs)
+            return "\n".join(log.read_text() for log in logs)
 
         read.wait_for(RECORDS // 10, said)
         with without(cluster, coordinator(cluster, source), source, target):
@@ -111,6 +115,13 @@ def test_streams_counts_words(cluster: Cluster, tmp_path: Path) -> None:
     assert counts == {word: list(range(1, number + 1)) for word, number in expected.items()}
 
 
+def flink(program: str, *arguments: str) -> list[str]:
+    """The command of a program of `flink/`, with Flink's cluster in its process."""
+    opens = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("lang", "util", "time")]
+    flags = ("-Xmx512m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={apache.jars() / 'tools.properties'}")
+    return ["java", *flags, *opens, "-cp", builds.flink(), program, *arguments]
+
+
 @needs_maven
 def test_flinks_sink(cluster: Cluster, new_topic_name: Callable[[], str], tmp_path: Path) -> None:
     """The job fails once by itself as well: what is behind its last checkpoint is written again, and counts once."""
@@ -118,10 +129,8 @@ def test_flinks_sink(cluster: Cluster, new_topic_name: Callable[[], str], tmp_pa
     create_topics(cluster, source, target, partitions=2)
     values = [str(number) for number in range(RECORDS)]
     log = tmp_path / "flink.log"
-    opens = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("lang", "util", "time")]
-    flags = ("-Xmx512m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={apache.jars() / 'tools.properties'}")
     where = (cluster.bootstrap, source, target, str(tmp_path / "checkpoints"), str(RECORDS // 4))
-    command = ["java", *flags, *opens, "-cp", builds.flink(), "ExactlyOnce", *where]
+    command = flink("ExactlyOnce", *where)
     with Committed(cluster, target, 2) as read, application(command, log):
         produce(cluster, source, values[: RECORDS // 2], partitions=2)
         read.wait_for(RECORDS // 2, log.read_text)
@@ -131,3 +140,38 @@ def test_flinks_sink(cluster: Cluster, new_topic_name: Callable[[], str], tmp_pa
             read.wait_for(RECORDS, log.read_text)
         read.wait_for_the_end()
     assert sorted((each.value().decode() for each in read.messages), key=int) == values
+
+
+@needs_maven
+def test_flinks_sql_counts_in_windows(cluster: Cluster, new_topic_name: Callable[[], str], tmp_path: Path) -> None:
+    """Each word has one count a minute, and the broker of the sink's transactions is killed between two minutes."""
+    source, target = new_topic_name(), new_topic_name()
+    create_topics(cluster, source, target, partitions=2)
+    statements, log = tmp_path / "count.sql", tmp_path / "flink-sql.log"
+    settings = {"bootstrap": cluster.bootstrap, "source": source, "target": target, "folder": tmp_path}
+    statements.write_text(WINDOWS.format_map(settings))
+    rng = random.Random(1)
+    expected: dict[tuple[str, int], int] = defaultdict(int)
+
+    def write(minutes: range) -> int:
+        """Records of these minutes, and one in each partition that ends them; how many counts are now due."""
+        values = []
+        for minute in minutes:
+            for _ in range(100):
+                word, at = rng.choice(WORDS), minute * MINUTE_MS + rng.randrange(MINUTE_MS)
+                expected[word, minute] += 1
+                values.append(json.dumps({"word": word, "at": at}))
+        values += [json.dumps({"word": None, "at": (minutes.stop + 1) * MINUTE_MS})] * 2
+        produce(cluster, source, values, partitions=2)
+        return len(expected)
+
+    with Committed(cluster, target, 2) as read, application(flink("Statements", str(statements)), log):
+        read.wait_for(write(range(5)), log.read_text)
+        with without(cluster, coordinator(cluster, f"flink-{target}"), source, target):
+            read.wait_for(write(range(5, 10)), log.read_text)
+        read.wait_for(write(range(10, 15)), log.read_text)
+        read.wait_for_the_end()
+    found = [json.loads(each.value()) for each in read.messages]
+    counts = {(each["word"], each["since"] // MINUTE_MS): each["records"] for each in found}
+    assert counts == expected
+    assert len(found) == len(expected)
