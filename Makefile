@@ -13,7 +13,7 @@ QUICK_ENOUGH := not slow and not clients and not interop and not stories and not
 DEFAULT_TESTS := not long and $(QUICK_ENOUGH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test long check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
+.PHONY: help setup spark-setup up demo test long nightly check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -21,6 +21,7 @@ help:
 	@echo "make up       a cluster of three brokers on 127.0.0.1:9092, until Ctrl-C"
 	@echo "make test     the tests that need nothing but .venv"
 	@echo "make long     more of them, each of ten seconds or longer"
+	@echo "make nightly  all of them on a machine that is kept busy, three times over: hours"
 	@echo "make clients  real client libraries against real processes"
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
 	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
@@ -64,10 +65,14 @@ demo: setup
 	$(BIN)/tanist demo
 
 test: setup
+	@echo "$(or $(TESTS),about 8,800 tests: under ten minutes on two idle cores and longer on busy ones)"
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
 	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)
+
+nightly: setup
+	$(BIN)/python tools/nightly.py $(NIGHTLY)
 
 check: setup
 	$(BIN)/ruff check

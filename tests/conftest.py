@@ -1,4 +1,4 @@
-"""How tests run: property tests as in CONTRIBUTING.md, and processes that Ctrl-C ends.
+"""How tests run: property tests as in CONTRIBUTING.md, signs of life from the beginning, processes that Ctrl-C ends.
 
 A shell that runs pytest in the background has it ignore SIGINT, and so do the processes that tests start.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import collecting
 
 settings.register_profile(
     "tanist",
@@ -21,3 +24,7 @@ settings.load_profile("tanist")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    collecting.register(config)

@@ -49,13 +49,13 @@ def test_status(tanist: Tanist) -> None:
 
 def test_every_node_tells_its_metrics(tanist: Tanist) -> None:
     for broker in tanist("status", "--json")["brokers"]:
-        with urllib.request.urlopen(broker["metrics"], timeout=20) as reply:
+        with urllib.request.urlopen(broker["metrics"], timeout=120) as reply:
             assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             lines = reply.read().decode().splitlines()
         assert "kafka_server_kafkaserver_brokerstate 3" in lines
         assert f'tanist_node_info{{node_id="{broker["id"]}",roles="broker+controller",version="0.1.0"}} 1' in lines
         assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
-        with urllib.request.urlopen(broker["metrics"] + "/partitions", timeout=20) as reply:
+        with urllib.request.urlopen(broker["metrics"] + "/partitions", timeout=120) as reply:
             assert reply.status == 200
 
 
@@ -93,7 +93,7 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
     def unset() -> bool:  # the broker that answers may hear of it a moment after the one that was asked
         return "retention.ms" not in {e["name"] for e in tanist("configs", "describe", "--topic", "life", "--json")}
 
-    assert wait_until(unset, 20)
+    assert wait_until(unset, 120)
 
     tanist("configs", "alter", "--group", "g", "--config", "consumer.session.timeout.ms=50000")
 
@@ -101,7 +101,7 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
         shown = tanist("configs", "describe", "--group", "g", "--json")
         return bool(shown == [{"name": "consumer.session.timeout.ms", "value": "50000", "source": "group"}])
 
-    assert wait_until(changed, 20)
+    assert wait_until(changed, 120)
     assert "greater than or equal to" in tanist(
         "configs", "alter", "--group", "g", "--config", "consumer.session.timeout.ms=5", code=1
     )

@@ -49,7 +49,7 @@ def becomes(folder: Path, topic: str, leader: int, isr: list[int], elr: list[int
         found = partition(folder, topic)
         return (found["leader"], sorted(found["isr"]), sorted(found["elr"])) == (leader, isr, elr)
 
-    assert wait_until(looks_so, 30), partition(folder, topic)
+    assert wait_until(looks_so, 120), partition(folder, topic)
     return str(partition(folder, topic)["explanation"])
 
 
@@ -113,7 +113,7 @@ def test_operators_elect_where_nobody_else_may(folder: Path, tmp_path: Path) -> 
         return [each["leader"] for each in topic["partitions"]]
 
     # Both were killed and may lack records; strategy None leaves it to us.
-    assert wait_until(lambda: leaders() == [-1, -1, -1], 30), leaders()
+    assert wait_until(lambda: leaders() == [-1, -1, -1], 120), leaders()
     assert run("topics", "describe", "e", "--explain", folder=folder).count("KIP-966 leader election 4c") == 3
     file = tmp_path / "elections.json"
 
@@ -136,7 +136,7 @@ def test_operators_elect_where_nobody_else_may(folder: Path, tmp_path: Path) -> 
     assert (
         run("elect", "--type", "unclean", "--all-topic-partitions", folder=folder) == "no partition needs an election\n"
     )
-    assert wait_until(lambda: min(leaders()) > 0, 30), leaders()
+    assert wait_until(lambda: min(leaders()) > 0, 120), leaders()
     assert leaders()[1] == 2
     (topic,) = run("topics", "describe", "e", "--explain", "--json", folder=folder)
     for each in topic["partitions"]:

@@ -66,7 +66,7 @@ def hosts(tmp_path: Path) -> Iterator[list[tuple[str, int]]]:
             process.send_signal(signal.SIGTERM)
         for process in running:
             try:
-                process.wait(20)
+                process.wait(120)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -88,7 +88,7 @@ def test_nodes_on_different_hosts_are_one_cluster(hosts: list[tuple[str, int]]) 
                 raise
     producer = Producer(client, acks=-1)
     for number in range(20):
-        producer.send("t", 0, [NewRecord(timestamp=0, key=None, value=b"%d" % number)])
+        producer.send("t", 0, [NewRecord(value=b"%d" % number)])
     found = [record.value for record in read(client, "t", 0, 0, 20)]
     assert found == [b"%d" % number for number in range(20)]
     assert {broker.host for broker in client.metadata(["t"]).brokers.values()} == set(HOSTS)

@@ -52,6 +52,8 @@ class Case:
     """Keys of the result, or of the first of its list."""
 
 
+OFTEN_CLEANED = ["--config", "log.retention.check.interval.ms=1000"]
+"""The cases of a busy machine take longer than the five minutes of the default."""
 IN_SYNC = tuple(
     f"wait --topic {topic} --isr 3" for topic in ("{topic}", "payments", "__consumer_offsets", "__transaction_state")
 )
@@ -73,7 +75,7 @@ CASES = {
     ),
     "status": Case(has=("brokers", "controller")),
     "top": Case("--interval 0.1 --count 2", lines=True, has=("brokers", "partitions")),
-    "wait": Case("--brokers 3 --topic {topic} --isr 3 --timeout 10", has=("came", "took_s")),
+    "wait": Case("--brokers 3 --topic {topic} --isr 3 --timeout 120", has=("came", "took_s")),
     "logs": Case("-n 3", lines=True, has=("time", "node", "level", "text")),
     "start": Case("3", before=("crash 3",), has=("id", "state")),
     "stop": Case("3", after=("start 3",), has=("id", "state")),
@@ -97,7 +99,7 @@ CASES = {
     "topics alter": Case("{topic} --config retention.ms=60000", has=("altered",)),
     "topics delete": Case("gone", before=("topics create gone --partitions 1",), has=("deleted",)),
     "reassign plan": Case("--topic {topic}", has=("version", "partitions")),
-    "reassign apply": Case("{move} --wait 20", has=("started", "refused", "unfinished")),
+    "reassign apply": Case("{move} --wait 120", has=("started", "refused", "unfinished")),
     "reassign cancel": Case("--all", has=("cancelled", "refused")),
     "reassign list": Case("{move}", has=("topic", "partition", "state", "copied")),
     "configs describe": Case("--topic {topic} --all", has=("name", "value", "source")),
@@ -209,7 +211,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         "data": str(folder / "data"),
         "other": str(folder / "other"),
         "one": f"--brokers 1 --port {free_port()} {' '.join(FEW_PARTITIONS)}",
-        "few": " ".join([*FEW_PARTITIONS, *FEW_TRANSACTIONS]),
+        "few": " ".join([*FEW_PARTITIONS, *FEW_TRANSACTIONS, *OFTEN_CLEANED]),
         "topic": "things",
         "group": "readers",
         "ledger": str(folder / "ledger.jsonl"),

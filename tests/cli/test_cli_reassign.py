@@ -77,7 +77,7 @@ def test_what_is_under_way_is_shown_and_taken_back(tanist: Tanist, tmp_path: Pat
         assert tanist("reassign", "cancel", "--all", "--json") == {"cancelled": 1, "refused": []}
         assert tanist("reassign", "cancel", "--all") == "nothing is under way\n"
         # As in Kafka the order that was asked for stays.
-        assert wait_until(lambda: replicas(tanist, "stuck") == [[1, 2], [3, 2]], 30)
+        assert wait_until(lambda: replicas(tanist, "stuck") == [[1, 2], [3, 2]], 120)
     finally:
         tanist("resume", "4")
 
@@ -85,12 +85,12 @@ def test_what_is_under_way_is_shown_and_taken_back(tanist: Tanist, tmp_path: Pat
 def test_a_topic_is_moved_by_alter_alone(tanist: Tanist) -> None:
     tanist("topics", "create", "alone", "--replica-assignment", "1:2,2:3")
     tanist("topics", "alter", "alone", "--replica-assignment", "3:4,4:1")
-    assert wait_until(lambda: replicas(tanist, "alone") == [[3, 4], [4, 1]], 30)
+    assert wait_until(lambda: replicas(tanist, "alone") == [[3, 4], [4, 1]], 120)
     reported = tanist("topics", "alter", "alone", "--replica-assignment", "3:4", code=1)
     assert "alone has 2 partitions, but --replica-assignment has 1" in reported
     assert "INVALID_REPLICA_ASSIGNMENT" in tanist("topics", "alter", "alone", "--replica-assignment", "3:9,4:1", code=1)
     tanist("topics", "alter", "alone", "--partitions", "3", "--replica-assignment", "1:2")
-    assert wait_until(lambda: replicas(tanist, "alone")[2:] == [[1, 2]], 30)
+    assert wait_until(lambda: replicas(tanist, "alone")[2:] == [[1, 2]], 120)
 
 
 def test_what_cannot_be_done_is_said(tanist: Tanist, tmp_path: Path) -> None:

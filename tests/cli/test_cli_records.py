@@ -132,20 +132,20 @@ def test_members_share_a_group_and_hand_over(folder: Path, protocol: str, tmp_pa
         outs = [stack.enter_context((tmp_path / f"{number}").open("w+")) for number in (1, 2)]
         first = subprocess.Popen(command, stdout=outs[0])
         stack.callback(first.kill)
-        assert wait_until(lambda: assigned() == [4], 30)
+        assert wait_until(lambda: assigned() == [4], 120)
         second = subprocess.Popen(command, stdout=outs[1])
         stack.callback(second.kill)
-        assert wait_until(lambda: assigned() == [2, 2], 30)
+        assert wait_until(lambda: assigned() == [2, 2], 120)
         for partition in range(4):
             run("produce", topic, "--partition", str(partition), folder=folder, stdin="x\n" * 10)
-        assert wait_until(lambda: lag() == 0, 30)
+        assert wait_until(lambda: lag() == 0, 120)
         second.send_signal(2)  # Ctrl-C: it leaves, and the other has all
-        assert second.wait(30) == 0
-        assert wait_until(lambda: assigned() == [4], 30)
+        assert second.wait(120) == 0
+        assert wait_until(lambda: assigned() == [4], 120)
         run("produce", topic, "--partition", "3", folder=folder, stdin="y\n")
-        assert wait_until(lambda: lag() == 0, 30)
+        assert wait_until(lambda: lag() == 0, 120)
         first.terminate()  # SIGTERM leaves it as well
-        assert first.wait(30) == 0
+        assert first.wait(120) == 0
         assert run("groups", "describe", group, "--json", folder=folder)["state"] == "Empty"
         found = []
         for out in outs:

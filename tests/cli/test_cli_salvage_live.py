@@ -49,19 +49,19 @@ def values(tanist: Tanist, count: int) -> list[str]:
 def test_what_an_unclean_election_loses_is_merged_back(tanist: Tanist) -> None:
     tanist("topics", "create", "orders", "--replica-assignment", "1:2")
     tanist("produce", "orders", stdin="common\n")
-    assert wait_until(lambda: partition(tanist)["isr"] == [1, 2], 20)
+    assert wait_until(lambda: partition(tanist)["isr"] == [1, 2], 120)
     tanist("crash", "2")
     lost = [f"order {number}" for number in range(700)]
     assert "700 records sent" in tanist("produce", "orders", stdin="\n".join(lost) + "\n")
     assert partition(tanist)["isr"] == [1]
     tanist("crash", "1")
     tanist("start", "2")
-    assert wait_until(lambda: partition(tanist)["leader"] == 2, 40)
+    assert wait_until(lambda: partition(tanist)["leader"] == 2, 120)
     tanist("produce", "orders", stdin="after\n")
     assert values(tanist, 2) == ["common", "after"]
 
     tanist("start", "1")
-    assert wait_until(lambda: sorted(partition(tanist)["isr"]) == [1, 2], 40)
+    assert wait_until(lambda: sorted(partition(tanist)["isr"]) == [1, 2], 120)
     (entry,) = tanist("salvage", "list", "--json")
     assert (entry["topic"], entry["broker"], entry["why"]) == ("orders", 1, "unclean-election")
     assert (entry["from_offset"], entry["to_offset"], entry["records"]) == (1, 701, 700)

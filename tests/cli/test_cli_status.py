@@ -17,7 +17,7 @@ from tanist.runtime.cluster.layout import log_path, node_folder
 from tanist.runtime.cluster.processes import wait_until
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 SETTINGS = {
     "broker.heartbeat.interval.ms": "100",
     "broker.session.timeout.ms": "800",
@@ -176,7 +176,7 @@ def test_a_broker_that_loads_its_logs_says_how_many_it_has(tanist: Tanist, folde
         assert states(tanist) == {1: "running", 2: "running", 3: "starting"}
         assert "node 3 is starting: it waits for its logs (" in tanist("status")
         address = {broker["id"]: broker["metrics"] for broker in tanist("status", "--json")["brokers"]}[3]
-        with urllib.request.urlopen(address, timeout=10) as page:
+        with urllib.request.urlopen(address, timeout=120) as page:
             metrics = page.read().decode()
         (left,) = re.findall(r"^kafka_log_logmanager_remaininglogstorecover\{.*\} (\d+)", metrics, re.MULTILINE)
         assert int(left) > 0

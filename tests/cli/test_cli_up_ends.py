@@ -97,13 +97,13 @@ def test_a_killed_up_takes_its_nodes_along_also_paused_and_restarted_ones(up: Up
     assert len(nodes) == 4
     process.kill()
     assert wait_until(lambda: not any(node.alive for node in nodes), 60)
-    assert wait_until(lambda: load_existing(folder).owner is None, 20)
+    assert wait_until(lambda: load_existing(folder).owner is None, 120)
     entries = load_existing(folder)
     assert [entry.process for entry in entries.nodes] == [None] * 4
     assert all("SIGTERM: shutting down" in log_of(folder, entry) for entry in entries.nodes)
-    assert wait_until((folder / LOG_NAME).exists, 20)
+    assert wait_until((folder / LOG_NAME).exists, 120)
     reported = f"process {process.pid}, `tanist up`, ended without stopping its cluster: stopped nodes 1, 2, 3, 1001"
-    assert wait_until(lambda: reported in (folder / LOG_NAME).read_text(), 20)
+    assert wait_until(lambda: reported in (folder / LOG_NAME).read_text(), 120)
 
 
 def test_an_up_that_is_killed_while_it_starts_leaves_nothing(folder: Path, up: Up) -> None:
@@ -133,10 +133,10 @@ def test_titles_name_node_and_data_folder_and_nothing_is_left_in_the_end(up: Up,
         f"tanist: node 2, data in {folder}/node-2/data",
     ]
     run("down", folder=folder)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert "another command has stopped the cluster" in out
     assert process.returncode == 0
-    assert wait_until(lambda: titles_about(folder) == [], 20)
+    assert wait_until(lambda: titles_about(folder) == [], 120)
     assert not (folder / LOG_NAME).exists()
 
 

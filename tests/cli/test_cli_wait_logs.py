@@ -85,14 +85,15 @@ def test_logs_of_all_nodes_stand_in_the_order_of_time(folder: Path) -> None:
 def test_logs_are_followed(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with out.open("w") as file:
-        follower = subprocess.Popen([*TANIST, "logs", "-f", "-n", "0", "2", "--data", str(folder)], stdout=file)
+        follower = subprocess.Popen([*TANIST, "logs", "-f", "-n", "1", "2", "--data", str(folder)], stdout=file)
         try:
+            assert wait_until(lambda: out.read_text().endswith("\n"), 120)  # it has begun: what comes now is new to it
             run("stop", "2", folder=folder)
-            assert wait_until(lambda: "has shut down" in out.read_text(), 20)
+            assert wait_until(lambda: "has shut down" in out.read_text(), 120)
             run("start", "2", folder=folder)
-            assert wait_until(lambda: "is unfenced" in out.read_text(), 20)
+            assert wait_until(lambda: "is unfenced" in out.read_text(), 120)
             follower.send_signal(2)
-            assert follower.wait(20) == 0
+            assert follower.wait(120) == 0
         finally:
             follower.kill()
 

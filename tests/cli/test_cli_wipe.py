@@ -131,7 +131,7 @@ def test_a_reset_leaves_the_cluster_with_the_up_that_holds_it(tmp_path: Path) ->
             holder.send_signal(signal.SIGKILL)
             mark = node.process
             assert mark is not None
-            assert wait_until(lambda: not mark.alive, 30), "the watcher stops the new nodes as it would the old"
+            assert wait_until(lambda: not mark.alive, 120), "the watcher stops the new nodes as it would the old"
         finally:
             holder.kill()
             found = load(folder)
@@ -168,7 +168,7 @@ def test_an_ephemeral_cluster_goes_with_a_killed_up(tmp_path: Path) -> None:
         mark = _mark(folder)
         holder.kill()
         holder.wait()
-        assert wait_until(lambda: not folder.exists(), 30)
+        assert wait_until(lambda: not folder.exists(), 120)
         assert not mark.alive
 
 

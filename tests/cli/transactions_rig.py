@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.wire.batch import NewRecord
@@ -24,8 +26,9 @@ def begin(client: Client, transactional_id: str) -> tuple[int, int]:
 def write(
     client: Client, transactional_id: str, producer: tuple[int, int], partition: int, topic: str = "orders"
 ) -> int:
-    """Gives the offset."""
-    return _begun(client, transactional_id, producer).write(topic, partition, [NewRecord(0, None, b"value")], 0)
+    """Gives the offset. The record is of now: an old one is deleted by the next look at `retention.ms`."""
+    record = NewRecord(time.time_ns() // 1_000_000, None, b"value")
+    return _begun(client, transactional_id, producer).write(topic, partition, [record], 0)
 
 
 def add(

@@ -18,7 +18,7 @@ class NeverCame(AssertionError):
     """The condition did not come to hold before the deadline."""
 
 
-def wait_for(condition: Callable[[], T | None], what: str, *, timeout_s: float = 30.0, poll_s: float = POLL_S) -> T:
+def wait_for(condition: Callable[[], T | None], what: str, *, timeout_s: float = 120.0, poll_s: float = POLL_S) -> T:
     """The first result of `condition` that is neither None nor False.
 
     An `OSError` counts as "not yet": it is what a node that is starting or dying gives. The last one is reported.

@@ -52,7 +52,7 @@ class RealWorld:
     """The ports of `tanist.runtime`."""
 
     host = "127.0.0.1"
-    patience_s = 20.0
+    patience_s = 120.0
 
     def __init__(self, folder: Path, aio_of: Callable[[], Loop]) -> None:
         self.failures: list[BaseException] = []

@@ -19,7 +19,7 @@ class Runner:
         self.failures: list[tuple[str, BaseException]] = []
         self.loop = Loop(on_failure=lambda where, error: self.failures.append((where, error)))
 
-    def until(self, condition: Callable[[], bool], patience_s: float = 20.0) -> None:
+    def until(self, condition: Callable[[], bool], patience_s: float = 120.0) -> None:
         deadline = time.monotonic() + patience_s
 
         def look() -> None:

@@ -49,7 +49,7 @@ class Server:
         return handler
 
     def client(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.listener.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.listener.port), timeout=120)
 
 
 def frame(body: bytes) -> bytes:

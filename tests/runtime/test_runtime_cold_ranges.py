@@ -70,7 +70,7 @@ class PageCache:
         return self._sendfile(out, source, offset, count)
 
     def _read_by_a_thread(self, out: int, source: int, offset: int, count: int) -> int:
-        assert self.disk_answers.wait(20)
+        assert self.disk_answers.wait(120)
         count = self._sendfile(out, source, offset, min(count, self.at_once))
         if self.evicts:
             self.evicts -= 1

@@ -45,7 +45,7 @@ class SlowSync:
 
     def __call__(self, fd: int) -> None:
         self.calls.append(fd)
-        if not self.gate.wait(20):
+        if not self.gate.wait(120):
             raise TimeoutError
         if self.error is not None:
             raise self.error
@@ -311,12 +311,12 @@ def test_a_small_file_that_is_written_later_does_not_replace_what_is_written_mea
     def held(source: str, target: str) -> None:
         if threading.current_thread() is not threading.main_thread():
             replaced.set()
-            assert gate.wait(20)
+            assert gate.wait(120)
         os.rename(source, target)
 
     monkeypatch.setattr("tanist.runtime.ports.disk.os.replace", held)
     disk.write_file_later(path, b"first", done.append)
-    assert replaced.wait(20)
+    assert replaced.wait(120)
     threading.Timer(0.1, gate.set).start()
     disk.write_file(path, b"second", sync=True)
     runner.until(lambda: done == [None])
@@ -337,7 +337,7 @@ class GatedFile:
 
     def write(self, offset: int, buffers: Any) -> None:
         self.begun.set()
-        if not self.gate.wait(20):
+        if not self.gate.wait(120):
             raise TimeoutError
         self.order.append(self.name)
         if self.error is not None:
@@ -367,7 +367,7 @@ def test_who_finishes_a_late_write_that_a_thread_has_begun_waits_for_its_end(run
     order: list[str] = []
     file = GatedFile(order)
     write = disk.write_later(file, 0, [b"x"], lambda error: order.append(f"reported {error}"))
-    assert file.begun.wait(20)
+    assert file.begun.wait(120)
 
     def finish() -> None:
         write.finish()
@@ -389,7 +389,7 @@ def test_a_late_write_that_no_thread_is_free_for_is_made_by_who_finishes_it(
     slow = [GatedFile(order, "slow") for _ in range(WRITE_THREADS)]
     for file in slow:
         disk.write_later(file, 0, [b"x"], lambda _: None)
-    assert all(file.begun.wait(20) for file in slow)
+    assert all(file.begun.wait(120) for file in slow)
     waiting = disk.open(f"{tmp_path}/a")
     write = disk.write_later(waiting, 0, [b"content"], lambda error: order.append(f"reported {error}"))
     write.finish()

@@ -319,7 +319,7 @@ def test_an_order_that_comes_while_a_node_starts_is_not_missed(starting: Any, fo
     """Its signal is lost: the loop does not run yet."""
     process = starting("ordered")
     path = applied_path(folder, 7)
-    assert wait_until(path.exists, 20)
+    assert wait_until(path.exists, 120)
     assert json.loads(path.read_bytes()) == {"pid": process.pid, "number": 9, "problem": ""}
 
 

@@ -75,7 +75,7 @@ class Client:
     """A plain socket."""
 
     def __init__(self, port: int) -> None:
-        self._sock = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._sock = socket.create_connection(("127.0.0.1", port), timeout=120)
         self._sock.setblocking(False)
         self._heard = b""
 

@@ -101,7 +101,7 @@ class Served:
         raise RuntimeError("a page that fails")
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.server.port), timeout=120)
 
     def read(self, sock: socket.socket) -> bytes:
         """All that comes until the other side closes."""
@@ -195,8 +195,8 @@ def test_who_says_nothing_or_does_not_read_is_cut_off(runner: Any, monkeypatch: 
         return big
 
     server = MetricsServer(runner.loop, "127.0.0.1", 0, {"/metrics": page})
-    silent = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    deaf = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    silent = socket.create_connection(("127.0.0.1", server.port), timeout=120)
+    deaf = socket.create_connection(("127.0.0.1", server.port), timeout=120)
     deaf.sendall(REQUEST)
     runner.until(lambda: bool(asked))
     runner.until(lambda: not server._exchanges)
@@ -233,7 +233,7 @@ def test_an_address_that_is_taken(served: Served, runner: Any) -> None:
 
 def test_closing_ends_what_is_open(runner: Any) -> None:
     server = MetricsServer(runner.loop, "127.0.0.1", 0, {})
-    waiting = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    waiting = socket.create_connection(("127.0.0.1", server.port), timeout=120)
     runner.until(lambda: bool(server._exchanges))
     server.close()
     runner.until(lambda: not server._exchanges)

@@ -95,14 +95,14 @@ def test_a_signal_stops_it_in_an_orderly_way(start: Start, number: int) -> None:
     assert any("WARN no.such.setting" in line for line in lines)
     assert any("node 7 (broker and controller" in line and "started in" in line for line in lines)
     process.send_signal(number)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert "asked to stop" in out
     assert process.returncode == 0
 
 
 @pytest.mark.parametrize("when", ["stopped-as-it-starts", "stopped-when-the-loop-has-run"])
 def test_a_signal_that_comes_while_it_starts_is_not_lost(start: Start, when: str) -> None:
-    out, _ = start(when).communicate(timeout=20)
+    out, _ = start(when).communicate(timeout=120)
     assert "SIGTERM: shutting down" in out
     assert "asked to stop" in out
 
@@ -113,14 +113,14 @@ def test_a_second_signal_ends_it_at_once(start: Start) -> None:
     process.terminate()
     wait_for(process, "asked to stop")
     process.terminate()
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert "at once" in out
     assert process.returncode == 128 + signal.SIGTERM
 
 
 def test_a_fatal_error_ends_it_with_a_code(start: Start) -> None:
     process = start("fatal")
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert "ERROR the disk is gone" in out
     assert process.returncode == 1
 
@@ -131,7 +131,7 @@ def test_a_bug_is_reported_with_its_traceback_and_the_rest_goes_on(start: Start)
     assert "ZeroDivisionError" in lines
     assert "Traceback" in lines
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert process.returncode == 0
 
 
@@ -140,7 +140,7 @@ def test_a_taken_port_is_said(start: Start) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         process = start(port=taken.getsockname()[1])
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=120)
     assert "cannot start" in out
     assert "in use" in out
     assert process.returncode == 1
@@ -148,14 +148,14 @@ def test_a_taken_port_is_said(start: Start) -> None:
 
 def test_what_the_node_refuses_is_said(start: Start) -> None:
     process = start("bad-folder")
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert "format the folder first" in out
     assert process.returncode == 1
 
 
 def test_a_missing_folder_is_said(start: Start, tmp_path: Path) -> None:
     process = start(log_dirs=tmp_path / "none")
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert "tanist format" in out
     assert process.returncode == 1
 

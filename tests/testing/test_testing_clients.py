@@ -105,7 +105,7 @@ def test_aiokafka_waits_for_a_slow_answer_and_looks_again_after_an_error(kafka: 
         wrong = await asyncio.to_thread(kafka.inject_error("FETCH", "NOT_LEADER_OR_FOLLOWER").once)
         consumer = AIOKafkaConsumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest")
         await consumer.start()
-        message = await asyncio.wait_for(consumer.getone(), 30)
+        message = await asyncio.wait_for(consumer.getone(), 120)
         await consumer.stop()
         assert wrong.hits == 1
         return took_s, message.value

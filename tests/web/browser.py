@@ -51,7 +51,7 @@ class Browser:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def do(self, command: str, **given: Any) -> Any:
         """Give a command; `AssertionError` with what the browser says, if it cannot be done."""

@@ -65,7 +65,7 @@ def ui(folder: Path, port: int = 0) -> Iterator[str]:
         yield json.loads(process.stdout.readline())["url"]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def client(folder: Path) -> Client:
@@ -207,7 +207,7 @@ def test_what_a_bootstrap_address_can_show(folder: Path, browser: Browser) -> No
         accessible(browser)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def test_rates_and_names_as_long_as_kafka_lets_them_be_on_a_narrow_page(folder: Path, browser: Browser) -> None:
@@ -251,7 +251,7 @@ def test_a_bootstrap_address_at_which_nothing_listens(browser: Browser) -> None:
         accessible(browser)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def test_a_cluster_that_goes_down_and_comes_back(folder: Path, browser: Browser) -> None:

@@ -116,7 +116,7 @@ def test_nobody_looks_without_a_page(server: Served, source: FakeSource) -> None
         following()
         following()
         assert server.hub.looking
-    assert wait_until(lambda: not server.hub.looking, 20)
+    assert wait_until(lambda: not server.hub.looking, 120)
     with server.events() as following:
         following()
         assert server.hub.looking
@@ -140,7 +140,7 @@ def test_nothing_of_the_looking_is_left_when_the_last_page_goes(source: FakeSour
         assert all(task.cancelled() for task in tasks)
         hub.close()
 
-    asyncio.run(asyncio.wait_for(two_pages(), 20))
+    asyncio.run(asyncio.wait_for(two_pages(), 120))
 
 
 def test_the_history_has_a_bound_and_its_oldest_becomes_its_beginning() -> None:

@@ -83,7 +83,7 @@ class Server:
 
     def end(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(120)
 
 
 def shares(server: Server, browser: Browser, for_s: float) -> tuple[float, float]:

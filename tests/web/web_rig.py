@@ -63,7 +63,7 @@ class Served:
     def ask(
         self, method: str, path: str, body: Json = None, *, token: bool = True, **headers: str
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=120)
         if token:
             headers["X-Tanist-Token"] = self.token
         try:
@@ -76,7 +76,7 @@ class Served:
     @contextmanager
     def events(self) -> Iterator[Callable[[], tuple[str, Any]]]:
         """The stream: each call gives the next event, by name and content."""
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=120)
         connection.request("GET", "/api/events")
         response = connection.getresponse()
 
@@ -113,7 +113,7 @@ def served(source: Any) -> Iterator[Served]:
     thread = threading.Thread(target=serving.serve, args=(source, 0, lambda _: None), kwargs={"began": began})
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(120)
         yield Served(reported[0], servers[0].hub)
     finally:
         for server in servers:
