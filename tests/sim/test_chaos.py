@@ -15,8 +15,8 @@ import pytest
 from tanist.sim.run.chaos_run import SeedResult, run
 from tanist.sim.run.coverage import lacking
 
-_DEFAULT = "1..16"
-_REST = "17..2000"
+_DEFAULT = "1..20"
+_REST = "21..2000"
 
 
 def _play(seeds: str) -> list[SeedResult]:

@@ -13,9 +13,14 @@ import pytest
 from tanist.lab.simulation.scenario import from_document, load
 
 FOUND = Path(__file__).parent / "found"
+LONG = {"unclean-election-allowed-after-the-leader-had-gone"}
+CASES = [
+    pytest.param(file, id=file.stem, marks=[pytest.mark.long] if file.stem in LONG else [])
+    for file in sorted(FOUND.glob("*.json"))
+]
 
 
-@pytest.mark.parametrize("file", sorted(FOUND.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", CASES)
 def test_a_run_that_violated_a_property_holds_now(file: Path) -> None:
     scenario = from_document(load(file))
     assert scenario.property_id is not None, "the file says what was violated"
