@@ -53,6 +53,7 @@ class Place:
 
     folder: Path
     work: Path
+    wheel: Path
 
     @property
     def python(self) -> Path:
@@ -91,7 +92,7 @@ def _environment(venv: Path) -> dict[str, str]:
 def installed(wheel: Path, program: str, extra: str = "") -> Iterator[Place]:
     """An environment that has the wheel, its dependencies in the versions that an index gives now, and nothing else."""
     with tempfile.TemporaryDirectory(prefix="tanist-wheel-") as folder:
-        place = Place(Path(folder) / "venv", Path(folder) / "work")
+        place = Place(Path(folder) / "venv", Path(folder) / "work", wheel.resolve())
         place.work.mkdir()
         subprocess.run([program, "-m", "venv", "--without-pip", place.folder], check=True)
         wanted = f"tanist[{extra}] @ {wheel.resolve().as_uri()}" if extra else str(wheel)
@@ -173,7 +174,7 @@ def size_mb(place: Place) -> float:
 
 
 def _base(place: Place) -> None:
-    """Without an extra, each command that needs one names it."""
+    """Without an extra, each command that needs one says how to add it to this very wheel."""
     (place.work / "h.parquet").write_bytes(b"PAR1")
     (place.work / "s.yaml").write_text(ONE_SCENARIO)
     for extra, code, command in (
@@ -183,7 +184,7 @@ def _base(place: Place) -> None:
         ("parquet", 2, ("lab", "verify", "h.parquet")),
         ("spark", 2, ("spark", "durability")),
     ):
-        place.expect(f"pip install 'tanist[{extra}]'", "tanist", *command, code=code)
+        place.expect(f"{place.wheel}[{extra}]", "tanist", *command, code=code)
     place.run("python", "-c", "from tanist.testing import Cluster")
 
 

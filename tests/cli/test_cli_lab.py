@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
+from tanist.installed import add_extra
 
 SCENARIOS = """
 scenarios:
@@ -90,4 +91,4 @@ def test_without_pyyaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "yaml", None)
     result = _run(tmp_path, SCENARIOS)
     assert result.exit_code == 2
-    assert "pip install 'tanist[lab]'" in result.output
+    assert add_extra("lab") in result.output

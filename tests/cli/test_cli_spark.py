@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.spark import group as spark
+from tanist.installed import add_extra
 
 
 def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +15,7 @@ def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.M
     for job in (["audit"], ["merge-back"], ["story"], ["durability"], ["ingest", "t", "--topic", "x"]):
         result = CliRunner().invoke(spark.spark_command, job)
         assert (result.exit_code, result.output.count("\n")) == (2, 1)
-        assert "pip install 'tanist[spark]'" in result.output
+        assert add_extra("spark") in result.output
 
 
 def test_help_needs_no_pyspark_and_loads_none() -> None:

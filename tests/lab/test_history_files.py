@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tanist.installed import add_extra
 from tanist.lab.history import Checker, HistoryError, HistoryWriter, Verdict, files, open_history, verify
 from tests.lab import history_worlds as worlds
 from tests.lab.brute_history import count
@@ -162,7 +164,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(files, "import_module", missing)
     path = tmp_path / "history.parquet"
     path.write_bytes(b"PAR1")
-    with pytest.raises(HistoryError, match=r"pip install 'tanist\[parquet\]'"):
+    with pytest.raises(HistoryError, match=re.escape(add_extra("parquet"))):
         verify(path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -127,12 +128,23 @@ def test_the_actions_steps(tmp_path: Path) -> None:
     assert any("orders-0/" in name for name in names)
 
 
+def test_the_feature_asks_no_index_for_tanist(tmp_path: Path) -> None:
+    feature = Path(shutil.copytree(FEATURE, tmp_path / "feature"))
+    environment = os.environ | {"PREFIX": str(tmp_path / "usr"), "DATA": str(tmp_path / "data"), "PACKAGE": ""}
+    done = subprocess.run(["sh", feature / "install.sh"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"no wheel of tanist in {feature}: `make wheel`" in done.stderr
+    assert not (tmp_path / "usr").exists()
+
+
 @pytest.mark.clients
 def test_the_feature_installs_and_starts_a_cluster(tmp_path: Path) -> None:
     prefix, data = tmp_path / "usr", tmp_path / "data"
-    options = {"PACKAGE": str(build_wheel()), "BROKERS": "1", "PREFIX": str(prefix), "DATA": str(data)}
+    feature = Path(shutil.copytree(FEATURE, tmp_path / "feature"))
+    shutil.copy(build_wheel(), feature)
+    options = {"BROKERS": "1", "PREFIX": str(prefix), "DATA": str(data)}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TANIST_")}
-    subprocess.run(["sh", FEATURE / "install.sh"], env=environment | options, check=True, timeout=300)
+    subprocess.run(["sh", feature / "install.sh"], env=environment | options, check=True, timeout=300)
     tanist = prefix / "bin" / "tanist"
     entry = prefix / "share" / "tanist" / "start.sh"
     try:

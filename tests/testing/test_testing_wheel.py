@@ -1,6 +1,7 @@
-"""As a new user has it: an environment with the built wheel, what pip brings, and nothing else of this checkout.
+"""As a new user has it: an environment with what pip makes of this checkout, and nothing else of it.
 
-The five commands of docs/testing.md, and `examples/orders`, each timed (`pytest -m clients -s` shows the times).
+The commands of docs/testing.md and docs/pytest-only.md to the letter, and `examples/orders`, each timed
+(`pytest -m clients -s` shows the times).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from tanist.testing import Cluster
-from tests.testing.wheel import build_wheel
 
 pytestmark = pytest.mark.clients
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "testing.md"
+ONLY = ROOT / "docs" / "pytest-only.md"
 EXAMPLE = ROOT / "examples" / "orders"
 REPORT_S_MAX = 15.0
 """From `pytest` to the report of the bug, on a machine that does nothing else."""
@@ -57,11 +58,10 @@ def shell(command: str, folder: Path) -> Done:
     return Done(done.returncode, done.stdout, took_s)
 
 
-def commands(wheel: Path) -> list[str]:
-    """Those of the page, with the wheel in place of the package's name."""
+def commands() -> list[str]:
+    """Those of the page, to the letter."""
     block = next(each for each in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL) if "END" in each)
-    found = [each.rstrip("\n") for each in re.split(r"^\$ ", block, flags=re.MULTILINE) if each]
-    return [each.replace("'tanist[pytest]'", f"'tanist[pytest] @ {wheel.as_uri()}'") for each in found]
+    return [each.rstrip("\n") for each in re.split(r"^\$ ", block, flags=re.MULTILINE) if each]
 
 
 def kept_folders(said: str) -> list[Path]:
@@ -69,15 +69,19 @@ def kept_folders(said: str) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def wheel() -> Path:
-    return build_wheel()
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the checkout is `tanist`."""
+    folder = tmp_path_factory.mktemp("beside")
+    (folder / "tanist").symlink_to(ROOT)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def five(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
+def five(beside: Path) -> tuple[Path, list[Done]]:
     """The folder of the new user, and the results of the five commands there."""
-    folder = tmp_path_factory.mktemp("new-user")
-    return folder, [shell(command, folder) for command in commands(wheel)]
+    folder = beside / "new-user"
+    folder.mkdir()
+    return folder, [shell(command, folder) for command in commands()]
 
 
 def test_five_commands_to_a_test_that_fails_and_then_passes(five: tuple[Path, list[Done]]) -> None:
@@ -138,3 +142,19 @@ def test_another_kafka_says_which_faults_are_not_to_be_had(example: Path, kafka_
     done = shell(f"./pytest -rs --tanist-bootstrap={kafka_cluster.bootstrap}", example)
     assert "2 skipped" in done.said
     assert "crash: only clusters that tanist.testing has started can kill a node" in done.said
+
+
+@pytest.mark.parametrize(
+    "block", re.findall(r"```console\n(.*?)```", ONLY.read_text(), re.DOTALL), ids=("path", "wheel")
+)
+def test_the_plugin_alone_is_installed_as_its_page_says(beside: Path, tmp_path: Path, block: str) -> None:
+    folder = beside / tmp_path.name
+    folder.mkdir()
+    made = shell("python3 -m venv .venv", folder)
+    assert made.code == 0, made.said
+    for line in block.splitlines():
+        done = shell(f"PATH=$PWD/.venv/bin:$PATH; {line.removeprefix('$ ')}", folder)
+        assert done.code == 0, done.said
+    (folder / "test_one.py").write_text("def test_one(kafka):\n    assert len(kafka.brokers) == 3\n")
+    done = shell(".venv/bin/pytest -q test_one.py", folder)
+    assert "1 passed" in done.said, done.said

@@ -55,7 +55,7 @@ PAGES = (
     Page(
         "spark",
         "API: tanist.spark",
-        "Needs `pip install 'tanist[spark]'`. [The pages on Spark](../spark.md) list the formats and their options.",
+        "Needs the extra `spark`. [The pages on Spark](../spark.md) list the formats and their options.",
         (
             ("tanist.spark.local_session", ()),
             ("tanist.spark.topic_source", ("TopicDataSource",)),

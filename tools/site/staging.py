@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 NAVIGATION: Mapping[str, tuple[str, ...]] = {
     "Tutorial": ("tutorial",),
     "How-to": (
+        "pytest-only",
         "testing",
         "operations",
         "faults",

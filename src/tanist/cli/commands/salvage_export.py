@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import click
 
+from tanist.installed import add_extra
 from tanist.runtime.client.record_json import content_json, line_of
 from tanist.runtime.client.salvaged import PartitionSalvage, SalvagedRecord
 from tanist.wire.ids import id_text
@@ -118,4 +119,4 @@ def _pyarrow() -> tuple[Any, Any]:
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        raise click.ClickException("Parquet needs pyarrow, which is not installed: pip install pyarrow") from None
+        raise click.ClickException(f"Parquet needs pyarrow: {add_extra('parquet')}") from None

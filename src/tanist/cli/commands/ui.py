@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tanist.cli.options import client_options, json_option
+from tanist.installed import add_extra
 from tanist.runtime.client.client import Address
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def ui_command(port: int, no_browser: bool, bootstrap: list[Address] | None, fol
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _NEEDS:
             raise
-        raise click.ClickException("the live view needs Starlette and Uvicorn: pip install 'tanist[ui]'") from None
+        raise click.ClickException(f"the live view needs Starlette and Uvicorn: {add_extra('ui')}") from None
 
     def ready(address: str) -> None:
         click.echo(json.dumps({"url": address}) if as_json else f"the live view is at {address}\nCtrl-C ends it")

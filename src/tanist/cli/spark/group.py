@@ -28,6 +28,7 @@ from tanist.cli.output.spark_reports import (
 from tanist.cli.output.tables import print_json
 from tanist.cli.spark.session import NotJudged, Start, reason_of, session_options
 from tanist.cli.tree import Group
+from tanist.installed import add_extra
 from tanist.runtime.client.client import Address
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
@@ -44,7 +45,7 @@ class Job(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if find_spec("pyspark") is None:
-            raise NotJudged("the pipeline needs PySpark: pip install 'tanist[spark]' (500 MB, Java included)")
+            raise NotJudged(f"the pipeline needs PySpark (500 MB, Java included): {add_extra('spark')}")
         try:
             return super().invoke(ctx)
         except Exception as error:

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from tanist.installed import add_extra
 from tanist.lab.history.operation import COLUMNS, HistoryError, Operation
 
 _LINE_BYTES_MAX = 64 << 20
@@ -160,7 +161,7 @@ def _pyarrow() -> Any:
     try:
         return import_module("pyarrow.parquet")
     except ImportError as error:
-        raise HistoryError("a history in Parquet needs pyarrow: pip install 'tanist[parquet]'") from error
+        raise HistoryError(f"a history in Parquet needs pyarrow: {add_extra('parquet')}") from error
 
 
 def _operation(names: list[str], row: tuple[Any, ...], number: int) -> Operation:

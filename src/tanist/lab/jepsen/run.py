@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tanist.installed import add_extra
 from tanist.lab.history import Anomaly, HistoryWriter, Operation, Verdict, open_history, report, verify
 from tanist.lab.jepsen.final import read_everything
 from tanist.lab.jepsen.nemesis import Mark, Nemesis, Played
@@ -118,7 +119,7 @@ def choose_client(wanted: str) -> ClientName:
     """`auto` is confluent-kafka if it is installed, and tanist's own client if not."""
     installed = importlib.util.find_spec("confluent_kafka") is not None
     if wanted == "confluent" and not installed:
-        raise RunFailed("confluent-kafka is not installed: pip install 'tanist[jepsen]'")
+        raise RunFailed(f"confluent-kafka is not installed: {add_extra('jepsen')}")
     return "confluent" if installed and wanted != "tanist" else "tanist"
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tanist.installed import add_extra
+
 Item = dict[str, Any]
 
 
@@ -35,7 +37,7 @@ def load_file(path: Path) -> list[Item]:
     try:
         import yaml
     except ImportError as error:
-        raise ScenarioFileError("scenarios are YAML, which needs PyYAML: pip install 'tanist[lab]'") from error
+        raise ScenarioFileError(f"scenarios are YAML, which needs PyYAML: {add_extra('lab')}") from error
     try:
         with path.open("rb") as file:
             document = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
