@@ -1,4 +1,4 @@
-"""Small file systems."""
+"""Small file systems, and a cluster for all commands."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_rig import Mount
+from tests.cli.command_cases import cluster_of_the_cases
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with cluster_of_the_cases(tmp_path_factory.mktemp("cases")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_DATA = "./tanist-data"
 
+_FIRST_ANSWER_S = 2.0
+"""As long as a broker takes to start."""
+
 _LEVEL_MAX = 2**15 - 1
 
 data_option = click.option(
@@ -53,10 +56,14 @@ def client_options(command: F) -> F:
 
 
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
-    """A client that says on standard error if it waits in vain, for want of a quorum."""
+    """The client of every command. It says on standard error if it waits in vain, for want of a quorum.
+
+    Where no broker answers, all commands give up after the same few seconds.
+    """
     ctx = click.get_current_context(silent=True)
     as_json = ctx is not None and bool(ctx.params.get("as_json"))
-    client = Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=timeout_s)
+    addresses = bootstrap or addresses_of(load_existing(folder), folder)
+    client = Client(addresses, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S)
     return watching(client, lambda trouble: warn(f"{trouble}; waiting. See `tanist status`", as_json))
 
 

@@ -82,7 +82,7 @@ def carry_out(
                 raise
             elif asking:
                 lost, asking = lost or error, False
-        if time.monotonic() + _PAUSE_S > deadline:
+        if time.monotonic() + _PAUSE_S > client.patient_until(began, deadline):
             if lost is None:
                 raise trouble
             raise OutcomeUnknown(what, str(trouble))

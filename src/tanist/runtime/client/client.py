@@ -7,6 +7,7 @@ It is not for throughput: one request is in flight at a time.
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -206,7 +207,14 @@ class BrokerConnection:
 class Client:
     """Connections to a cluster, made when needed."""
 
-    def __init__(self, bootstrap: Sequence[Address], *, client_id: str = "tanist", timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str = "tanist",
+        timeout_s: float = 30.0,
+        first_answer_s: float = math.inf,
+    ) -> None:
         if not bootstrap:
             raise ValueError("a client needs at least one address")
         self.timeout_s = timeout_s
@@ -215,6 +223,8 @@ class Client:
         """The last metadata that was asked for."""
         self.on_long_wait: Callable[[], None] | None = None
         """Called once, when something is still tried again after `LONG_WAIT_S`."""
+        self._first_answer_s = first_answer_s
+        """How long to persist while no broker has ever answered: then the address is wrong, or the cluster is down."""
         self._client_id = client_id
         self._bootstrap = list(bootstrap)
         self._connections: dict[Address, BrokerConnection] = {}
@@ -297,7 +307,7 @@ class Client:
                     raise
                 self.waits_since(began)
                 pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
-                if time.monotonic() + pause_s > deadline:
+                if time.monotonic() + pause_s > self.patient_until(began, deadline):
                     raise
             time.sleep(pause_s)
             tries += 1
@@ -307,6 +317,10 @@ class Client:
         if self.on_long_wait is not None and time.monotonic() - began > LONG_WAIT_S:
             on_long_wait, self.on_long_wait = self.on_long_wait, None
             on_long_wait()
+
+    def patient_until(self, began: float, deadline: float) -> float:
+        """When to give up what began then and has this deadline: sooner while no broker has ever answered."""
+        return deadline if self._last is not None else min(deadline, began + self._first_answer_s)
 
     # -- who is who
 
