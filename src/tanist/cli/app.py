@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from tanist.cli import errors
+from tanist.cli import closed_output, errors
 from tanist.cli.tree import Group
 
 TREE: dict[str, dict[str, str]] = {
@@ -112,7 +112,7 @@ class Commands(Group):
         try:
             code = super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
         except Exception as error:
-            if not standalone_mode:
+            if not standalone_mode or closed_output.behind(error):
                 raise
             _fail(error, as_json="--json" in arguments)
         if not standalone_mode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from types import FrameType
 import click
 from click.core import ParameterSource
 
+from tanist.cli import closed_output
 from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output.cluster_status import status_json
 from tanist.cli.output.tables import print_json
@@ -160,9 +160,7 @@ def _say(line: str, err: bool = False) -> None:
     try:
         click.echo(line, err=err)
     except OSError:
-        # Python would try again at the exit to write what is left in the buffer, and exit with 120.
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), (sys.stderr if err else sys.stdout).fileno())
+        closed_output.forsake(sys.stderr if err else sys.stdout)
 
 
 def _attend(cluster: Cluster, *, err: bool) -> None:
