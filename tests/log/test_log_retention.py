@@ -38,6 +38,36 @@ def test_segments_older_than_retention_ms_go() -> None:
         log.read(3, 1, 10)
 
 
+def test_a_timestamp_in_the_future_holds_up_retention_and_is_told_once() -> None:
+    """Apache Kafka logs it at each run: "contains future timestamp(s), making it ineligible to be deleted"."""
+    log = filled(retention_ms=5_000)
+    add(log, epoch=3, timestamp=10**12)
+    add(log, epoch=3, timestamp=12_000)
+    add(log, epoch=3, timestamp=13_000)
+    assert log.newly_held_up(10**6, 13) is None  # the oldest one may go
+    log.delete_old_segments(0, 10**6, 13)
+    assert log.log_start_offset == 10
+    assert log.newly_held_up(10**6, 13) == (10, 10**12)
+    assert log.newly_held_up(10**6, 13) is None
+    assert log.delete_old_segments(0, 10**6, 13) == []
+    assert log.newly_held_up(10**12, 13) is None
+
+
+def test_nothing_is_held_up_where_time_deletes_nothing() -> None:
+    for config in ({"retention_ms": -1}, {"retention_ms": 5_000, "cleanup_policy": "compact"}):
+        log = filled(count=0, **config)
+        for number in range(3):
+            add(log, timestamp=10**12 + number)
+        assert log.newly_held_up(0, 3) is None
+    log = filled(count=0, retention_ms=5_000)
+    add(log, timestamp=10**12)
+    assert log.newly_held_up(0, 1) is None  # it is written to
+    add(log, timestamp=10**12)
+    add(log, timestamp=10**12)
+    assert log.newly_held_up(0, 1) is None  # retention does not come to it
+    assert log.newly_held_up(0, 3) == (0, 10**12)
+
+
 def test_nothing_that_reaches_the_high_watermark_goes() -> None:
     log = filled(retention_ms=1)
     log.delete_old_segments(0, 10**9, 5)

@@ -31,7 +31,7 @@ from tanist.log.recovery import (
     new_log,
     replay_producers,
 )
-from tanist.log.retention import expired_segments
+from tanist.log.retention import expired_segments, held_up
 from tanist.log.segment import BatchPosition, Segment
 from tanist.log.segments import LogSlice
 from tanist.log.timestamps import TimestampedOffset
@@ -114,6 +114,8 @@ class Log:
         """Whether `partition.metadata` is synced. It has to be before the recovery point leaves 0."""
         self._last_flush_ms = 0
         self._cut_since_cleaned: int | None = None
+        self._held_up_offset = -1
+        """Base offset of the last segment that `newly_held_up` has told of."""
 
     @classmethod
     def open(
@@ -481,6 +483,16 @@ class Log:
             with self._appender.disk_in_use():
                 self._drop_oldest(count, now_ms)
         return self.drain_deleted()
+
+    def newly_held_up(self, wall_ms: int, high_watermark: int) -> tuple[int, int] | None:
+        """The oldest segment, if retention does not delete it for its latest timestamp, which lies in the future: its
+        base offset and that timestamp. Of each segment once.
+        """
+        segment = held_up(self._segments, self.config, self.log_end_offset, high_watermark, wall_ms)
+        if segment is None or segment.base_offset == self._held_up_offset:
+            return None
+        self._held_up_offset = segment.base_offset
+        return segment.base_offset, segment.latest_timestamp().timestamp
 
     def _drop_oldest(self, count: int, now_ms: int) -> None:
         if count == len(self._segments):

@@ -1,8 +1,8 @@
 """Which of the oldest segments may go.
 
 Owns the three rules of `delete_old_segments`, in Kafka's order: below the log start offset, over `retention.bytes`,
-older than `retention.ms`; compacted-only topics know the first alone. Pure: it returns a count, and the log drops the
-segments.
+older than `retention.ms`; compacted-only topics know the first alone. And what holds the last one up: a timestamp in
+the future. Pure: it returns a count, and the log drops the segments.
 """
 
 from __future__ import annotations
@@ -48,6 +48,17 @@ def expired_segments(
         while count < may_go and _age_ms(segments.at(count), now_ms, wall_ms) > config.retention_ms:
             count += 1
     return count
+
+
+def held_up(
+    segments: Segments, config: LogConfig, log_end_offset: int, high_watermark: int, wall_ms: int
+) -> Segment | None:
+    """The oldest segment, if a timestamp in the future keeps `retention.ms` from it, and so from all that follow."""
+    oldest = segments.at(0)
+    waits = config.deletes and config.retention_ms >= 0 and oldest is not segments.active
+    if not waits or segments.end_offset(0, log_end_offset) > high_watermark:
+        return None
+    return oldest if oldest.latest_timestamp().timestamp > wall_ms else None
 
 
 def _age_ms(segment: Segment, now_ms: int, wall_ms: int) -> int:

@@ -19,6 +19,7 @@ from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.salvage import Salvage
+from tanist.log.salvage.manifest import timestamp_text
 from tanist.ports import Timer, is_descriptor_shortage
 
 _UPKEEP_MS = 1000
@@ -95,9 +96,18 @@ class Housekeeping:
         for hosted in list(self._replicas):
             try:
                 expired = hosted.log.delete_old_segments(clock.now_ms(), clock.wall_ms(), hosted.replica.high_watermark)
+                held_up = hosted.log.newly_held_up(clock.wall_ms(), hosted.replica.high_watermark)
             except OSError as failure:
                 hosted.disk_failed(failure)
                 continue
+            if held_up is not None:
+                base_offset, timestamp = held_up
+                self._context.report(
+                    "WARN",
+                    f"{hosted.topic}-{hosted.index}: the segment of offset {base_offset} has a record of "
+                    f"{timestamp_text(timestamp)}, which is to come: until then retention.ms deletes neither it nor "
+                    "what follows",
+                )
             if expired:
                 self._deletions.schedule(expired)
                 hosted.upkeep_ms = 0
