@@ -132,7 +132,7 @@ def test_the_summary_is_of_the_strategy_that_is_asked_about(three: Table) -> Non
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_said_of_what_no_schedule_had_room_for() -> None:
+def test_nothing_is_said_of_what_no_schedule_was_long_enough_for() -> None:
     """A schedule of two events has at most two unclean shutdowns: of three it tells nothing."""
     table = answer(Question(unclean=3, states=600), settings=[ROWS["balanced"]])
     cells = table.cells

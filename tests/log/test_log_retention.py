@@ -38,7 +38,7 @@ def test_segments_older_than_retention_ms_go() -> None:
         log.read(3, 1, 10)
 
 
-def test_a_timestamp_in_the_future_holds_up_retention_and_is_told_once() -> None:
+def test_a_timestamp_in_the_future_holds_up_retention_and_is_logged_once() -> None:
     """Apache Kafka logs it at each run: "contains future timestamp(s), making it ineligible to be deleted"."""
     log = filled(retention_ms=5_000)
     add(log, epoch=3, timestamp=10**12)

@@ -400,7 +400,7 @@ def test_a_manifest_comes_back_as_it_was() -> None:
     assert MANIFEST.last_epoch == 4
 
 
-def test_a_manifest_from_before_the_elections_were_told_apart_is_read() -> None:
+def test_a_manifest_from_before_the_elections_had_names_of_their_own_is_read() -> None:
     """What cannot be read is removed at the next start, with the records."""
     assert Manifest.decode(changed(why="unclean-recovery"), "m") == MANIFEST
 

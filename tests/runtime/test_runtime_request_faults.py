@@ -189,10 +189,8 @@ OTHERS = {
 
 def test_what_kafka_does_with_an_error() -> None:
     refused = error_fault(ApiKey.PRODUCE, ErrorCode.NOT_ENOUGH_REPLICAS)
-    assert (refused.refuses, str(refused.once())) == (
-        True,
-        "rule 0: PRODUCE is refused with NOT_ENOUGH_REPLICAS, once",
-    )
+    assert refused.refuses
+    assert str(refused.once()).endswith(": PRODUCE is refused with NOT_ENOUGH_REPLICAS, once")
     for error in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
         assert not error_fault(ApiKey.PRODUCE, error).refuses
         assert error_fault(ApiKey.PRODUCE, error, after=False).refuses
@@ -200,7 +198,8 @@ def test_what_kafka_does_with_an_error() -> None:
     assert not error_fault(ApiKey.HEARTBEAT, ErrorCode.REBALANCE_IN_PROGRESS).refuses, "the session goes on"
     assert error_fault(ApiKey.OFFSET_COMMIT, ErrorCode.REBALANCE_IN_PROGRESS).refuses
     read = error_fault(ApiKey.FETCH, ErrorCode.KAFKA_STORAGE_ERROR, after=False)
-    assert (read.refuses, str(read.once())) == (False, "rule 0: FETCH is answered with KAFKA_STORAGE_ERROR, once")
+    assert not read.refuses
+    assert str(read.once()).endswith(": FETCH is answered with KAFKA_STORAGE_ERROR, once")
 
 
 def test_what_cannot_be_decoded_is_left_alone() -> None:

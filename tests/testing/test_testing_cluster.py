@@ -71,7 +71,7 @@ def test_two_that_open_one_folder_at_once_have_one_cluster(tmp_path: Path) -> No
     folder = tmp_path / "data"
     both = [Cluster(1, folder=folder) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
-        with locked(folder):  # whoever looks now sees no cluster
+        with locked(folder):  # another run that looks now sees no cluster
             opening = [pool.submit(each.open) for each in both]
             assert not wait(opening, timeout=1).done
         for each in opening:

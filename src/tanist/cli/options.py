@@ -13,10 +13,9 @@ from tanist.runtime.client.client import Address, Client, parse_bootstrap
 from tanist.runtime.client.quorum import watching
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.layout import DEFAULT_DATA
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-DEFAULT_DATA = "./tanist-data"
 
 _FIRST_ANSWER_S = 2.0
 """As long as a broker takes to start."""

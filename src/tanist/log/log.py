@@ -115,7 +115,7 @@ class Log:
         self._last_flush_ms = 0
         self._cut_since_cleaned: int | None = None
         self._held_up_offset = -1
-        """Base offset of the last segment that `newly_held_up` has told of."""
+        """Base offset of the last segment that `newly_held_up` has named."""
 
     @classmethod
     def open(

@@ -20,7 +20,7 @@ class InjectedFault:
     """A fault by request that is in force, until `remove` or `heal`."""
 
     def __init__(self, orders: FaultRequests, rule: RequestFault, ended: Callable[[str], None]) -> None:
-        """`ended` is told what it has done when it is removed."""
+        """`ended` gets what it has done when it is removed."""
         self._orders = orders
         self._rule = rule
         self._ended = ended

@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tanist.cli.options import DEFAULT_DATA
 from tanist.cli.output.warning import warn
 from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.quorum import silence
 from tanist.runtime.client.salvage_reports import SalvageNews
+from tanist.runtime.cluster.layout import DEFAULT_DATA
 from tanist.text import counted, span
 from tanist.wire.ids import KNOWS_NOTHING_MS
 

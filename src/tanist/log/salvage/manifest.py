@@ -201,5 +201,5 @@ def timestamp_text(wall_ms: int) -> str:
 
 
 def _reason(why: object) -> SalvageReason:
-    """Entries from before the elections were told apart say "unclean-recovery" of either kind."""
+    """Entries from before the two elections had names of their own say "unclean-recovery" of either kind."""
     return SalvageReason.UNCLEAN_ELECTION if why == "unclean-recovery" else SalvageReason(why)

@@ -131,7 +131,7 @@ class FaultRequests:
             raise ClusterError(f"{settings.names(tuple(both))} cannot be on both sides of a link")
 
     def ports_moved(self) -> None:
-        """Nodes have other ports by now: whoever cuts links by them has to know."""
+        """Nodes have other ports by now: faults that cut links by their ports have to know."""
         if self.present().faults:
             self._change(lambda faults: faults)
 

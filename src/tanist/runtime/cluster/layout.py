@@ -19,6 +19,9 @@ from tanist.log.properties import encode_properties, join_paths
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 from tanist.runtime.cluster.port_holders import holder_of
 
+DEFAULT_DATA = "./tanist-data"
+"""The folder of a cluster, where no other is given."""
+
 FIRST_CONTROLLER_ID = 1001
 
 _PORT_MAX = 65_535
@@ -163,7 +166,7 @@ def _require_free(cluster: ClusterFile, node: NodeEntry) -> None:
 
 
 def _free_ports(host: str, count: int) -> list[int]:
-    """So many that are free now and next to each other, out of the range of outgoing connections if that leaves room.
+    """So many that are free now and next to each other, out of the range of outgoing connections if possible.
 
     A connection could have one of those when its node starts again.
     """

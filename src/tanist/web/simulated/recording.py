@@ -124,7 +124,7 @@ class _Recording:
         self._look: SimulatedLook | None = None
         self._steps = 0
         self._shown: dict[str, Json] | None = None
-        """All that is shown; None: nothing is told of what comes of a step."""
+        """All that is shown; None: nothing is said of what comes of a step."""
         self._found: list[Json] = []
 
     def of_play(self, stage: Stage) -> None:
