@@ -312,14 +312,10 @@ def lasting_loss(message: MessageModel) -> None:
 
 
 def state_of_broker(message: MessageModel) -> None:
-    """Ours, in tags likewise: how old a broker's metadata is that hears from no active controller, and for what a
-    broker waits that does not take part yet.
-    """
+    """Ours, in a tag likewise: how old a broker's metadata is that hears from no active controller."""
     every = {0, 1, 2}
     age = FieldModel("metadata_age_ms", "int64", False, False, -1, present=set(every), tagged=set(every), tag=966)
-    waits = FieldModel("waits_for", "string", False, False, "", present=set(every), tagged=set(every), tag=967)
     add_field(message, "DescribeClusterResponse", "cluster_authorized_operations", age)
-    add_field(message, "DescribeClusterResponse", "metadata_age_ms", waits)
 
 
 def version_of_client(message: MessageModel) -> None:

@@ -249,10 +249,13 @@ class ConnectionHandler(Protocol):
 
 
 class Listener(Protocol):
-    """A bound, listening socket."""
+    """A bound socket."""
 
     @property
     def port(self) -> int: ...
+
+    def open(self) -> None:
+        """Listen from now on, if it does not yet. `OSError` if another process has come to listen there."""
 
     def close(self) -> None:
         """Stop accepting. Accepted connections stay open; those that wait to be accepted are reset."""
@@ -261,10 +264,12 @@ class Listener(Protocol):
 class Network(Protocol):
     """Streams between nodes and clients."""
 
-    def listen(
+    def bind(
         self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
     ) -> Listener:
-        """Listen; `accept` gives the handler of each new connection. Port 0 picks one. `OSError` if taken.
+        """Take an address; connections are refused until `Listener.open`. Port 0 picks one. `OSError` if taken.
+
+        `accept` gives the handler of each new connection.
 
         A frame that declares more than `max_frame_bytes` (or a negative length) closes its connection unread.
         """

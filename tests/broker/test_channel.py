@@ -53,7 +53,7 @@ class World:
         self.network = SimNetwork(self.scheduler, random.Random(7))
         self.server = Server(respond)
         self.server_process = Process("server")
-        self.network.view("s", self.server_process).listen("s", 1, self.server.accept, max_frame_bytes=1 << 20)
+        self.network.view("s", self.server_process).bind("s", 1, self.server.accept, max_frame_bytes=1 << 20).open()
         self.process = process = Process("client")
         self.lost: list[str] = []
         self.channel = Channel(

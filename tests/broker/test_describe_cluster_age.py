@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tanist.sim.world.world import World
+from tanist.sim.world.world import CONTROLLER_PORT, World
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tests.broker.cluster_rig import Cluster
@@ -86,10 +86,13 @@ def test_a_node_that_starts_alone_knows_nothing() -> None:
     cluster.run(60_000)
     follower = next(node_id for node_id in (1, 2, 3) if node_id != leader)
     cluster.world.hosts[follower].start()  # its quorum-state names the leader that it had
-    cluster.until(lambda: cluster.world.hosts[follower].up)
-    assert age_ms(cluster, follower) == KNOWS_NOTHING_MS  # from the start, though it has just read who led
+    cluster.until(lambda: cluster.world.hosts[follower].node is not None)
+    quorum = cluster.node(follower).quorum
+    assert quorum.silence_ms == KNOWS_NOTHING_MS  # from the start, though it has just read who led
     cluster.run(5_000)
-    assert age_ms(cluster, follower) == KNOWS_NOTHING_MS
+    assert quorum.silence_ms == KNOWS_NOTHING_MS
+    asked = cluster.ask(DescribeClusterRequest(endpoint_type=2), 2, to=follower, port=CONTROLLER_PORT)
+    assert asked.metadata_age_ms == KNOWS_NOTHING_MS
 
 
 def test_a_broker_that_remembers_its_controller_is_not_deceived() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tanist.broker.metadata.lifecycle import LifecycleState
+from tanist.broker.metrics.positions import positions
 from tanist.broker.metrics.scrape import scrape
 from tanist.log.checkpoints import CLEAN_SHUTDOWN
 from tanist.sim.world.disk import SimDiskView
@@ -89,11 +91,12 @@ def test_a_broker_serves_nothing_until_all_its_logs_are_open(cluster: Cluster, m
     assert node.metadata.image.topics  # meanwhile it follows the metadata
     assert node.status()["waits_for"] == "its logs (0 of 40 loaded)"
     assert remaining(cluster, 3) == (40, {"0": 0, "1": 0})
-    assert cluster.fetch("t", to=3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert cluster.produce("t", [b"x"], to=3).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    described = cluster.ask(DescribeClusterRequest(include_fenced_brokers=True), 2, to=3)
-    assert described.waits_for == "its logs (0 of 40 loaded)"
+    assert cluster.ask(DescribeClusterRequest(), 2, to=3) is None
+    described = cluster.ask(DescribeClusterRequest(include_fenced_brokers=True), 2, to=1)
     assert [broker.broker_id for broker in described.brokers if broker.is_fenced] == [3]
+    said = json.loads(positions(node.parts, "-", 0))
+    assert (said["state"], said["waits_for"]) == ("STARTING", "its logs (0 of 40 loaded)")
+    assert said["metadata_age_ms"] is None  # it hears from the controller
     assert any("loading logs: 0 of 40 loaded" in line for line in cluster.log)
 
     jobs.let_one_go()
@@ -107,7 +110,7 @@ def test_a_broker_serves_nothing_until_all_its_logs_are_open(cluster: Cluster, m
     cluster.until(lambda: all(3 in cluster.hosted("t", index) for index in range(40)))
     cluster.until(lambda: node.lifecycle.state is LifecycleState.RUNNING)
     assert node.status()["waits_for"] is None
-    assert cluster.ask(DescribeClusterRequest(), 2, to=3).waits_for == ""
+    assert cluster.ask(DescribeClusterRequest(), 2, to=3).brokers
     assert remaining(cluster, 3) == (0, {"0": 0, "1": 0})
     assert any("40 logs loaded in" in line for line in cluster.log)
 

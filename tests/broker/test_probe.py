@@ -32,7 +32,7 @@ class World:
 
     def listen(self) -> None:
         view = self.network.view("s", self.server)
-        view.listen("s", 1, lambda c: Silent(c, hang_up=self.hang_up), max_frame_bytes=1024)
+        view.bind("s", 1, lambda c: Silent(c, hang_up=self.hang_up), max_frame_bytes=1024).open()
 
     def probe(self, refused_for_ms: int = 0) -> Probe:
         view, clock = self.network.view("p", self.process), SimClock(self.scheduler, self.process)

@@ -192,7 +192,8 @@ class Pair:
         self.servers: list[Recorder] = []
         self._on = on
         self._max_frame_bytes = max_frame_bytes
-        self.listener = world.network.listen(world.host, 0, self._accept, max_frame_bytes=max_frame_bytes)
+        self.listener = world.network.bind(world.host, 0, self._accept, max_frame_bytes=max_frame_bytes)
+        self.listener.open()
         self.client = Recorder()
         self.connection = self.connect(self.client)
 

@@ -36,7 +36,8 @@ def test_what_is_sent_before_the_connection_is_open_follows(world: Any, make_pai
 
 
 def test_refused(world: Any, make_recorder: Any) -> None:
-    listener = world.network.listen(world.host, 0, lambda _: make_recorder(), max_frame_bytes=100)
+    listener = world.network.bind(world.host, 0, lambda _: make_recorder(), max_frame_bytes=100)
+    listener.open()
     port = listener.port
     listener.close()
     client = make_recorder()
@@ -49,10 +50,29 @@ def test_refused(world: Any, make_recorder: Any) -> None:
     assert REFUSED in client.closed[0]
 
 
+def test_an_address_that_is_taken_and_does_not_listen_yet_refuses(world: Any, make_recorder: Any) -> None:
+    server, clients = make_recorder(), [make_recorder(), make_recorder()]
+    listener = world.network.bind(world.host, 0, lambda _: server, max_frame_bytes=100)
+    world.network.connect(world.host, listener.port, clients[0], max_frame_bytes=100)
+    world.run_until(lambda: bool(clients[0].closed), "refused")
+    assert REFUSED in clients[0].closed[0]
+    listener.open()
+    listener.open()
+    world.network.connect(world.host, listener.port, clients[1], max_frame_bytes=100)
+    world.run_until(lambda: bool(clients[1].opened), "accepted")
+    listener.close()
+    listener.open()  # late: it stays closed
+    client = make_recorder()
+    world.network.connect(world.host, listener.port, client, max_frame_bytes=100)
+    world.run_until(lambda: bool(client.closed), "refused again")
+    assert REFUSED in client.closed[0]
+
+
 def test_a_taken_port_is_an_os_error(world: Any, make_recorder: Any) -> None:
-    listener = world.network.listen(world.host, 0, lambda _: make_recorder(), max_frame_bytes=100)
+    listener = world.network.bind(world.host, 0, lambda _: make_recorder(), max_frame_bytes=100)
+    listener.open()
     with pytest.raises(OSError, match=str(listener.port)) as caught:
-        world.network.listen(world.host, listener.port, lambda _: make_recorder(), max_frame_bytes=100)
+        world.network.bind(world.host, listener.port, lambda _: make_recorder(), max_frame_bytes=100)
     assert caught.value.errno == errno.EADDRINUSE
     listener.close()
 
@@ -161,7 +181,8 @@ def test_frame_memory_is_valid_until_the_callbacks_scheduled_by_then_have_run(
         def on_frame(self, frame: memoryview) -> None:
             world.clock.call_soon(lambda: kept.append(bytes(frame)))
 
-    listener = world.network.listen(world.host, 0, lambda _: Lender(), max_frame_bytes=1 << 24)
+    listener = world.network.bind(world.host, 0, lambda _: Lender(), max_frame_bytes=1 << 24)
+    listener.open()
     client = make_recorder()
     connection = world.network.connect(world.host, listener.port, client, max_frame_bytes=100)
     sent = [bytes([index % 251]) * (1 + index * 37 % 6000) for index in range(600)]
@@ -223,7 +244,8 @@ def make_keeper(world: Any, make_recorder: Any) -> Callable[..., tuple[Keeper, A
             keeper.connection = connection
             return keeper
 
-        listener = world.network.listen(world.host, 0, accept, max_frame_bytes=1 << 24)
+        listener = world.network.bind(world.host, 0, accept, max_frame_bytes=1 << 24)
+        listener.open()
         connection = world.network.connect(world.host, listener.port, make_recorder(), max_frame_bytes=100)
         return keeper, connection
 
@@ -313,7 +335,8 @@ def test_a_frame_may_be_sent_on_from_its_own_memory(world: Any, make_recorder: A
         handler.connection = connection
         return handler
 
-    listener = world.network.listen(world.host, 0, accept, max_frame_bytes=1 << 24)
+    listener = world.network.bind(world.host, 0, accept, max_frame_bytes=1 << 24)
+    listener.open()
     client = make_recorder()
     connection = world.network.connect(world.host, listener.port, client, max_frame_bytes=1 << 24)
     sent = [bytes([index % 251]) * 200_000 for index in range(60)]

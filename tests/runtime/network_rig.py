@@ -41,7 +41,8 @@ class Server:
         self.network = SocketNetwork(runner.loop, on_exhausted=self.exhausted.append, **options)
         self.handlers: list[Handler] = []
         self._on = on
-        self.listener = self.network.listen("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 24)
+        self.listener = self.network.bind("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 24)
+        self.listener.open()
 
     def _accept(self, connection: Connection) -> Handler:
         handler = Handler(connection, self._on)

@@ -43,9 +43,9 @@ class StandIn:
 
     def start(self) -> None:
         for endpoint in self.config.listeners:
-            self.network.listen(
+            self.network.bind(
                 endpoint.host, endpoint.port, lambda connection: Answers(self, connection), max_frame_bytes=1000
-            )
+            ).open()
         self.alive.write_text(f"{os.getpid()} {self.config.listeners[0].port} {'broker' in self.config.roles}")
 
     def stop(self, done: Callable[[], None]) -> None:

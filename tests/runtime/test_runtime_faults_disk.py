@@ -214,7 +214,8 @@ def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(
 
     network = SocketNetwork(runner.loop)
     there, here = Handler(), Handler()
-    listener = network.listen("127.0.0.1", 0, lambda _: there, max_frame_bytes=1 << 20)
+    listener = network.bind("127.0.0.1", 0, lambda _: there, max_frame_bytes=1 << 20)
+    listener.open()
     here.connection = network.connect("127.0.0.1", listener.port, here, max_frame_bytes=1 << 20)
     file = disk.open(f"{tmp_path}/log")
     file.write(0, [b"\0\0\0\5hello"])

@@ -52,7 +52,8 @@ class Node:
         self.loop = loop
         self.network = SocketNetwork(loop, **options)
         self.accepted: list[Handler] = []
-        self.listener = self.network.listen("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 26)
+        self.listener = self.network.bind("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 26)
+        self.listener.open()
         self.faults = LinkFaults(loop, self.network, node_id, folder)
 
     @property

@@ -363,7 +363,8 @@ def test_a_host_that_does_not_answer_times_out(runner: Any) -> None:
 
 def test_listening_on_every_interface(runner: Any, serve: Any) -> None:
     server = serve()
-    listener = server.network.listen("", 0, Handler, max_frame_bytes=100)
+    listener = server.network.bind("", 0, Handler, max_frame_bytes=100)
+    listener.open()
     handler = Handler()
     server.network.connect("127.0.0.1", listener.port, handler, max_frame_bytes=100)
     runner.until(lambda: handler.connection is not None)

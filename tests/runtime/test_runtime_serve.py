@@ -29,7 +29,8 @@ class Node:
         if self.behaviour.startswith("stopped"):
             os.kill(os.getpid(), signal.SIGTERM)
         endpoint = self.config.listeners[0]
-        self.listener = self.network.listen(endpoint.host, endpoint.port, lambda _: None, max_frame_bytes=100)
+        self.listener = self.network.bind(endpoint.host, endpoint.port, lambda _: None, max_frame_bytes=100)
+        self.listener.open()
         if self.behaviour == "fatal":
             self.clock.call_at(0, lambda: (self.report("ERROR", "the disk is gone"), self.on_fatal("the disk is gone")))
         if self.behaviour == "bug":

@@ -16,12 +16,15 @@ from tanist.wire.messages.describe_cluster_response import DescribeClusterRespon
 NODE = 3
 
 
-def state_of(folder: Path, age_ms: int, waits_for: str, seen: set[int]) -> tuple[str, str | None]:
+def state_of(
+    folder: Path, age_ms: int, waits_for: str, seen: set[int], *, serves: bool = True
+) -> tuple[str, str | None]:
     """The active controller is known to others."""
     node = NodeEntry(NODE, ("broker", "controller"), 1, 2, process=own_mark())
     cluster = ClusterFile("id", "127.0.0.1", [node])
-    answer = DescribeClusterResponse(metadata_age_ms=age_ms, waits_for=waits_for)
-    return status._state(cluster, folder, node, True, seen, answer)
+    answer = DescribeClusterResponse(metadata_age_ms=age_ms) if serves else None
+    page = {"waits_for": waits_for or None, "metadata_age_ms": None if age_ms < 0 else age_ms}
+    return status._state(cluster, folder, node, True, seen, answer, page)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +53,12 @@ def test_a_broker_that_is_not_counted_in(
         monkeypatch.setattr(status, "is_cut_off", lambda *_, found=cut_off: found)
         expected = (state[0], state[1] + hint) if state[1] and age_ms >= 0 else state
         assert state_of(tmp_path, age_ms, waits_for, set()) == expected
+        if waits_for:  # and while it refuses its clients
+            assert state_of(tmp_path, age_ms, waits_for, set(), serves=False) == expected
     assert state_of(tmp_path, age_ms, waits_for, {NODE}) == (RUNNING, None)
+
+
+def test_a_broker_that_refuses_clients_and_tells_nothing_starts(tmp_path: Path) -> None:
+    node = NodeEntry(NODE, ("broker", "controller"), 1, 2, process=own_mark())
+    cluster = ClusterFile("id", "127.0.0.1", [node])
+    assert status._state(cluster, tmp_path, node, True, set(), None, None) == (STARTING, None)

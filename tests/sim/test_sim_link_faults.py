@@ -111,7 +111,7 @@ def test_bytes_of_an_old_connection_come_after_those_of_the_new_one() -> None:
         ends.append(end)
         return end
 
-    made.network.view("node2", Process("two")).listen("node2", 9092, accept, max_frame_bytes=1000)
+    made.network.view("node2", Process("two")).bind("node2", 9092, accept, max_frame_bytes=1000).open()
     view = made.network.view("node1", Process("one"))
     first = dial(view)
     made.run_for(10)
@@ -135,9 +135,9 @@ def test_bytes_of_an_old_connection_come_after_those_of_the_new_one() -> None:
 def test_lost_packets_come_late_and_in_order() -> None:
     made = world()
     heard: list[bytes] = []
-    made.network.view("node2", Process("two")).listen(
+    made.network.view("node2", Process("two")).bind(
         "node2", 9092, lambda connection: End(frames=heard, connection=connection), max_frame_bytes=1000
-    )
+    ).open()
     end = dial(made.network.view("node1", Process("one")))
     made.run_for(10)
     made.network.conditions.lossy_links[("node1", "node2")] = 0.5

@@ -59,7 +59,8 @@ class Net:
             self.accepted.append(end)
             return end
 
-        self.listener = self.network.view("b", self.b).listen("b", 9092, accept, max_frame_bytes=1 << 20)
+        self.listener = self.network.view("b", self.b).bind("b", 9092, accept, max_frame_bytes=1 << 20)
+        self.listener.open()
 
     def dial(self) -> End:
         end = End(self.scheduler)

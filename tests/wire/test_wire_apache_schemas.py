@@ -35,7 +35,6 @@ OURS = {
     # Tagged fields of our own, which others skip: the epoch that last began with an unclean election.
     ("DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition", "last_unclean_epoch"),
     ("DescribeClusterResponse", "metadata_age_ms"),
-    ("DescribeClusterResponse", "waits_for"),
     # By which transaction.version the client acts: a broker must know it to end a transaction without its coordinator.
     ("DescribeTransactionsResponse.TransactionState", "client_transaction_version"),
     ("PartitionRecord", "last_unclean_epoch"),

@@ -21,7 +21,7 @@ kio_errors = pytest.importorskip("kio.schema.errors")
 
 OURS_ALONE = {"GetReplicaLogInfoRequest", "GetReplicaLogInfoResponse"}
 TAGS_OF_OURS = {
-    "DescribeClusterResponse": ("metadata_age_ms", "waits_for"),
+    "DescribeClusterResponse": ("metadata_age_ms",),
     "DescribeTopicPartitionsResponsePartition": ("last_unclean_epoch",),
     "TransactionState": ("client_transaction_version",),
 }

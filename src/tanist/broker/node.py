@@ -55,11 +55,15 @@ class Node:
     # -- life
 
     def start(self) -> None:
-        """Open the listeners, join the quorum, load the logs, register. `OSError` when an address is taken."""
+        """Take the listeners' addresses, join the quorum, load the logs, register. `OSError` when one is taken.
+
+        Clients are heard when the metadata has the registration (`_metadata_applied`).
+        """
         parts = self.parts
         apis = ApiTable(parts)
         for endpoint in self.context.config.listeners:
-            parts.connections.listen(endpoint, apis.of_listener(endpoint.name))
+            parts.connections.bind(endpoint, apis.of_listener(endpoint.name))
+        parts.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
         if self.is_broker:
@@ -169,10 +173,15 @@ class Node:
         parts.awaited_topics.metadata_changed(delta)
 
     def _metadata_applied(self) -> None:
-        """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now."""
+        """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.
+
+        What was committed before it registered is in the image then, so no answer denies it. It listens before it asks
+        to be unfenced: a controller takes refused connections to an unfenced broker for the end of its process.
+        """
         if self.is_broker and not self.context.stopping:
             if self.lifecycle.caught_up:
                 self.replicas.activate()
+                self.parts.connections.open_broker()
             self.lifecycle.metadata_applied()
         if self.parts.controller_registration is not None:
             self.parts.controller_registration.look()

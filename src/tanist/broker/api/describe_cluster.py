@@ -1,8 +1,7 @@
 """DescribeCluster (key 60), versions 0-2: the brokers, or on a controller's listener the controllers.
 
 A node that hears from no active controller says so, and how old its answer is, in a tag of our own that Kafka's clients
-pass over: an operator of a cluster without a quorum must not take its former state for the present one. In another tag
-a broker that does not take part yet says why: its logs are being loaded, say.
+pass over: an operator of a cluster without a quorum must not take its former state for the present one.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from tanist.broker.context import NodeContext
-from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
@@ -32,7 +30,6 @@ class DescribeCluster:
     context: NodeContext
     metadata: MetadataView
     quorum: MetadataQuorum
-    lifecycle: Lifecycle
 
     def handle(self, request: DescribeClusterRequest, call: Call) -> None:
         """Describe the endpoints of the kind that this listener belongs to (KIP-919)."""
@@ -75,13 +72,12 @@ class DescribeCluster:
                     CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
                 ),
                 metadata_age_ms=-1 if silence_ms is None else silence_ms,
-                waits_for=("" if on_controller else self.lifecycle.waits_for) or "",
             )
         )
 
 
 def build(parts: BrokerParts) -> Handler:
-    return DescribeCluster(parts.context, parts.metadata, parts.quorum, parts.lifecycle).handle
+    return DescribeCluster(parts.context, parts.metadata, parts.quorum).handle
 
 
 def _mismatch(wanted: int, here: str, version: int) -> DescribeClusterResponse:

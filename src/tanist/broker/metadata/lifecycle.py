@@ -1,9 +1,9 @@
 """The broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown (rules 80-97).
 
 States are Kafka's: STARTING (its logs are not loaded, it is not registered, or not caught up with the metadata),
-RECOVERY (caught up, roles taken from metadata), RUNNING (unfenced), PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN. A
-broker asks to be unfenced only once it has applied the metadata log up to its own registration: before that, the log
-may still call it the leader of partitions whose records it lost in a crash.
+RECOVERY (caught up: clients are served, roles taken from metadata), RUNNING (unfenced), PENDING_CONTROLLED_SHUTDOWN,
+SHUTTING_DOWN. A broker asks to be unfenced only once it has applied the metadata log up to its own registration: before
+that, the log may still call it the leader of partitions whose records it lost in a crash.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Lifecycle:
     @property
     def waits_for(self) -> str | None:
         """The reason why this broker does not take part yet, for people; None if there is none."""
-        if self.state is LifecycleState.RUNNING:
+        if self.state not in (LifecycleState.NOT_RUNNING, LifecycleState.STARTING, LifecycleState.RECOVERY):
             return None
         if self._loading is not None:
             return f"its logs ({self._loading()})"
@@ -145,7 +145,9 @@ class Lifecycle:
             return f"the session from before its crash, which ends after {seconds:g} s (broker.session.timeout.ms)"
         if self._quorum.leader_id is None:
             return "a majority of the controllers"
-        return "the controller to register it" if self.broker_epoch < 0 else "its registration in the metadata log"
+        if self.broker_epoch < 0:
+            return "the controller to register it"
+        return "the controller to unfence it" if self.caught_up else "its registration in the metadata log"
 
     @property
     def caught_up(self) -> bool:

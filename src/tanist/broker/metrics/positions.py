@@ -1,8 +1,9 @@
 """The positions of the replicas that a node hosts, as JSON: `GET /replicas`, `/replicas/TOPIC`, `/replicas/TOPIC/N`.
 
 Owns the form. It is what no Kafka request asks a replica for: how far its log is synced to disk, its own high
-watermark, and which leader epoch begins at which offset; and the node's counters of traffic, for rates. Reads only;
-what it costs is in proportion to the replicas that are asked for, and to those that are led, whose records are counted.
+watermark, and which leader epoch begins at which offset; the node's counters of traffic, for rates; and its state,
+which a broker that does not serve clients yet says nowhere else. Reads only; what it costs is in proportion to the
+replicas that are asked for, and to those that are led, whose records are counted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ def positions(parts: BrokerParts, topic: str | None = None, partition: int | Non
     is_broker, quorum = parts.context.config.is_broker, parts.quorum
     shown: dict[str, Any] = {
         "node_id": parts.context.node_id,
+        "state": parts.lifecycle.state.value if is_broker else None,
+        "waits_for": parts.lifecycle.waits_for if is_broker else None,
+        "metadata_age_ms": quorum.silence_ms,
         "broker_epoch": parts.lifecycle.broker_epoch if is_broker else None,
         "quorum_leader": quorum.leader_id,
         "quorum_epoch": quorum.raft.epoch,

@@ -1,7 +1,8 @@
 """The listeners of a node and the connections that it has accepted.
 
 Owns both, closes connections that are idle, and warns of clients that send malformed requests or ask for transactions.
-The APIs of a listener come with `listen`.
+The APIs of a listener come with `bind`. A listener's address is taken at the start of the node. Those of the controller
+listen at once, those of the broker when the node says so (`open_broker`): until then clients are refused.
 """
 
 from __future__ import annotations
@@ -44,17 +45,34 @@ class Connections:
 
     # -- listeners
 
-    def listen(self, endpoint: Endpoint, apis: ListenerApis) -> None:
-        """Open a listener that serves `apis`. `OSError` when the address is taken."""
+    def bind(self, endpoint: Endpoint, apis: ListenerApis) -> None:
+        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken."""
 
         def accept(connection: Connection) -> ClientConnection:
             client = ClientConnection(self, self._touch, connection, endpoint.name, apis)
             self._open[client] = None
             return client
 
-        self._listeners[endpoint.name] = self._context.network.listen(
+        self._listeners[endpoint.name] = self._context.network.bind(
             endpoint.host, endpoint.port, accept, max_frame_bytes=self._context.config.socket_request_max_bytes
         )
+
+    def open_controller(self) -> None:
+        """Listen to the other nodes of the quorum, and to brokers. `OSError` when the address is taken."""
+        for name, listener in self._listeners.items():
+            if name in self._context.config.controller_listener_names:
+                listener.open()
+
+    def open_broker(self) -> None:
+        """Listen to clients, and to brokers that follow this one. Again: nothing is done."""
+        for name, listener in self._listeners.items():
+            if name not in self._context.config.controller_listener_names:
+                try:
+                    listener.open()
+                except OSError as error:
+                    # Two processes can take an address before either listens.
+                    self._context.fatal(f"listener {name}: {error.strerror}")
+                    return
 
     def port_of(self, listener: str) -> int | None:
         """The port a listener is bound to (it may have been asked for port 0)."""

@@ -17,15 +17,13 @@ from tanist.runtime.client.quorum import silence
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.layout import DEFAULT_DATA
 from tanist.text import counted, span
-from tanist.wire.ids import KNOWS_NOTHING_MS
 
 
 def warn_of_age(age_ms: int | None, as_json: bool) -> None:
     """What was asked for is old. None: it is not."""
     if age_ms is None:
         return
-    what = "brokers know of no topics yet" if age_ms == KNOWS_NOTHING_MS else "what is below is as old"
-    warn(f"{silence(age_ms)}; {what}. See `tanist status`", as_json, metadata_age_ms=age_ms)
+    warn(f"{silence(age_ms)}; what is below is as old. See `tanist status`", as_json, metadata_age_ms=age_ms)
 
 
 def salvage_lines(news: Sequence[SalvageNews], folder: Path, most: int = 5) -> list[str]:

@@ -1,8 +1,9 @@
 """The present status of a cluster of processes on this machine: its nodes, its controller, and how sure that is.
 
 Owns the states of nodes. A broker may answer and still not know what is so: one that hears from no active controller
-says for how long (DescribeCluster's `metadata_age_ms`), and what it knows is believed only if nobody knows better. That
-there is no quorum is believed of no broker: the controllers are asked. It changes nothing and takes no lock.
+says for how long (DescribeCluster's `metadata_age_ms`), and what it knows is believed only if nobody knows better. One
+that starts refuses its clients; what it waits for stands beside its metrics. That there is no quorum is believed of no
+broker: the controllers are asked. It changes nothing and takes no lock.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tanist.runtime.client import node_pages
 from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Address, BrokerConnection, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster import layout
@@ -97,7 +100,7 @@ class ClusterStatus:
         lines = [line, "no leader can be elected, and no topic or setting can change"]
         if self.metadata_age_ms is not None:
             lines.append(
-                "brokers have started without a quorum and know of no topics yet"
+                "brokers have started without a quorum, and serve no clients until there is one"
                 if self.metadata_age_ms == KNOWS_NOTHING_MS
                 else f"the brokers' metadata is {span(self.metadata_age_ms)} old"
             )
@@ -122,8 +125,17 @@ def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[N
         # There is a quorum, and no broker hears from it: none of them counts among the unfenced for long.
         current, known = True, None
     seen = {broker.broker_id for broker in known.brokers if not broker.is_fenced} if known is not None else set()
-    nodes = tuple(_node_status(cluster, folder, node, current, seen, asked.get(node.node_id)) for node in cluster.nodes)
-    age_ms = None if known is None or current else known.metadata_age_ms
+    # What they say of themselves, of those that are in doubt.
+    pages = {node.node_id: _page(cluster, node) for node in askable if not current or node.node_id not in seen}
+    nodes = tuple(
+        _node_status(cluster, folder, node, current, seen, asked.get(node.node_id), pages.get(node.node_id))
+        for node in cluster.nodes
+    )
+    if known is None:
+        ages_ms = [page["metadata_age_ms"] for page in pages.values() if page is not None]
+    else:
+        ages_ms = [known.metadata_age_ms]
+    age_ms = None if current else min((each for each in ages_ms if each is not None), default=None)
     return ClusterStatus(bootstrap, controller, nodes, age_ms)
 
 
@@ -202,6 +214,18 @@ def _by_controllers(cluster: ClusterFile) -> int | None:
     return None
 
 
+def _page(cluster: ClusterFile, node: NodeEntry) -> dict[str, Any] | None:
+    """What a node says of itself to who looks at its metrics; None if it does not."""
+    address = layout.metrics_address(cluster, node)
+    if address is None:
+        return None
+    try:
+        # No topic has the name "-": the node's own line, without replicas.
+        return node_pages.ask(address, "-", 0)
+    except node_pages.NoAnswer:
+        return None
+
+
 # -- states -----------------------------------------------------------------------------------------------------------
 
 
@@ -212,8 +236,9 @@ def _node_status(
     current: bool,
     seen: set[int],
     answer: DescribeClusterResponse | None,
+    page: dict[str, Any] | None,
 ) -> NodeStatus:
-    state, why = _state(cluster, folder, node, current, seen, answer)
+    state, why = _state(cluster, folder, node, current, seen, answer, page)
     return NodeStatus(
         node.node_id,
         node.roles,
@@ -234,6 +259,7 @@ def _state(
     current: bool,
     seen: set[int],
     answer: DescribeClusterResponse | None,
+    page: dict[str, Any] | None,
 ) -> tuple[str, str | None]:
     if node.paused:
         return PAUSED, None
@@ -241,19 +267,21 @@ def _state(
         return (STOPPED, None) if node.process is None else (CRASHED, exit_reason(folder, node))
     if not node.is_broker or (current and node.node_id in seen):
         return RUNNING, None
-    if answer is None:
-        if not _listens((cluster.host, node.broker_port)):
-            return STARTING, None
+    if answer is None and _listens((cluster.host, node.broker_port)):
         return UNREACHABLE, "its process runs and does not answer"
-    if not current:
+    if answer is not None and not current:
         return (RUNNING, None) if node.node_id in seen else (STARTING, "it waits for a quorum")
-    waits = f"it waits for {answer.waits_for}" if answer.waits_for else None
-    if answer.metadata_age_ms < 0:
+    waits = f"it waits for {page['waits_for']}" if page is not None and page["waits_for"] else None
+    if answer is not None:
+        age_ms = answer.metadata_age_ms
+    else:
+        age_ms = -1 if page is None or page["metadata_age_ms"] is None else page["metadata_age_ms"]
+    if age_ms < 0:
         return STARTING, waits
-    if answer.metadata_age_ms == KNOWS_NOTHING_MS:
+    if age_ms == KNOWS_NOTHING_MS:
         silence = "it has heard from no controller since it started"
     else:
-        silence = f"it has heard from no controller for {span(answer.metadata_age_ms)}"
+        silence = f"it has heard from no controller for {span(age_ms)}"
     fault = ": `tanist faults` shows what cuts it off" if is_cut_off(folder, node.node_id) else ""
     return (FENCED, silence + fault) if waits is None else (STARTING, f"{waits}; {silence}{fault}")
 

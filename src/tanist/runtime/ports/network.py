@@ -37,7 +37,7 @@ SYSTEM_DEFAULT = -1
 
 
 class SocketListener:
-    """One listening socket."""
+    """One bound socket."""
 
     def __init__(
         self,
@@ -51,13 +51,22 @@ class SocketListener:
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
         self._port: int = sock.getsockname()[1]
+        self._listens = False
         self._reading = False
         self._closed = False
-        self.watch()
 
     @property
     def port(self) -> int:
         return self._port
+
+    def open(self) -> None:
+        if not self._listens and not self._closed:
+            try:
+                self._sock.listen(_BACKLOG)
+            except OSError as error:
+                raise OSError(error.errno, f"cannot listen on port {self._port}: {error.strerror}") from None
+            self._listens = True
+            self.watch()
 
     def close(self) -> None:
         if self._closed:
@@ -69,7 +78,7 @@ class SocketListener:
 
     def watch(self) -> None:
         """Accept again."""
-        if not self._reading and not self._closed:
+        if self._listens and not self._reading and not self._closed:
             self._reading = True
             self._network.loop.aio.add_reader(self._sock.fileno(), self._on_readable)
 
@@ -139,7 +148,7 @@ class SocketNetwork:
 
     # -- Network
 
-    def listen(
+    def bind(
         self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
     ) -> SocketListener:
         sock = _bound(host, port)
@@ -148,7 +157,6 @@ class SocketNetwork:
             if self._receive_buffer_bytes != SYSTEM_DEFAULT:
                 # Before listening, as accepted sockets get it from here and settle their window with the handshake.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
-            sock.listen(_BACKLOG)
             listener = SocketListener(self, sock, accept, max_frame_bytes)
         except BaseException:
             sock.close()
@@ -273,7 +281,7 @@ def _bound(host: str, port: int) -> socket.socket:
     if not host:
         if socket.has_dualstack_ipv6():
             try:
-                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+                return _bound_to(socket.AF_INET6, ("::", port), both=True)
             except OSError as error:
                 if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
                     raise OSError(
@@ -282,13 +290,21 @@ def _bound(host: str, port: int) -> socket.socket:
         host = "0.0.0.0"
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, address = min(((entry[0], entry[4]) for entry in found), key=_ipv4_first)
+    try:
+        return _bound_to(family, address, both=False)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+
+
+def _bound_to(family: int, address: Any, *, both: bool) -> socket.socket:
+    """`both`: IPv4 as well, by an address of IPv6."""
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if both else 1)
         sock.bind(address)
-    except OSError as error:
+    except OSError:
         sock.close()
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+        raise
     return sock

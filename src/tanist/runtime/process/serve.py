@@ -141,7 +141,7 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     where = ", ".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in config.listeners)
     roles = " and ".join(sorted(config.roles))
     took_ms = round((time.monotonic() - began) * 1000)
-    report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
+    report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) is at {where}; started in {took_ms} ms")
     _tell_when_ready(loop, node, on_ready)
     if node_faults is not None:
         loop.post(node_faults.look)

@@ -153,8 +153,9 @@ class SimNetwork:
         return late_us
 
     def listener(self, host: str, port: int) -> SimListener | None:
-        """The listener at an address."""
-        return self.listeners.get((host, port))
+        """The listener at an address, if it listens."""
+        found = self.listeners.get((host, port))
+        return found if found is not None and found.listens else None
 
     def new_id(self) -> int:
         self._last_id += 1
@@ -171,7 +172,7 @@ class SimNetwork:
 
 
 class SimListener:
-    """A listening socket."""
+    """A bound socket."""
 
     def __init__(
         self,
@@ -188,7 +189,11 @@ class SimListener:
         self.port = port
         self.accept = accept
         self.max_frame_bytes = max_frame_bytes
+        self.listens = False
         self.closed = False
+
+    def open(self) -> None:
+        self.listens = True
 
     def close(self) -> None:
         self.closed = True
@@ -205,7 +210,7 @@ class SimNetworkView:
         self._host = host
         self._process = process
 
-    def listen(
+    def bind(
         self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
     ) -> SimListener:
         network = self._network

@@ -300,13 +300,13 @@ class Host:
 def _leave_out_private_requests(node: Node) -> None:
     """Let the node's listeners be as those of a broker that has only Kafka's requests."""
     connections = node.parts.connections
-    listen = connections.listen
+    bind = connections.bind
 
     def without(endpoint: Endpoint, apis: ListenerApis) -> None:
         handlers = {key: entry for key, entry in apis.handlers.items() if key < PRIVATE_FROM}
-        listen(endpoint, replace(apis, handlers=handlers))
+        bind(endpoint, replace(apis, handlers=handlers))
 
-    connections.listen = without  # type: ignore[method-assign]
+    connections.bind = without  # type: ignore[method-assign]
 
 
 def _quorum_properties(controllers: Iterable[int], *, dynamic: bool) -> dict[str, str]:

@@ -36,7 +36,6 @@ class DescribeClusterResponse(Response):
     brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: int = -2147483648
     metadata_age_ms: int = -1
-    waits_for: str = ""
 
     API_KEY: ClassVar[int] = 60
     VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
@@ -51,5 +50,4 @@ class DescribeClusterResponse(Response):
         Field("brokers", Array(DescribeClusterBroker), (0, 2)),
         Field("cluster_authorized_operations", "int32", (0, 2)),
         Field("metadata_age_ms", "int64", (0, 2), tag=966, tagged=(0, 2)),
-        Field("waits_for", "string", (0, 2), tag=967, tagged=(0, 2)),
     )
