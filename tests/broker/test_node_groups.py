@@ -332,6 +332,21 @@ def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_co
     assert found.shard.committed("g")[("t", 0)].offset == 1
 
 
+def test_a_coordinator_that_is_loading_does_not_list_its_groups_as_none(cluster: Cluster) -> None:
+    client = Client(cluster)
+    assert client.commit(1) == 0
+    node = cluster.node(client.coordinator())
+    hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
+    assert hosted.leader is not None
+    hosted.leader.high_watermark = 0
+    node.parts.groups.loaded = node.parts.groups._make()
+    listed = cluster.ask(ListGroupsRequest(), 4, to=node.node_id)
+    assert (listed.error_code, listed.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ())
+    assert client.commit(2) == 0
+    cluster.until(lambda: cluster.ask(ListGroupsRequest(), 4, to=node.node_id).error_code == ErrorCode.NONE)
+    assert [group.group_id for group in cluster.ask(ListGroupsRequest(), 4, to=node.node_id).groups] == ["g"]
+
+
 def test_a_broker_that_starts_again_has_its_groups() -> None:
     cluster = groups_cluster(nodes=1)
     cluster.create_topic("t", factor=1)

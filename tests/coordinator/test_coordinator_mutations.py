@@ -34,7 +34,7 @@ NOTICED_BY: dict[str, Callable[[], None]] = {
     "G12": lambda: consumer.test_a_group_that_has_gone_over_is_one_group_for_the_next_coordinator(rig()),
     "G10": lambda: consumer.test_new_topics_and_partitions_are_assigned_with_the_next_heartbeats(rig()),
 }
-IN_A_NODE = {"G4", "G5", "G11"}
+IN_A_NODE = {"G4", "G5", "G11", "G13"}
 """Rules of a group's broker: `tests/broker/test_node_groups.py` and `test_leadership.py` notice them."""
 
 

@@ -54,7 +54,7 @@ SHOWN_BY = {
 }
 """Directed runs: the property that is there for the rule."""
 
-SOON = ["A17", "A19", "A28", "reads"]
+SOON = ["A17", "A19", "A28", "reads", "unread"]
 """Shown by the first seeds that the simulator draws."""
 
 

@@ -26,6 +26,7 @@ SHOWN_BY = {
     "G10": {"C5"},
     "G11": {"C2"},
     "G12": {"C6"},
+    "G13": {"S27"},
 }
 SOON = ("G2", "G4", "G6b", "G7", "G11")
 """Shown by the first seeds, within their first second."""

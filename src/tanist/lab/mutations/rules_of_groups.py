@@ -125,6 +125,15 @@ def g12_loads_another_group_than_there_was() -> tuple[Patch, ...]:
     return (Patch(GroupTable, "replay", of_the_first_kind),)
 
 
+def g13_lists_what_it_has_loaded() -> tuple[Patch, ...]:
+    partitions = CoordinatorRuntime.partitions
+
+    def loaded(runtime: CoordinatorRuntime[Shard]) -> Any:
+        return (partition for partition in partitions(runtime) if partition.ready)
+
+    return (Patch(CoordinatorRuntime, "partitions", loaded),)
+
+
 # -- assignments
 
 
@@ -201,6 +210,11 @@ def _drawn(rule: str, patches: Breaks) -> Mutation:
     return Mutation(rule, patches, GroupRun)
 
 
+def _asked(rule: str, patches: Breaks) -> Mutation:
+    """Shows in random runs in which brokers are asked for their groups all the time."""
+    return Mutation(rule, patches, lambda seed: GroupRun(seed, replace(GroupConfig.drawn(seed), inquirers=True)))
+
+
 def _among(protocol: str, rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows in random runs with all groups of one protocol, and perhaps other changes."""
 
@@ -265,4 +279,5 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
         fault_time_ms=15_000,  # long enough for a session to end
     ),
     "G12": _drawn("a log is loaded as if a group with offsets stayed classic", g12_loads_another_group_than_there_was),
+    "G13": _asked("a coordinator lists what it has loaded by now, without an error", g13_lists_what_it_has_loaded),
 }

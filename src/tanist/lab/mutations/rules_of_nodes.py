@@ -17,6 +17,7 @@ from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.network.channel import FrameLender
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.connections import Connections
 from tanist.broker.replication import fetcher
 from tanist.broker.replication.fetcher import Fetcher
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
@@ -159,6 +160,17 @@ def acks_with_the_next() -> tuple[Patch, ...]:
 def deposed_leaders_acknowledge() -> tuple[Patch, ...]:
     lost = HostedPartition.leadership_lost
     return (Patch(HostedPartition, "leadership_lost", lambda hosted, _error=0: lost(hosted, 0)),)
+
+
+def clients_are_heard_at_once() -> tuple[Patch, ...]:
+    """All listeners listen from the start of the node, before it has read the metadata."""
+    open_controller = Connections.open_controller
+
+    def opens_all(connections: Connections) -> None:
+        open_controller(connections)
+        connections.open_broker()
+
+    return (Patch(Connections, "open_controller", opens_all),)
 
 
 consumers_read_to_the_end = fixed(reads, "consumer_fetch_bounds", always(1 << 62))

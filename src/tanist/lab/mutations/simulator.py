@@ -248,6 +248,11 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "acks": _drawn("a produce is acknowledged with the next that is committed", nodes.acks_with_the_next),
     "deposed": _drawn("a leader that is none any more acknowledges what waits", nodes.deposed_leaders_acknowledge),
+    "unread": _drawn(
+        "a broker answers clients before it has read the metadata",
+        nodes.clients_are_heard_at_once,
+        situations.restarted_and_asked,
+    ),
     "reads": _drawn("consumers read to the end of the log", nodes.consumers_read_to_the_end),
     "duplicates": _directed(
         "a batch that comes twice is appended twice", nodes.duplicates_are_appended, logs.a_batch_comes_again

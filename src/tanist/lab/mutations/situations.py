@@ -72,5 +72,6 @@ def changing_voters(seed: int) -> ChaosConfig:
 
 
 lost_logs = as_drawn(kinds=("lost_log", "stop", "kill"), fault_pause_ms=(50, 800))
+restarted_and_asked = as_drawn(inquirers=True, kinds=("kill", "stop", "crash"), fault_pause_ms=(50, 800))
 busy_configs = as_drawn(operations=("min_isr", "cluster_min_isr"), operation_pause_ms=(50, 300))
 one_replica_too_few = as_drawn(topics=(Topic("events", 1, 2, (("min.insync.replicas", "3"),)),))

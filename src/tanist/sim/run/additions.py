@@ -1,6 +1,6 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, appends that
-are written off the loop, logs of new replicas that take their time, connections with small windows.
+are written off the loop, logs of new replicas that take their time, connections with small windows, inquirers.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -26,6 +26,7 @@ _LARGE_WRITES_SHARE = 0.15
 _SLOW_LOGS_SHARE = 0.15
 
 _SMALL_WINDOWS_SHARE = 0.25
+_INQUIRERS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
 OLD_EVENTS_MS = 2 * 24 * 3_600_000
@@ -72,6 +73,11 @@ def throttles(seed: int, records: int) -> dict[str, Any]:
 def event_age_ms(seed: int) -> int:
     """How old the events are that producers write: of most seeds they are new."""
     return OLD_EVENTS_MS if stream(seed, "old events").random() < _OLD_EVENTS_SHARE else 0
+
+
+def has_inquirers(seed: int) -> bool:
+    """Whether each broker is asked all the time what there is."""
+    return stream(seed, "inquirers").random() < _INQUIRERS_SHARE
 
 
 def large_write_bytes(seed: int) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tanist.sim.checkers.answers import AnswerChecks
 from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
@@ -22,6 +23,7 @@ from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.history import History
+from tanist.sim.workload.inquirer import Inquirer
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
 from tanist.sim.workload.producer import Producer, no_key
 from tanist.sim.workload.readers import EARLIEST, LATEST, Consumer, Observer
@@ -30,6 +32,8 @@ from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.world import Trace, World
+
+_INQUIRY_MS = 100
 
 __all__ = ["ChaosConfig", "ChaosRun", "SeedResult", "run"]
 
@@ -101,6 +105,7 @@ class ChaosRun:
         self.admin = Admin(self.world, self.history, oracle, promise, config.topics, config.throttle_bytes)
         self.voter_admin = None if voters is None else VoterAdmin(self.world, self.history, voters)
         self.trimmer = Trimmer(self.world, self.history, oracle, config.topics) if config.trims else None
+        self.inquirers = self._inquirers() if config.inquirers else []
         self.outcome = SeedResult(seed)
 
     def _set_clocks(self) -> None:
@@ -134,6 +139,8 @@ class ChaosRun:
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""
         world, outcome = self.world, self.outcome
+        for inquirer in self.inquirers:
+            inquirer.start()
         try:
             with watching_situations(world.counts):
                 self._play()
@@ -237,6 +244,13 @@ class ChaosRun:
             )
             for topic in self.config.topics
             for n in range(number)
+        ]
+
+    def _inquirers(self) -> list[Inquirer]:
+        witness = AnswerChecks(self.world, self.checkers.replicas)
+        return [
+            Inquirer(self.world, f"{host.name}/inquirer", self.history, host.node_id, witness, pause_ms=_INQUIRY_MS)
+            for host in self.world.brokers
         ]
 
     def _observers(self) -> list[Observer]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
+from tanist.sim.run.additions import has_inquirers
 from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
@@ -82,6 +83,7 @@ class GroupConfig(ChaosConfig):
             churn_pause_ms=(300, rng.choice((1_500, 5_000))),
             grows=rng.random() < 0.6,
             all_return=rng.random() < 0.6,
+            inquirers=has_inquirers(seed),
             properties={
                 "broker.session.timeout.ms": "3000",
                 "broker.heartbeat.interval.ms": "500",

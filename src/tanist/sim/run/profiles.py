@@ -16,6 +16,7 @@ from tanist.sim.run.additions import (
     changing_voters,
     event_age_ms,
     has_changing_voters,
+    has_inquirers,
     has_trimming,
     plain_brokers,
     stalled_readers,
@@ -94,6 +95,8 @@ class ChaosConfig:
     trim_operations: tuple[str, ...] = ()
     """Of an operator who deletes records."""
     trim_pause_ms: tuple[int, int] = (500, 4_000)
+    inquirers: bool = False
+    """Each broker is asked all the time what there is."""
     latency_us: tuple[int, int] = (50, 300)
     skew_ms_max: int = 0
     """Largest difference of a host's time of day from the true one, from the beginning."""
@@ -159,7 +162,7 @@ class ChaosConfig:
         )
         leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
         config = _with_extras(seed, leaning(mixture, rng))
-        config = replace(config, plain=plain_brokers(seed, config.roles))
+        config = replace(config, plain=plain_brokers(seed, config.roles), inquirers=has_inquirers(seed))
         written = config.fault_time_ms // config.pause_ms * (config.producers + config.careless_producers)
         return replace(config, **throttles(seed, written))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tanist.sim.run.additions import trimming
+from tanist.sim.run.additions import has_inquirers, trimming
 from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
 from tanist.sim.workload.membership import CLASSIC, CONSUMER
 from tanist.sim.workload.operations import Topic
@@ -86,6 +86,7 @@ class TransactionConfig(ChaosConfig):
             abort_share=rng.choice((0.0, 0.25, 0.5)),
             abandons=rng.random() < 0.3,
             freezes=rng.random() < 0.7,
+            inquirers=has_inquirers(seed),
             properties={
                 "broker.session.timeout.ms": "3000",
                 "broker.heartbeat.interval.ms": "500",
