@@ -36,6 +36,7 @@ from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, Pa
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.metadata_response import (
     MetadataResponse,
+    MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
@@ -49,6 +50,7 @@ class Faulty(Client):
 
     def __init__(self, *mishaps: str, timeout_s: float = 5.0) -> None:
         super().__init__([("nowhere", 1)], timeout_s=timeout_s)
+        self._last = ("nowhere", 1)
         self.mishaps = list(mishaps)
         self.topics: dict[str, tuple[UUID, list[tuple[int, ...]]]] = {}
         self.changes: list[Any] = []
@@ -90,7 +92,8 @@ class Faulty(Client):
             )
             code = 0 if parts else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             found.append(MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=topic_id, partitions=parts))
-        return MetadataResponse(topics=tuple(found))
+        alone = MetadataResponseBroker(node_id=1, host="nowhere", port=1)
+        return MetadataResponse(brokers=(alone,), topics=tuple(found))
 
     def _done(self, request: Any) -> Any:
         if isinstance(request, CreateTopicsRequest):

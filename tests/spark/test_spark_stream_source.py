@@ -16,6 +16,7 @@ from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import Cluster
+from tanist.wire.ids import id_text
 from tests.spark.spark_segments_samples import START_MS, some_records
 
 PATIENCE_S = 60
@@ -74,10 +75,11 @@ def test_each_record_once_over_restarts_limits_and_new_partitions(
     client.forget("clicks")
     producer.send("clicks", 2, some_records(5))
     (progress,) = stream.run()
+    topic_id = id_text(describe_topics(client, ["clicks"])[0].topic_id)
     assert json.loads(progress["sources"][0]["endOffset"])["clicks"] == {
-        "0": {"offset": 60, "epoch": 0},
-        "1": {"offset": 100, "epoch": 0},
-        "2": {"offset": 5, "epoch": 0, "begin": 0},
+        "0": {"offset": 60, "epoch": 0, "topic_id": topic_id},
+        "1": {"offset": 100, "epoch": 0, "topic_id": topic_id},
+        "2": {"offset": 5, "epoch": 0, "begin": 0, "topic_id": topic_id},
     }
     assert stream.run() == []
     assert stream.rows() == [(p, offset) for p, count in ((0, 60), (1, 100), (2, 5)) for offset in range(count)]

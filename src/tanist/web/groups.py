@@ -15,7 +15,7 @@ _PARTITIONS_MAX = 1_000
 
 def look_at_groups(client: Client, leader_of: Callable[[str, int], int]) -> Json:
     """All groups, those most behind first; of very many only the first by name."""
-    listed = of_groups.list_groups(client)
+    listed = of_groups.list_groups(client, some=True)
     committed = {each.group: of_groups.committed_offsets(client, each.group) for each in listed[:_GROUPS_MAX]}
     leaders = {place: leader_of(*place) for offsets in committed.values() for place in offsets}
     ends = high_watermarks(client, leaders)

@@ -60,7 +60,7 @@ def sample(client: Client, *, internal: bool = False) -> Sample:
     }
     committed = {}
     try:
-        for listing in of_groups.list_groups(client):
+        for listing in of_groups.list_groups(client, some=True):
             committed[listing.group] = of_groups.committed_offsets(client, listing.group)
     except (KafkaError, Unreachable):
         pass  # a coordinator is on the move

@@ -252,7 +252,7 @@ def describe_configs(client: Client, kind: int, name: str) -> list[ConfigEntry]:
     def attempt() -> list[ConfigEntry]:
         found = client.ask(request, DescribeConfigsResponse, node_id=node_id).results[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise _no_topic(found.error_code, name)
+            raise _no_topic(found.error_code, name, final=not _has(client, name))
         _raise_for(found.error_code, found.error_message)
         return config_entries(found)
 
@@ -328,13 +328,24 @@ def _describe_with_elr(client: Client, names: Sequence[str]) -> list[TopicDescri
                 ),
             )
         if answer.next_cursor is None:
-            return list(found.values())
+            return _with_all_known(client, names, found)
         following = describe_topic_partitions_request.Cursor(
             topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
         )
         if following == cursor:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's next page is the page that it just gave")
         cursor = following
+
+
+def _with_all_known(client: Client, names: Sequence[str], found: dict[str, TopicDescription]) -> list[TopicDescription]:
+    """An answer, if it does not leave out a topic that another broker has; else another one is to be asked."""
+    if not names and (not found or not client.known_topics <= found.keys()):
+        there = client.metadata(None).topics.keys() if not found else client.known_topics
+        denied = next((name for name in sorted(there) if name not in found and _has(client, name)), None)
+        if denied is not None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"a broker does not know topic {denied} yet")
+    client.known_topics |= found.keys()
+    return list(found.values())
 
 
 def _describe_by_metadata(client: Client, names: Sequence[str]) -> list[TopicDescription]:
@@ -372,5 +383,11 @@ def _id_of(client: Client, name: str) -> UUID:
     return found.topic_id
 
 
-def _no_topic(code: int, name: str) -> KafkaError:
-    return KafkaError(code, f"there is no topic {name}", final=True)
+def _has(client: Client, name: str) -> bool:
+    """Whether any broker has the topic: the one that has just denied it may lag behind."""
+    found = client.metadata([name]).topics.get(name)
+    return found is not None and found.error_code not in _GONE
+
+
+def _no_topic(code: int, name: str, *, final: bool = True) -> KafkaError:
+    return KafkaError(code, f"there is no topic {name}", final=final)

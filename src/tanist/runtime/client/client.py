@@ -1,8 +1,9 @@
 """A small Kafka client that blocks: what the commands, the cluster's readiness check and tests ask brokers with.
 
 It owns connections, the negotiation of versions, the view of who leads what, and patience: what Kafka calls
-retriable is tried again, at another broker if need be, until a deadline. It speaks to any Kafka, Apache's included.
-It is not for throughput: one request is in flight at a time.
+retriable is tried again, at another broker if need be, until a deadline. That something is not there is never
+believed because one broker says so, which may lag behind: others are asked. It speaks to any Kafka, Apache's
+included. It is not for throughput: one request is in flight at a time.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ Address = tuple[str, int]
 _RESPONSE_BYTES_MAX = 1 << 30
 LONG_WAIT_S = 1.5
 _BACKOFF_S = (0.01, 0.02, 0.05, 0.1, 0.2)
+_DOUBT_S = 2.0
+"""How long another broker may take that is asked whether it knows what one has denied."""
+_DENIALS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class KafkaError(Exception):
@@ -225,6 +229,8 @@ class Client:
         """Called once, when something is still tried again after `LONG_WAIT_S`."""
         self._first_answer_s = first_answer_s
         """How long to persist while no broker has ever answered: then the address is wrong, or the cluster is down."""
+        self.known_topics: set[str] = set()
+        """Topics that were seen, or that the caller knows of. An answer without them is doubted."""
         self._client_id = client_id
         self._bootstrap = list(bootstrap)
         self._connections: dict[Address, BrokerConnection] = {}
@@ -259,29 +265,48 @@ class Client:
         what may have been received is not sent again, here or elsewhere: `Unanswered`.
         """
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        trouble: Exception | None = None
+        trouble: str | None = None
         for address in self._addresses(node_id):
-            for attempt in (1, 2):
-                fresh = address not in self._connections
-                sent = False
-                try:
-                    connection = self._connected(address, limit_s)
-                    sent = True
-                    found = connection.ask(request, limit_s, max_version)
-                except (OSError, WireError) as error:
-                    self._drop(address)
-                    trouble = _placed(error, address)
-                    if sent and once:
-                        raise Unanswered(str(trouble)) from error
-                    if fresh or attempt == 2 or isinstance(error, TimeoutError):
-                        break
-                    continue
-                if not isinstance(found, answer):
-                    raise TypeError(f"{type(found).__name__} is not the {answer.__name__} that was expected")
-                self._last = address
-                return found
+            try:
+                found = self._ask_at(address, request, answer, limit_s, max_version, once=once)
+            except Unanswered:
+                raise
+            except Unreachable as error:
+                trouble = str(error)
+                continue
+            self._last = address
+            return found
         known = "it is not among those alive" if node_id is not None else "none is known"
-        raise Unreachable(known if trouble is None else str(trouble), node_id)
+        raise Unreachable(known if trouble is None else trouble, node_id)
+
+    def _ask_at(
+        self,
+        address: Address,
+        request: Request,
+        answer: type[T],
+        limit_s: float,
+        max_version: int | None = None,
+        *,
+        once: bool = False,
+    ) -> T:
+        while True:
+            fresh = address not in self._connections
+            sent = False
+            try:
+                connection = self._connected(address, limit_s)
+                sent = True
+                found = connection.ask(request, limit_s, max_version)
+            except (OSError, WireError) as error:
+                self._drop(address)
+                trouble = _placed(error, address)
+                if sent and once:
+                    raise Unanswered(str(trouble)) from error
+                if fresh or isinstance(error, TimeoutError):
+                    raise Unreachable(str(trouble)) from error
+                continue
+            if not isinstance(found, answer):
+                raise TypeError(f"{type(found).__name__} is not the {answer.__name__} that was expected")
+            return found
 
     def tell(self, request: Request, node_id: int, *, max_version: int | None = None) -> None:
         """Send what has no answer."""
@@ -295,7 +320,10 @@ class Client:
         raise Unreachable("it is not among those alive", node_id)
 
     def persist(self, attempt: Callable[[], T], *, timeout_s: float | None = None) -> T:
-        """Repeat `attempt` while it fails for a reason that may pass, until the time is up; then raise that reason."""
+        """Repeat `attempt` while it fails for a reason that may pass, until the time is up; then raise that reason.
+
+        After a denial another broker is asked, where any may be.
+        """
         began = time.monotonic()
         deadline = began + (self.timeout_s if timeout_s is None else timeout_s)
         tries = 0
@@ -306,6 +334,8 @@ class Client:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
                 self.waits_since(began)
+                if isinstance(error, KafkaError) and error.code in _DENIALS:
+                    self._turn_to_another()
                 pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
                 if time.monotonic() + pause_s > self.patient_until(began, deadline):
                     raise
@@ -325,14 +355,62 @@ class Client:
     # -- who is who
 
     def metadata(self, topics: Iterable[str] | None = (), *, node_id: int | None = None) -> ClusterView:
-        """Ask one broker; `topics` None means all of them. The answer also becomes `view`."""
-        wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        """Ask one broker; `topics` None means all of them. The answer also becomes `view`.
+
+        Unless it is to be this broker's (`node_id`), what it denies is asked of the others that are alive, and a topic
+        is there if one of them has it. `Unreachable` if nobody knows of a broker that is alive.
+        """
+        names = None if topics is None else tuple(topics)
+        request = _metadata_request(names)
         answer = self.ask(request, MetadataResponse, node_id=node_id, timeout_s=min(self.timeout_s, 10.0))
         if answer.error_code:
             raise KafkaError(answer.error_code)
-        self.view = _cluster_view(answer)
-        return self.view
+        view = _cluster_view(answer)
+        if node_id is None:
+            self._doubt(view, names)
+            if not view.brokers:
+                raise Unreachable("no broker is in the cluster yet")
+        self.known_topics |= {name for name, topic in view.topics.items() if not topic.error_code}
+        self.view = view
+        return view
+
+    def _doubt(self, view: ClusterView, names: Sequence[str] | None) -> None:
+        """Ask the other brokers for what an answer denies, and put what they know into it."""
+        denied = set(self.known_topics if names is None else names) - {
+            name for name, topic in view.topics.items() if topic.error_code not in _DENIALS
+        }
+        nothing = names is None and not view.topics
+        if not denied and not nothing and view.brokers:
+            return
+        # What a broker knows that the cluster does not count in is old. Where none is named, all that are known.
+        others = view.brokers or self.view.brokers
+        addresses = [(broker.host, broker.port) for broker in others.values()]
+        if nothing or not view.brokers:
+            addresses += self._bootstrap
+        for address in dict.fromkeys(addresses):
+            if address == self._last:
+                continue
+            request = _metadata_request(None if nothing else sorted(denied))
+            try:
+                answer = self._ask_at(address, request, MetadataResponse, min(self.timeout_s, _DOUBT_S))
+            except (Unreachable, Unsupported, KafkaError):
+                continue
+            other = _cluster_view(answer)
+            found = {name: topic for name, topic in other.topics.items() if topic.error_code not in _DENIALS}
+            view.topics.update(found)
+            denied -= found.keys()
+            nothing = nothing and not found
+            for broker_id, broker in other.brokers.items():
+                view.brokers.setdefault(broker_id, broker)
+            if not denied and not nothing and view.brokers:
+                break
+        self.known_topics -= denied
+
+    def _turn_to_another(self) -> None:
+        """Another broker than the one that answered last is to be asked next."""
+        around = list(dict.fromkeys([(each.host, each.port) for each in self.view.brokers.values()] + self._bootstrap))
+        if self._last in around:
+            self._last = around[(around.index(self._last) + 1) % len(around)]
 
     def leader_of(self, topic: str, partition: int) -> int:
         """The leader's id by the present view, which is refreshed if it does not know. Raises `KafkaError`."""
@@ -381,6 +459,11 @@ class Client:
         connection = self._connections.pop(address, None)
         if connection is not None:
             connection.close()
+
+
+def _metadata_request(names: Sequence[str] | None) -> MetadataRequest:
+    wanted = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
 
 def parse_bootstrap(text: str) -> list[Address]:

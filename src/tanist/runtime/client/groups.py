@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tanist.runtime.client.changes import carry_out
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.coordinators import CoordinatorKind, ask_all_coordinators, coordinator_of
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
@@ -73,19 +73,24 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
 
 
-def list_groups(client: Client) -> list[GroupListing]:
-    """All groups, by name: every broker is asked for those that it coordinates."""
-    found: list[GroupListing] = []
-    for broker_id in sorted(client.metadata(()).brokers):
+def list_groups(client: Client, *, some: bool = False) -> list[GroupListing]:
+    """All groups, by name: every broker is asked for those that it coordinates. `KafkaError` if there may be others.
 
-        def attempt(node_id: int = broker_id) -> ListGroupsResponse:
-            answer = client.ask(ListGroupsRequest(), ListGroupsResponse, node_id=node_id)
-            if answer.error_code:
-                raise KafkaError(answer.error_code, f"the groups of broker {node_id}")
-            return answer
-
-        for each in client.persist(attempt).groups:
-            found.append(GroupListing(each.group_id, each.group_type.lower(), each.group_state, each.protocol_type))
+    `some`: those whose coordinators can be asked.
+    """
+    answers = ask_all_coordinators(
+        client,
+        CoordinatorKind.GROUP,
+        ListGroupsRequest(),
+        ListGroupsResponse,
+        lambda answer: answer.error_code,
+        some=some,
+    )
+    found = [
+        GroupListing(each.group_id, each.group_type.lower(), each.group_state, each.protocol_type)
+        for answer in answers.values()
+        for each in answer.groups
+    ]
     return sorted(found, key=lambda listing: listing.group)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.coordinators import CoordinatorKind, ask_all_coordinators, coordinator_of
 from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transactional import TransactionalProducer
@@ -78,23 +78,21 @@ def list_transactions(
     longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> list[TransactionListing]:
-    """All transactional ids, by name: every broker is asked for those that it coordinates."""
+    """All transactional ids, by name: every broker is asked for those that it coordinates.
+
+    `KafkaError` if there may be others: what a coordinator could not say must not be taken for hanging.
+    """
     request = ListTransactionsRequest(
         state_filters=tuple(states),
         producer_id_filters=tuple(producer_ids),
         duration_filter=longer_than_ms,
         transactional_id_pattern=pattern,
     )
+    answers = ask_all_coordinators(
+        client, CoordinatorKind.TRANSACTION, request, ListTransactionsResponse, lambda answer: answer.error_code
+    )
     found: list[TransactionListing] = []
-    for broker_id in sorted(client.metadata(()).brokers):
-
-        def attempt(node_id: int = broker_id) -> ListTransactionsResponse:
-            answer = client.ask(request, ListTransactionsResponse, node_id=node_id)
-            if answer.error_code:
-                raise KafkaError(answer.error_code, f"the transactions of broker {node_id}")
-            return answer
-
-        answer = client.persist(attempt)
+    for broker_id, answer in answers.items():
         if answer.unknown_state_filters:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"no such state: {', '.join(answer.unknown_state_filters)}")
         found += [

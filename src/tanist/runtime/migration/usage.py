@@ -17,6 +17,7 @@ from tanist.runtime.client.features import Features, describe_features
 from tanist.runtime.client.groups import GroupListing, list_groups
 from tanist.runtime.client.partition_context import topic_settings
 from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.transactions import list_transactions
 from tanist.runtime.migration.nodes import APACHE, Cluster
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import describe_producers_request
@@ -33,8 +34,6 @@ from tanist.wire.messages.describe_user_scram_credentials_request import Describ
 from tanist.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from tanist.wire.messages.list_config_resources_response import ListConfigResourcesResponse
-from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
-from tanist.wire.messages.list_transactions_response import ListTransactionsResponse
 from tanist.wire.partitions import indexes_by_topic
 
 T = TypeVar("T")
@@ -123,15 +122,9 @@ def _versions(client: Client, at: int | None) -> dict[int, tuple[int, int]]:
 
 
 def _transactions(client: Client) -> tuple[TransactionListing, ...]:
-    """Each broker is asked for those that it coordinates."""
-    found: dict[str, TransactionListing] = {}
-    for node_id in sorted(client.metadata(()).brokers):
-        answer = client.ask(ListTransactionsRequest(), ListTransactionsResponse, node_id=node_id)
-        _raise_for(answer.error_code)
-        for each in answer.transaction_states:
-            name = each.transactional_id
-            found[name] = TransactionListing(name, each.transaction_state, each.producer_id)
-    return tuple(found[name] for name in sorted(found))
+    return tuple(
+        TransactionListing(each.transactional_id, each.state, each.producer_id) for each in list_transactions(client)
+    )
 
 
 def _open_transactions(client: Client, topics: Sequence[TopicDescription]) -> tuple[tuple[TopicPartition, int], ...]:

@@ -72,7 +72,7 @@ def _fit_path(table: Path, kind: TableKind) -> None:
 
 def _some_records(options: TopicOptions, topics: Sequence[str]) -> None:
     with Client(options.connecting.bootstrap, timeout_s=_TIMEOUT_S) as client:
-        partitions = partitions_of(client, options)
+        partitions = partitions_of(client, options).partitions
         firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
         lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
     if any(firsts[each].offset < lasts[each].offset for each in partitions):

@@ -8,22 +8,34 @@ what is read of it later must not be of a later epoch (`topic.reading`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
-from tanist.runtime.client.client import Client, ClusterView, KafkaError
+from tanist.runtime.client.client import Client, ClusterView, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.quorum import metadata_age_ms
 from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
 from tanist.spark.topic.options import Offsets, OptionError, TopicOptions
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import id_text
 
 _FEW_RECORDS = 100
 
 
 class DataLoss(RuntimeError):
     """Offsets that were asked for are not there any more, or not there again."""
+
+
+@dataclass(frozen=True)
+class There:
+    """The partitions that a query reads, as the cluster has them."""
+
+    partitions: list[TopicPartition]
+    topic_ids: dict[str, str]
+    """By topic; without those of a cluster that is older than ids."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class OffsetRange:
 def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
     """The ranges that a batch reads. Partitions without anything to read are left out."""
     found = []
-    partitions = partitions_of(client, options)
+    partitions = partitions_of(client, options).partitions
     firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
     starts = resolved(client, "starting", options.starting, firsts, lasts)
@@ -93,17 +105,44 @@ def resolved(
     }
 
 
-def partitions_of(client: Client, options: TopicOptions) -> list[TopicPartition]:
-    """The partitions that the options name. A topic that is not there is an error; a pattern may match none."""
+def partitions_of(
+    client: Client,
+    options: TopicOptions,
+    known: Mapping[TopicPartition, str | None] = MappingProxyType({}),
+    gone: Collection[str] = (),
+) -> There:
+    """The partitions that the options name. A topic that is not there is an error; a pattern may match none.
+
+    `known`: those that a stream reads, with the ids of their topics, and no error if they are gone. That is only
+    believed while a controller is active, and of a topic that is still the same not at all, for partitions stay.
+    `gone`: topics of which it is known already.
+    """
+    client.known_topics |= {topic for topic, _ in known}
+
+    def look() -> There:
+        found = _look(client, options, {topic for topic, _ in known}.union(gone))
+        lacking = sorted(known.keys() - set(found.partitions))
+        for topic, partition in lacking:
+            if topic in found.topic_ids and found.topic_ids[topic] == known[topic, partition]:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}, which was read before")
+        if lacking and _is_old(client):
+            raise Unreachable(f"no controller is active: whether {lacking[0][0]} is gone is not known")
+        return found
+
+    return client.persist(look)
+
+
+def _look(client: Client, options: TopicOptions, known: Collection[str]) -> There:
     if options.pattern is not None:
         pattern = re.compile(options.pattern)
-        view = client.persist(lambda: client.metadata(None))
+        view = client.metadata(None)
         # Java's consumer leaves internal topics out of a pattern.
         names = sorted(each.name for each in view.topics.values() if pattern.fullmatch(each.name) and not each.internal)
-        view = _checked(view, names)
     else:
         names = list(options.assigned) if options.assigned is not None else list(options.topics)
-        view = client.persist(lambda: _checked(client.metadata(names), names))
+        view = client.metadata(names)
+        names = [name for name in names if name not in known or not _is_gone(view, name)]
+    _check(view, names)
     found: list[TopicPartition] = []
     for name in names:
         there = sorted(view.topics[name].partitions)
@@ -112,7 +151,8 @@ def partitions_of(client: Client, options: TopicOptions) -> list[TopicPartition]
         if missing:
             raise OptionError(f"{name} has no partition {', '.join(map(str, missing))}")
         found += [(name, number) for number in wanted]
-    return found
+    ids = {name: view.topics[name].topic_id for name in names}
+    return There(found, {name: id_text(topic_id) for name, topic_id in ids.items() if topic_id.int})
 
 
 def split(
@@ -153,13 +193,25 @@ def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
     return [OffsetRange(whole.topic, whole.partition, a, b, whole.epoch) for a, b in pairwise(edges)]
 
 
-def _checked(view: ClusterView, names: Iterable[str]) -> ClusterView:
+def _is_old(client: Client) -> bool:
+    """Whether no broker hears from an active controller. Brokers of Apache Kafka do not say."""
+    try:
+        return metadata_age_ms(client) is not None
+    except Unsupported:
+        return False
+
+
+def _is_gone(view: ClusterView, name: str) -> bool:
+    topic = view.topics.get(name)
+    return topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _check(view: ClusterView, names: Iterable[str]) -> None:
     for name in names:
-        topic = view.topics.get(name)
-        code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if topic is None else topic.error_code
-        if code:
-            raise KafkaError(code, name, final=code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return view
+        if _is_gone(view, name):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, final=True)
+        if code := view.topics[name].error_code:
+            raise KafkaError(code, name)
 
 
 def _said(name: str, offsets: Offsets, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -4,7 +4,10 @@ A position is an offset and the leader epoch in which it was committed, which is
 that an unclean election has cut off and that has grown again (KIP-320). Owns the comparison of positions with what
 the leaders say, the limits of a trigger, and the form in the checkpoint:
 
-    {"orders": {"0": {"offset": 200, "epoch": 5}}}
+    {"orders": {"0": {"offset": 200, "epoch": 5, "topic_id": "aYmUWaWqTFSZwhgqNvHyGA"}}}
+
+A topic that is gone keeps its positions (`"gone": true`): if it is back, its id tells whether it is the same one, which
+goes on, or another, which is read from its beginning.
 
 Where a stream goes on behind a loss, the position at the end of that trigger says so, too, so that a batch that is run
 again is the same batch, and the query's progress tells its user: `"begin": 60, "lost": "offsets 60 to 100 ..."`.
@@ -13,7 +16,8 @@ again is the same batch, and the query's progress tells its user: `"begin": 60, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from tanist.runtime.client.topic_partition import TopicPartition
@@ -29,6 +33,10 @@ class Position:
     """Where the trigger that ends here began to read, if that is not where the one before it ended."""
     lost: str | None = None
     """The offsets that the trigger passed over."""
+    topic_id: str | None = None
+    """Of the topic that the offset is of; None of checkpoints, and clusters, that are older than ids."""
+    gone: bool = False
+    """The topic is not there any more, which has been said."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,10 @@ def to_json(positions: Mapping[TopicPartition, Position]) -> dict[str, Any]:
             entry["begin"] = each.begin
         if each.lost is not None:
             entry["lost"] = each.lost
+        if each.topic_id is not None:
+            entry["topic_id"] = each.topic_id
+        if each.gone:
+            entry["gone"] = True
         found.setdefault(topic, {})[str(partition)] = entry
     return found
 
@@ -68,7 +80,12 @@ def from_json(stored: Mapping[str, Any]) -> Positions:
                     found[topic, int(partition)] = Position(entry, UNKNOWN)
                     continue
                 found[topic, int(partition)] = Position(
-                    int(entry["offset"]), int(entry["epoch"]), entry.get("begin"), entry.get("lost")
+                    int(entry["offset"]),
+                    int(entry["epoch"]),
+                    entry.get("begin"),
+                    entry.get("lost"),
+                    entry.get("topic_id"),
+                    bool(entry.get("gone")),
                 )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"no position of a topic: {stored!r}") from error
@@ -79,6 +96,18 @@ def expired(where: TopicPartition, at: Position, first: int) -> Begin:
     """Retention or DeleteRecords has overtaken the stream."""
     name = f"{where[0]}-{where[1]}"
     return Begin(first, f"{name}: offsets {at.offset} to {first} have expired before they were read")
+
+
+def deleted(where: TopicPartition, at: Position, first: int) -> Begin:
+    """Another topic has taken the name."""
+    name = f"{where[0]}-{where[1]}"
+    return Begin(first, f"{name}: the topic that was read up to offset {at.offset} was deleted, and made anew")
+
+
+def made_anew(where: TopicPartition, at: Position, topic_ids: Mapping[str, str]) -> bool:
+    """Whether another topic has the name now, so that the position says nothing of it."""
+    topic_id = topic_ids.get(where[0])
+    return at.topic_id is not None and topic_id is not None and at.topic_id != topic_id
 
 
 def truncated(where: TopicPartition, at: Position, latest: Found, end: Found) -> Begin | None:
@@ -111,8 +140,13 @@ def advanced(
     latest: Mapping[TopicPartition, Found],
     *,
     most: int | None = None,
+    topic_ids: Mapping[str, str] = MappingProxyType({}),
+    gone: Mapping[TopicPartition, str] = MappingProxyType({}),
 ) -> Positions:
-    """The end of a trigger: all there is, or `most` records, of each partition in proportion to what it has."""
+    """The end of a trigger: all there is, or `most` records, of each partition in proportion to what it has.
+
+    What `start` has and `begins` has not stays as it is; of those that are `gone` by now it is said.
+    """
     waiting = {where: max(0, latest[where].offset - begin.offset) for where, begin in begins.items()}
     total = sum(waiting.values())
     moved: Positions = {}
@@ -128,11 +162,19 @@ def advanced(
             still[where] = before
             continue
         jumped = before is None or begin.offset != before.offset
-        moved[where] = Position(begin.offset + size, latest[where].epoch, begin.offset if jumped else None, begin.lost)
+        moved[where] = Position(
+            begin.offset + size,
+            latest[where].epoch,
+            begin.offset if jumped else None,
+            begin.lost,
+            topic_ids.get(where[0]),
+        )
+    moved |= {where: replace(start[where], begin=None, lost=lost, gone=True) for where, lost in gone.items()}
+    still |= {where: before for where, before in start.items() if where not in begins and where not in gone}
     if not moved:
         # As it was: a new epoch alone would make a batch.
-        return {where: start[where] for where in still}
-    return moved | {where: Position(before.offset, before.epoch) for where, before in still.items()}
+        return still
+    return moved | {where: replace(before, begin=None, lost=None) for where, before in still.items()}
 
 
 def ranges_between(

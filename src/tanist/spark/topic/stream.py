@@ -3,7 +3,8 @@
 Owns the questions of a trigger to the cluster, in which order and how often. A trigger with nothing amiss costs one
 ListOffsets to each leader; after a change of leader the new one is asked where the old epoch ends; where retention has
 come to is only asked if there is something to read. Nothing is fetched here, and nothing is kept that is not in the
-checkpoint but the connection and when partitions were last looked for.
+checkpoint but the connection and when partitions were last looked for. A position is never dropped: a topic that is not
+there may be back.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tanist.runtime.client.client import Client
+from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import Found, epoch_ends, list_offsets
 from tanist.spark.topic.options import TopicOptions
-from tanist.spark.topic.plan import DataLoss, partitions_of, resolved, split, together
+from tanist.spark.topic.plan import DataLoss, There, partitions_of, resolved, split, together
 from tanist.spark.topic.positions import (
     Begin,
     Position,
     Positions,
     advanced,
+    deleted,
     doubtful,
     expired,
     from_json,
+    made_anew,
     ranges_between,
     to_json,
     truncated,
 )
 from tanist.spark.topic.tasks import Task, read_task
+from tanist.wire.errors import ErrorCode
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -48,7 +52,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = list(columns)
         self._connected: Client | None = None
-        self._partitions: list[TopicPartition] = []
+        self._there = There([], {})
         self._looked_at_s: float | None = None
         self._until: dict[TopicPartition, int] | None = None
         """Where a query with `availableNow` ends."""
@@ -58,12 +62,17 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- what Spark asks on the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (PySpark's names)
-        partitions = self._known_partitions()
+        there = self._look({})
         client = self._client()
-        firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
-        lasts = self._lasts(partitions)
+        firsts = list_offsets(client, dict.fromkeys(there.partitions, EARLIEST))
+        lasts = self._lasts(there.partitions)
         starts = resolved(client, "starting", self._options.starting, firsts, lasts)
-        return to_json({where: Position(starts[where], lasts[where].epoch) for where in partitions})
+        return to_json(
+            {
+                where: Position(starts[where], lasts[where].epoch, topic_id=there.topic_ids.get(where[0]))
+                for where in there.partitions
+            }
+        )
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         options = self._options
@@ -74,27 +83,29 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = {where: found.offset for where, found in self._lasts(self._known_partitions()).items()}
+        self._until = {where: found.offset for where, found in self._lasts(self._look({}).partitions).items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         options = self._options
         at = from_json(start)
-        partitions = list(self._until) if self._until is not None else self._known_partitions()
-        self._latest = latest = self._lasts(partitions)
+        partitions, latest = self._partitions_and_lasts(at)
+        self._latest = latest
+        ends = latest
         if self._until is not None:
-            ends = {w: Found(min(each.offset, self._until[w]), each.epoch) for w, each in latest.items()}
-        else:
-            ends = latest
+            # Those that have come since are the next query's.
+            latest = {where: each for where, each in latest.items() if where in at or where in self._until}
+            until = {where: self._until.setdefault(where, each.offset) for where, each in latest.items()}
+            ends = {where: Found(min(each.offset, until[where]), each.epoch) for where, each in latest.items()}
         begins = self._begins(at, latest, ends)
-        self._report_gone(at, latest)
+        gone = self._gone(at, partitions)
         waiting = sum(max(0, ends[where].offset - begin.offset) for where, begin in begins.items())
         least = options.min_offsets_per_trigger
         limited = not isinstance(limit, ReadAllAvailable)
-        hurried = self._until is not None or any(begin.lost is not None for begin in begins.values())
+        hurried = self._until is not None or bool(gone) or any(begin.lost is not None for begin in begins.values())
         if limited and not hurried and least is not None and waiting < least and not self._overdue():
             return start
         most = options.max_offsets_per_trigger if limited else None
-        found = advanced(at, begins, ends, most=most)
+        found = advanced(at, begins, ends, most=most, topic_ids=self._there.topic_ids, gone=gone)
         if found != at:
             self._last_batch_s = time.monotonic()
         return to_json(found)
@@ -128,12 +139,27 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._connected = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
         return self._connected
 
-    def _known_partitions(self) -> list[TopicPartition]:
+    def _look(self, at: Positions) -> There:
+        """The partitions that there are, looked for from time to time. `at` are those that were read."""
         now = time.monotonic()
         if self._looked_at_s is None or now - self._looked_at_s > self._options.metadata_max_age_s:
-            self._partitions = partitions_of(self._client(), self._options)
+            known = {where: each.topic_id for where, each in at.items() if not each.gone}
+            gone = {topic for (topic, _), each in at.items() if each.gone}
+            self._there = partitions_of(self._client(), self._options, known, gone)
             self._looked_at_s = now
-        return self._partitions
+        return self._there
+
+    def _partitions_and_lasts(self, at: Positions) -> tuple[list[TopicPartition], dict[TopicPartition, Found]]:
+        try:
+            partitions = self._look(at).partitions
+            return partitions, self._lasts(partitions)
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        # A topic has gone since partitions were looked for.
+        self._looked_at_s = None
+        partitions = self._look(at).partitions
+        return partitions, self._lasts(partitions)
 
     def _lasts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Found]:
         committed = self._options.read_committed
@@ -143,7 +169,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, at: Positions, latest: dict[TopicPartition, Found], ends: dict[TopicPartition, Found]
     ) -> dict[TopicPartition, Begin]:
         """Where each partition is to be read from. `DataLoss` if that is not where the stream had come to."""
-        known = {where: at[where] for where in latest if where in at}
+        topic_ids = self._there.topic_ids
+        known = {w: at[w] for w in latest if w in at and not made_anew(w, at[w], topic_ids)}
         doubted = {where: each for where, each in known.items() if doubtful(each, latest[where])}
         asked = {where: each.epoch for where, each in doubted.items() if each.epoch >= 0}
         epochs = epoch_ends(self._client(), asked) if asked else {}
@@ -157,19 +184,23 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         firsts = list_offsets(self._client(), dict.fromkeys(unread, EARLIEST)) if unread else {}
         for where, first in firsts.items():
             if where not in begins:
-                begins[where] = Begin(first.offset)
+                again = where in at and not at[where].gone
+                begins[where] = self._lossy(deleted(where, at[where], first.offset)) if again else Begin(first.offset)
             elif first.offset > begins[where].offset:
                 begins[where] = self._lossy(expired(where, at[where], first.offset))
         return begins
 
-    def _report_gone(self, at: Positions, latest: dict[TopicPartition, Found]) -> None:
-        gone = sorted(set(at) - set(latest))
-        # `availableNow` looks at the partitions that were there when it began, of which none can be new.
-        if gone:
-            names = ", ".join(
-                f"{topic}-{partition}, read up to offset {at[topic, partition].offset}" for topic, partition in gone
-            )
-            self._lossy(Begin(0, f"partitions are gone: {names}"))
+    def _gone(self, at: Positions, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        """The partitions that are gone since the last trigger, each with what is said of it."""
+        gone = sorted(where for where in set(at) - set(partitions) if not at[where].gone)
+        if not gone:
+            return {}
+        said = {
+            (topic, partition): f"{topic}-{partition}, read up to offset {at[topic, partition].offset}"
+            for topic, partition in gone
+        }
+        self._report(f"partitions are gone: {', '.join(said.values())}", "without them, until they are back")
+        return {where: f"gone: {each}" for where, each in said.items()}
 
     def _lossy(self, begin: Begin) -> Begin:
         self._report(str(begin.lost), f"from offset {begin.offset}")
