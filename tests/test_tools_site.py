@@ -62,7 +62,14 @@ def test_code_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "a.md").read_text() == (
         "# a\n\n[gaps](gaps.md#x)\n\n```text\n[gaps](../GAPS.md)\n```\n[b](b.md)\n"
     )
-    assert '<iframe src="lab/index.html"' in (tmp_path / "out" / "b.md").read_text()
+    framed = (tmp_path / "out" / "b.md").read_text()
+    assert '<iframe src="lab/index.html"' in framed
+    assert 'location.protocol === "file:"' in framed, "opened as a file the frame would stay empty"
+
+
+def test_the_lab_itself_says_that_it_needs_a_server() -> None:
+    page = (ROOT / "web" / "lab.html").read_text()
+    assert page.index('location.protocol === "file:"') < page.index('type="module"')
 
 
 def test_every_command_and_property_with_an_effect_is_in_the_reference(tmp_path: Path) -> None:

@@ -224,6 +224,11 @@ def test_unknown_names_are_kept_and_reported() -> None:
     assert config.static["no.such.thing"] == "1"
 
 
+def test_a_misspelt_name_is_reported_with_the_one_that_was_meant() -> None:
+    (warning,) = NodeConfig.from_properties(COMBINED | {"min.insync.replica": "2"}).warnings
+    assert warning == "min.insync.replica is not a known setting and is ignored; did you mean min.insync.replicas?"
+
+
 REFUSED = [
     (COMBINED, {"process.roles": ""}, "process.roles is missing"),
     (COMBINED, {"process.roles": "zookeeper"}, "String must be one of: broker, controller"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import socket
 import subprocess
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 from tanist.cli.output.top_screen import screen
 from tanist.runtime.client.activity import Sample, rates
 from tanist.runtime.client.admin import PartitionDescription
+from tests.cli import forked
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 
@@ -78,3 +83,20 @@ def test_in_a_pipe_it_is_one_look(folder: Path) -> None:
     )  # fmt: skip
     assert done.stdout.count("BROKER ") == 2
     assert "\x1b" not in done.stdout
+
+
+def test_q_ends_it_and_it_says_so() -> None:
+    with socket.socket() as reserved:  # nobody answers there: what is wrong is a look as well
+        reserved.bind(("127.0.0.1", 0))
+        master, slave = pty.openpty()
+        pid = forked.begin(
+            ["top", "--bootstrap", f"127.0.0.1:{reserved.getsockname()[1]}", "--interval", "60"], slave, slave, slave
+        )
+        os.close(slave)
+        said = b""
+        while b"q: quit" not in said:
+            said += os.read(master, 1024)  # raises if it has ended
+        os.write(master, b"xq")
+        assert forked.ended(pid) == 0
+        assert termios.tcgetattr(master)[3] & termios.ICANON
+        os.close(master)

@@ -82,6 +82,16 @@ ROOT_PAGES = ("GAPS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 LAB_MARK = "<!-- the browser lab -->"
 """Where a page has this comment, the site shows the lab, if it is built."""
 
+_FROM_A_FILE = (
+    'if (location.protocol === "file:") { '
+    'const note = document.createElement("p"); '
+    'note.textContent = "The lab runs only from a web server, because browsers load no modules from files. In the '
+    "folder of this site: python3 -m http.server --bind 127.0.0.1, then http://127.0.0.1:8000/ is this site with the "
+    'lab."; '
+    "document.currentScript.previousElementSibling.replaceWith(note); }"
+)
+"""In place of an empty frame, on a page that was opened as a file."""
+
 _FENCED = re.compile(r"(^(?P<fence>```+|~~~+).*?^(?P=fence)[^\n]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".sh": "bash"}
@@ -134,6 +144,7 @@ class Staging:
             f'<p><a href="{self._lab}">The lab in your browser</a> runs the node code of these pages.</p>\n'
             f'<iframe src="{self._lab}" title="The lab in your browser" loading="lazy" '
             'style="width: 100%; height: 42rem; border: 1px solid var(--color-background-border)"></iframe>\n'
+            f"<script>{_FROM_A_FILE}</script>\n"
             "```"
         )
         return text.replace(LAB_MARK, frame)

@@ -18,7 +18,7 @@ from typing import Any
 from tanist.broker.endpoints import ConfigError, Endpoint, Voter, controller_endpoints, network, parse_address, quorum
 from tanist.controller.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.definitions import Value, split_list
-from tanist.controller.settings import base_name, static_text
+from tanist.controller.settings import base_name, meant_by, static_text
 from tanist.controller.validation import validate_static_configs
 from tanist.log.properties import PropertiesError, log_directories, parse_properties, split_paths
 
@@ -318,7 +318,9 @@ def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
     warnings = []
     for name in static:
         if base_name(name) not in BROKER_SETTINGS:
-            warnings.append(f"{name} is not a known setting and is ignored")
+            near = meant_by(name)
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            warnings.append(f"{name} is not a known setting and is ignored{meant}")
         elif name in NO_EFFECT_SETTINGS or name not in BROKER_SETTINGS:
             warnings.append(f"{name} has no effect in tanist")
     return tuple(warnings)

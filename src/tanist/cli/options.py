@@ -29,6 +29,7 @@ data_option = click.option(
     default=DEFAULT_DATA,
     show_default=True,
     envvar="TANIST_DATA",
+    show_envvar=True,
     help="The folder of a cluster that `tanist up` made.",
 )
 
@@ -50,6 +51,7 @@ def client_options(command: F) -> F:
         type=_bootstrap,
         metavar="HOST:PORT,...",
         envvar="TANIST_BOOTSTRAP",
+        show_envvar=True,
         help="Brokers of any Kafka cluster. Without it, the cluster of --data.",
     )(command)
 

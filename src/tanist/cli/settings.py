@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.settings import base_name
+from tanist.controller.settings import base_name, meant_by
 
 
 def unknown_setting(names: Iterable[str]) -> str | None:
@@ -14,7 +13,7 @@ def unknown_setting(names: Iterable[str]) -> str | None:
     for name in names:
         if base_name(name) in BROKER_SETTINGS:
             continue
-        near = get_close_matches(name, BROKER_SETTINGS, n=2)
+        near = meant_by(name)
         meant = f": did you mean {' or '.join(near)}?" if near else ": see `tanist configs describe --broker all --all`"
         return f"{name} is not a setting of a broker{meant}"
     return None

@@ -78,6 +78,13 @@ def base_name(name: str) -> str:
     return found[1] if found is not None and found[1] in BROKER_SETTINGS else name
 
 
+def meant_by(name: str) -> list[str]:
+    """Settings of a broker that somebody may have meant who wrote a name that none has."""
+    from difflib import get_close_matches  # for a mistake only: each start of a node counts
+
+    return get_close_matches(name, BROKER_SETTINGS, n=2)
+
+
 def setting_of(resource_type: int, name: str) -> Setting | None:
     """The definition of a name for a resource of this type; None if Kafka does not know it."""
     settings = _OF_RESOURCE.get(resource_type, {})

@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -277,7 +278,7 @@ def _megabytes(size: int) -> str:
 
 
 @click.command("crash")
-@click.argument("node_id", metavar="ID", type=int)
+@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
 @click.option(
     "--lose",
     type=click.Choice(["page-cache", "nothing"]),
@@ -287,48 +288,51 @@ def _megabytes(size: int) -> str:
 )
 @data_option
 @json_option
-def crash_command(node_id: int, lose: str, folder: Path, as_json: bool) -> None:
-    """Kill a node with SIGKILL: it flushes nothing. `tanist start ID` brings it back.
+def crash_command(node_ids: tuple[int, ...], lose: str, folder: Path, as_json: bool) -> None:
+    """Kill nodes with SIGKILL: they flush nothing. `tanist start ID` brings one back.
 
     A killed process loses nothing that it had written: the operating system's page cache still has it. --lose
     page-cache acts like a power loss: all bytes that were not synced are gone. With Kafka's defaults, that is most.
     """
-    cuts = _cluster(folder, as_json).crash(node_id, lose_page_cache=lose == "page-cache")
+    cuts = _cluster(folder, as_json).crash(*node_ids, lose_page_cache=lose == "page-cache")
+    lost = [{"path": cut.path, "lost_bytes": cut.lost_bytes} for cut in cuts]
+    _tell(node_ids, "crashed", as_json, **({"lost": lost} if lose == "page-cache" else {}))
     if as_json:
-        lost = [{"path": cut.path, "lost_bytes": cut.lost_bytes} for cut in cuts]
-        print_json({"id": node_id, "state": "crashed"} | ({"lost": lost} if lose == "page-cache" else {}))
         return
-    click.echo(f"node {node_id}: crashed")
     if lose == "page-cache":
         lost_bytes = counted(sum(cut.lost_bytes for cut in cuts), "byte")
         click.echo(f"{lost_bytes} in {counted(len(cuts), 'file')} were not synced and are lost")
 
 
 @click.command("stop")
-@click.argument("node_id", metavar="ID", type=int)
+@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
 @data_option
 @json_option
-def stop_command(node_id: int, folder: Path, as_json: bool) -> None:
-    """Shut a node down cleanly.
+def stop_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
+    """Shut nodes down cleanly.
 
-    It hands its leaderships over first. The command returns when the process has ended.
+    A node hands its leaderships over first. The command returns when the processes have ended.
     """
-    _cluster(folder, as_json).stop(node_id)
-    _tell(node_id, "stopped", as_json)
+    _cluster(folder, as_json).stop(*node_ids)
+    _tell(node_ids, "stopped", as_json)
 
 
 @click.command("start")
-@click.argument("node_id", metavar="ID", type=int)
+@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
 @data_option
 @json_option
-def start_command(node_id: int, folder: Path, as_json: bool) -> None:
-    """Start a node that is down. Returns when the node has joined the cluster."""
-    _cluster(folder, as_json).start(node_id)
-    _tell(node_id, "started", as_json)
+def start_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
+    """Start nodes that are down. Returns when they have joined the cluster."""
+    _cluster(folder, as_json).start(*node_ids)
+    _tell(node_ids, "started", as_json)
 
 
-def _tell(node_id: int, what: str, as_json: bool) -> None:
+def _tell(node_ids: Sequence[int], what: str, as_json: bool, **more: object) -> None:
+    """One node as `id`, several as `ids`."""
+    node_ids = list(dict.fromkeys(node_ids))
     if as_json:
-        print_json({"id": node_id, "state": what})
-    else:
+        which = {"id": node_ids[0]} if len(node_ids) == 1 else {"ids": node_ids}
+        print_json({**which, "state": what, **more})
+        return
+    for node_id in node_ids:
         click.echo(f"node {node_id}: {what}")

@@ -11,6 +11,7 @@ import click
 
 from tanist.cli.commands.faults import duration
 from tanist.cli.options import data_option, json_option
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
 from tanist.cli.tree import Group
 from tanist.runtime.cluster.fault_requests import FaultRequests
@@ -76,9 +77,9 @@ def _list(folder: Path, as_json: bool) -> None:
         print_json({"faults": present.described() + orders.described_requests() + frozen})
         return
     for fault in present.faults:
-        click.echo(str(fault))
+        say(str(fault))
     for rule in present.requests:
-        click.echo(f"{rule} ({orders.hits_of(rule)})")
+        say(f"{rule} ({orders.hits_of(rule)})")
     for node_id in paused:
         click.echo(f"node {node_id} is paused")
     if not present.faults and not present.requests and not paused:
@@ -180,4 +181,4 @@ def _inject(
     if as_json:
         print_json(found.as_json(0, 0))
     else:
-        click.echo(f"{found}. `tanist faults` counts its hits, `tanist heal` ends it")
+        say(f"{found}. `tanist faults` counts its hits, `tanist heal` ends it")

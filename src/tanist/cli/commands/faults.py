@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import data_option, json_option
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
@@ -218,7 +219,7 @@ def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
     if left.faults or left.requests:
         click.echo("healed; these faults are still set:")
         for fault in (*left.faults, *left.requests):
-            click.echo(f"  {fault}")
+            say(f"  {fault}")
     else:
         click.echo("healed; no faults are set now")
     for node in load_existing(folder).nodes:
@@ -232,4 +233,4 @@ def _set(fault: Fault, folder: Path, as_json: bool) -> None:
     if as_json:
         print_json({"faults": requests.present().described()})
     else:
-        click.echo(f"{fault}. `tanist heal` ends it")
+        say(f"{fault}. `tanist heal` ends it")

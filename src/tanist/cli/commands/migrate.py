@@ -54,8 +54,8 @@ def migrate_command() -> None:
 def plan_command(back: bool, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Show what a roll would lose, and in which order nodes go.
 
-    refused: tanist does not start with it, or could not serve records; change it first. lost: it is in use and stops
-    to work; `next` goes on with --accept KIND only. note: nothing that is in use stops.
+    refused: tanist does not start with it, or could not serve records; change it first. lost: it is in use and would
+    stop working; `next` goes on only with --accept KIND. note: nothing that is in use stops working.
     """
     target = APACHE if back else TANIST
     with connect(bootstrap, folder, timeout_s=_ASK_S) as client:

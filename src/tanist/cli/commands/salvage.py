@@ -74,14 +74,17 @@ def list_command(topic: str | None, folder: Path, as_json: bool) -> None:
                 f"{manifest.topic}-{manifest.partition}",
                 manifest.broker_id,
                 f"{manifest.from_offset}..{manifest.to_offset - 1 if manifest.to_offset >= 0 else ''}",
-                ",".join(str(epoch) for epoch, _ in manifest.epochs) or None,
                 _count(entry),
-                manifest.size_bytes,
                 manifest.why.value,
-                timestamp_text(manifest.wall_ms),
+                _to_the_second(manifest.wall_ms),
             )
         )
-    print_table(("ID", "PARTITION", "BROKER", "OFFSETS", "EPOCHS", "RECORDS", "BYTES", "WHY", "WHEN"), rows)
+    print_table(("ID", "PARTITION", "BROKER", "OFFSETS", "RECORDS", "WHY", "WHEN"), rows)
+
+
+def _to_the_second(time_ms: int) -> str:
+    """In two words, of which a narrow terminal puts one below the other."""
+    return timestamp_text(time_ms)[:19].replace("T", " ") + "Z"
 
 
 @salvage_command.command("show")

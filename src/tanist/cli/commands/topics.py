@@ -10,6 +10,7 @@ import click
 from tanist.cli.commands.topic_states import describe
 from tanist.cli.options import client_options, config_option, connect, json_option
 from tanist.cli.output.alerts import warn_of_age
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.output.topic_description import topic_json, topic_lines
 from tanist.cli.tree import Group
@@ -153,7 +154,10 @@ def describe_command(
         return
     for topic in found:
         for line in topic_lines(topic):
-            click.echo(line)
+            if line.startswith("\t\t"):
+                say(line, hang=16)
+            else:
+                click.echo(line)  # as `kafka-topics` has it
 
 
 @topics_command.command("alter")

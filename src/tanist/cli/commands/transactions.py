@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import client_options, connect, json_option
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.runtime.client import transactions as of_transactions
@@ -98,7 +99,7 @@ def describe_command(transactional_id: str, bootstrap: list[Address] | None, fol
         )
         return
     since = f" since {_time(found.start_ms)}" if found.start_ms >= 0 and found.partitions else ""
-    click.echo(
+    say(
         f"{transactional_id}: {found.state}{since}, producer {found.producer_id} epoch {found.producer_epoch}, "
         f"timeout {found.timeout_ms} ms, coordinator {found.coordinator}"
     )
@@ -199,7 +200,7 @@ def abort_command(
     if as_json:
         print_json({"topic": topic, "partition": partition, "aborted": _producer_json(producer)})
         return
-    click.echo(f"aborted the transaction of producer {producer.producer_id} in {topic}-{partition}")
+    say(f"aborted the transaction of producer {producer.producer_id} in {topic}-{partition}")
 
 
 @transactions_command.command("force-terminate")
@@ -216,7 +217,7 @@ def terminate_command(transactional_id: str, bootstrap: list[Address] | None, fo
     if as_json:
         print_json({"transactional_id": transactional_id, "producer_id": producer_id, "producer_epoch": epoch})
         return
-    click.echo(f"terminated {transactional_id}; its next producer begins after epoch {epoch} of producer {producer_id}")
+    say(f"terminated {transactional_id}; its next producer begins after epoch {epoch} of producer {producer_id}")
 
 
 def _partitions_of(client: Client, topics: tuple[str, ...]) -> list[TopicPartition]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import say, say_all
 from tanist.cli.output.progress import Progress, announce
 from tanist.cli.output.tables import print_json, print_table
 
@@ -97,11 +98,10 @@ def check_command(
             print_json(checking.as_json(checked) | {"mutation": mutate})
         else:
             if mutation is not None:
-                click.echo(f"With {mutation.number} ({mutation.rule}):")
-            for line in checking.lines(checked):
-                click.echo(line)
+                say(f"With {mutation.number} ({mutation.rule}):")
+            say_all(checking.lines(checked))
             if written:
-                click.echo(f"See it again: tanist lab replay {out}")
+                say(f"See it again: `tanist lab replay {out}`")
     if not checked.passed:
         ctx.exit(EXIT_FAILED)
 

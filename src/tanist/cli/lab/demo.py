@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client.explain import Situation, explain
 
 if TYPE_CHECKING:
     from tanist.lab.last_replica_standing import Ending, Scene
 
-_WIDTH = 112
 _INDENT = " " * 6
 
 
@@ -34,8 +33,10 @@ def demo_command(as_json: bool) -> None:
             {name: [asdict(each) for each in play(elr=elr)] for name, elr in (("without", False), ("with", True))}
         )
         return
-    click.echo("THE LAST REPLICA STANDING: one partition, three replicas, min.insync.replicas=2, writes with acks=all.")
-    click.echo("Simulated nodes in virtual time; the same steps twice.")
+    say(
+        "THE LAST REPLICA STANDING: one partition, three replicas, min.insync.replicas=2, writes with acks=all.", hang=0
+    )
+    say("Simulated nodes in virtual time; the same steps twice.")
     for elr, title in (
         (False, "Kafka before KIP-966: no ELR, and a high watermark that goes on below min.insync.replicas"),
         (True, "KIP-966, as `tanist up` makes it"),
@@ -53,16 +54,15 @@ def demo_command(as_json: bool) -> None:
         "tanist up --detach                    a real cluster, to try the same on",
         "tanist crash 3 --lose page-cache      what T2 does",
         "tanist topics describe T --explain    why each partition is as it is",
-        "docs/kip966.md, docs/stories.md       every rule; the same, and more, on real processes",
+        "docs/kip966.md, docs/stories.md       every rule; the same, on real processes",
     ):
-        click.echo("  " + line)
+        say("  " + line, hang=40)
 
 
 def _show(scene: Scene, *, elr: bool) -> None:
     state = scene.state
     leader = str(state.leader) if state.has_leader else "none"
-    what = textwrap.fill(scene.what, _WIDTH, initial_indent=f"  {scene.when:3} ", subsequent_indent=_INDENT)
-    click.echo(what)
+    say(f"  {scene.when:3} {scene.what}", hang=len(_INDENT))
     click.echo(
         f"{_INDENT}{scene.at_ms / 1000:6.2f} s  leader {leader:4}  ISR {_ids(state.isr):7}  ELR {_ids(state.elr):7}"
         f"  LastKnownElr {_ids(state.last_known_elr)}".rstrip()
@@ -81,7 +81,7 @@ def _show(scene: Scene, *, elr: bool) -> None:
             last_unclean_epoch=state.last_unclean_epoch,
         )
     )
-    click.echo(textwrap.fill(why, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT))
+    say(_INDENT + why, hang=len(_INDENT))
 
 
 def _end(ending: Ending) -> None:
@@ -90,7 +90,8 @@ def _end(ending: Ending) -> None:
     )
     if ending.lost:
         click.secho(f"{len(ending.lost)} LOST ({ending.lost[0]} to {ending.lost[-1]})", fg="red", bold=True, nl=False)
-        click.echo(f", {ending.salvaged} of them saved by the replicas that truncated them (tanist salvage)")
+        click.echo()
+        say(f"{_INDENT}{ending.salvaged} of them saved by the replicas that truncated them (`tanist salvage`)")
     else:
         click.secho("none lost", fg="green", bold=True)
     click.echo(f"{_INDENT}digest {ending.digest[:16]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 
 from tanist.cli.lab.seeds import parsed
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import say
 from tanist.cli.output.progress import Progress, announce
 from tanist.cli.output.tables import print_json
 from tanist.text import counted
@@ -69,8 +71,8 @@ def mutants_command(
     For one mutation (a broken rule) at a time, the simulator plays its seeds and the model checker searches. The
     mutation replaces the rule's code in this process, during its run only. It is caught when a run violates a property
     that the same run without the mutation does not. docs/mutations.md lists the mutations by number; without a number,
-    all are tried. The exit code is 0 when each was caught or is known to change nothing, 1 when one was not, 2 for a
-    wrong command line.
+    all are tried. In a pipe the output is a table in Markdown. The exit code is 0 when each was caught or is known to
+    change nothing, 1 when one was not, 2 for a wrong command line.
     """
     from tanist.lab.mutations import table
     from tanist.lab.mutations.catalogue import MUTANTS
@@ -91,7 +93,8 @@ def mutants_command(
     if page is not None:
         _rewrite(ctx, page, [])  # a page without a table is found out now, not after the work
     rows: list[Row] = []
-    if not as_json:
+    terminal = sys.stdout.isatty()
+    if not as_json and not terminal:
         for line in table.heading():
             click.echo(line)
     ways = WAYS if by == "both" else (by,)
@@ -101,7 +104,9 @@ def mutants_command(
         for row in examine_all(wanted, ways, seeds, deadline_s=deadline_s, jobs=jobs):
             rows.append(row)
             show.clear()
-            if not as_json:
+            if not as_json and terminal:
+                say(table.sentence(row), hang=6)
+            elif not as_json:
                 click.echo(table.line(table.cells(row)))
             if page is not None:
                 _rewrite(ctx, page, [row])
@@ -110,9 +115,9 @@ def mutants_command(
     if as_json:
         print_json({"mutations": [row.as_json() for row in rows], "not_examined": late})
     else:
-        click.echo(table.summary(rows, time.monotonic() - began_s))
+        say(table.summary(rows, time.monotonic() - began_s))
         if late:
-            click.echo(f"no time was left for {', '.join(late)}")
+            say(f"no time was left for {', '.join(late)}")
     if late or any(row.missed for row in rows):
         ctx.exit(EXIT_FAILED)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import columns, say
 from tanist.cli.output.tables import print_json
 from tanist.text import counted
 
@@ -54,7 +55,10 @@ class _Story:
 @click.option("--voters", is_flag=True, help="SEED is of `tanist lab run --voters` (a FILE needs no option).")
 @click.option("--trimming", is_flag=True, help="SEED is of `tanist lab run --trimming` (a FILE needs no option).")
 @click.option(
-    "--width", type=click.IntRange(min=_WIDTH_MIN), default=100, show_default=True, metavar="N", help="Columns."
+    "--width",
+    type=click.IntRange(min=_WIDTH_MIN),
+    metavar="N",
+    help="Columns.  [the terminal's, up to 100; in a pipe 100]",
 )
 @json_option
 @click.pass_context
@@ -72,7 +76,7 @@ def replay_command(
     transactions: bool,
     voters: bool,
     trimming: bool,
-    width: int,
+    width: int | None,
     as_json: bool,
 ) -> None:
     """Play a seed or a scenario, and draw a sequence diagram.
@@ -86,6 +90,7 @@ def replay_command(
     from tanist.lab.replay.moments import Weight
     from tanist.lab.replay.selection import Choice, choose, lanes_of
 
+    width = width or max(columns(), _WIDTH_MIN)
     if as_json and step:
         raise click.UsageError("--step and --json do not go together", ctx)
     workload = {"groups": groups, "transactions": transactions, "voters": voters, "trimming": trimming}
@@ -130,7 +135,7 @@ def replay_command(
             click.echo(row)
     if not ended:
         click.echo()
-        click.echo(story.ending)
+        say(story.ending)
     if broken:
         ctx.exit(EXIT_BROKEN)
 

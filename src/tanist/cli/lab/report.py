@@ -14,6 +14,7 @@ import click
 from tanist import __version__
 from tanist.cli.lab.seeds import draw
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import say
 from tanist.cli.output.progress import Progress, announce
 from tanist.cli.output.tables import print_json
 from tanist.text import counted
@@ -76,7 +77,7 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
     else:
         for each in played:
             totals = each.totals
-            click.echo(
+            say(
                 f"{each.title}: {counted(totals.seeds, 'seed', separator=',')}, "
                 f"{counted(len(totals.failed), 'violation')}, {totals.virtual_hours:.2f} virtual hours, "
                 f"{counted(totals.faults, 'fault', separator=',')}"
@@ -85,8 +86,8 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
             noticed = sum(row.simulated is not None for row in rows)
             click.echo(f"broken rules: {noticed} of {len(rows)} noticed, {len(missed)} missed")
         for line in facts.violations:
-            click.echo(line)
-        click.echo(f"the report is in {out}: report.html, report.md, report.svg")
+            say(line)
+        say(f"the report is in {out}: report.html, report.md, report.svg")
     if missed or facts.violations:
         ctx.exit(EXIT_FAILED)
 

@@ -14,8 +14,9 @@ import click
 
 from tanist.cli.lab.seeds import Seeds, draw, parsed
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import columns, say
 from tanist.cli.output.progress import Progress, announce
-from tanist.cli.output.tables import print_json
+from tanist.cli.output.tables import print_json, print_table
 from tanist.text import counted
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def _names(value: str) -> frozenset[str]:
 @click.option("--digests", is_flag=True, help="Print each seed's digest: the same on every platform.")
 @click.option("--situation", metavar="NAME", help="Find the first 5 seeds that reach this situation.")
 @click.option(
+    "--situations", "list_situations", is_flag=True, help="List the situations that were reached, with counts."
+)
+@click.option(
     "--shrink",
     "shrink_seconds",
     type=click.FloatRange(min=0),
@@ -110,6 +114,7 @@ def run_command(
     trace: bool,
     digests: bool,
     situation: str | None,
+    list_situations: bool,
     shrink_seconds: float,
     out: Path,
     as_json: bool,
@@ -164,7 +169,7 @@ def run_command(
         with _shrinking(outcome, as_json or limits is None) as progress:
             failures.append(failure.examine(outcome, terms, out, limits, time.monotonic, progress))
         if not as_json:
-            for line in failure.lines(failures[-1]):
+            for line in failure.lines(failures[-1], columns()):
                 click.echo(line)
             click.echo()
     if as_json:
@@ -173,8 +178,13 @@ def run_command(
         if digests:
             for seed, digest in sorted(totals.digests.items()):
                 click.echo(f"{seed} {digest}")
+        if list_situations:
+            print_table(
+                ("COUNT", "SITUATION"),
+                [(f"{count:,}", name) for name, count in sorted(totals.situations.items()) if count],
+            )
         for line in _summary(chosen, terms, totals, took_s):
-            click.echo(line)
+            say(line)
     if failures:
         ctx.exit(EXIT_FAILED)
 
@@ -250,7 +260,8 @@ def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, kee
     expected_s = len(seeds) * _SECONDS_EACH / jobs
     if deadline_s is not None:
         expected_s = min(expected_s, deadline_s - began_s)
-    announce(f"{counted(len(seeds), 'seed', separator=',')} in {counted(jobs, 'process')}", expected_s)
+    what = "as many seeds as there is time for" if seeds == _SEEDS_OF_MINUTES.numbers else _seeds(len(seeds))
+    announce(f"{what} in {counted(jobs, 'process')}", expected_s)
     with Progress() as show:
         for outcome in outcomes(seeds, terms, jobs, go_on):
             totals.add(outcome)
@@ -258,9 +269,17 @@ def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, kee
                 show.line(f"seed {outcome.seed} violates {outcome.violation.property_id}")
             rate = totals.events / max(time.monotonic() - began_s, 1e-9)
             violations = counted(len(totals.failed), "violation") if totals.failed else "no violation"
-            played = f"{totals.seeds:,} of {counted(len(seeds), 'seed', separator=',')}"
-            show(f"{played}, {violations}, {rate:,.0f} events/s")
+            show(f"{_of(totals.seeds, seeds)}, {violations}, {rate:,.0f} events/s")
     return totals
+
+
+def _seeds(number: int) -> str:
+    return counted(number, "seed", separator=",")
+
+
+def _of(played: int, seeds: range) -> str:
+    """So many of them, if there is a number that were asked for."""
+    return _seeds(played) if seeds == _SEEDS_OF_MINUTES.numbers else f"{played:,} of {_seeds(len(seeds))}"
 
 
 @contextmanager
@@ -285,23 +304,18 @@ def _shrinking(outcome: SeedResult, quiet: bool) -> Iterator[Callable[[int, Plan
 def _summary(seeds: Seeds, terms: Terms, totals: Totals, took_s: float) -> Iterator[str]:
     from tanist.lab.simulation.running import never_reached
 
-    if totals.situations:
-        yield "    COUNT  SITUATION"
-        for name, count in sorted(totals.situations.items()):
-            if count:
-                yield f"{count:9,}  {name}"
     if totals.seeds >= _COMPLETE_FROM and never_reached(totals, terms):
         yield f"never reached: {', '.join(never_reached(totals, terms))}"
     failed = sorted(outcome.seed for outcome in totals.failed)
     violations = "no violation" if totals.seeds else "nothing is known, for no seed was played"
     if failed:
         violations = f"{counted(len(failed), 'violation')} (seed {', '.join(map(str, failed))})"
-    played = f"{totals.seeds:,} of {counted(len(seeds.numbers), 'seed', separator=',')}"
+    reached = sum(1 for count in totals.situations.values() if count)
     yield (
-        f"{played}: {violations}; {totals.events:,} events "
+        f"{_of(totals.seeds, seeds.numbers)}: {violations}; {totals.events:,} events "
         f"({totals.events / max(took_s, 1e-9):,.0f}/s), {totals.virtual_hours:,.2f} virtual hours, "
         f"{totals.faults:,} faults, {totals.acknowledged:,} records acknowledged, {totals.given_up:,} given up by "
-        "unclean elections"
+        f"unclean elections; {counted(reached, 'situation')} reached (`--situations` lists them)"
     )
 
 

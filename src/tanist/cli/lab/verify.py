@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import say_all
 from tanist.cli.output.progress import Progress, announce
 from tanist.cli.output.tables import print_json
 
@@ -108,7 +109,6 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
     if as_json:
         print_json(report.as_json(verdict, operations, allowed))
     else:
-        for line in report.lines(verdict, operations, allowed):
-            click.echo(line)
+        say_all(report.lines(verdict, operations, allowed))
     if report.failures(verdict, allowed):
         ctx.exit(EXIT_ANOMALIES)

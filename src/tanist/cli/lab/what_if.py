@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tanist.cli.options import json_option
+from tanist.cli.output.lines import say
 from tanist.cli.output.progress import Progress, announce
 from tanist.cli.output.tables import print_json
 from tanist.text import counted
@@ -89,7 +90,7 @@ def what_if_command(
         print_json(report.as_json(table, written, seconds))
     else:
         for line in report.lines(table, written, seconds):
-            click.echo(line)
+            say(line, hang=0)
 
 
 def _write(table: Table, out: Path) -> dict[str, str]:

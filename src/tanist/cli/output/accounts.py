@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_table
 from tanist.runtime.client.account import PartitionAccount, ranges
 from tanist.text import counted
@@ -42,7 +43,7 @@ def print_accounts(accounts: Sequence[PartitionAccount]) -> None:
     for each in accounts:
         if each.lost:
             lost_here = counted(len(each.lost), "acknowledged record")
-            click.echo(f"{each.topic}-{each.partition}: {lost_here} lost, at {_where(each)}")
+            say(f"{each.topic}-{each.partition}: {lost_here} lost, at {_where(each)}")
     for topic in sorted({each.topic for each in accounts if each.salvaged}):
         saved = sum(each.salvaged or 0 for each in accounts if each.topic == topic)
         verb = "is" if saved == 1 else "are"
@@ -56,12 +57,15 @@ def _print_others(accounts: Sequence[PartitionAccount]) -> None:
     doubled = sum(each.account.duplicated for each in accounts)
     if doubled:
         are = "is in the topic more often than it was" if doubled == 1 else "are in the topic more often than they were"
-        click.echo(f"{counted(doubled, 'record')} {are} acknowledged: sent twice, or")
-        click.echo("equal to a record that is not in the ledger (one from before it began, for example)")
+        say(
+            f"{counted(doubled, 'record')} {are} acknowledged: sent twice, or equal to a record "
+            "that is not in the ledger (one from before it began, for example)",
+            hang=0,
+        )
     disordered = sum(each.account.disordered for each in accounts)
     if disordered:
         stands = "stands before one" if disordered == 1 else "stand before ones"
-        click.echo(
+        say(
             f"{counted(disordered, 'record')} {stands} that {'was' if disordered == 1 else 'were'} acknowledged earlier"
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tanist.cli.output.alerts import salvage_lines
+from tanist.cli.output.lines import say, say_all
 from tanist.cli.output.tables import print_table
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.status import CRASHED, ClusterStatus
@@ -16,8 +17,7 @@ from tanist.runtime.cluster.status import CRASHED, ClusterStatus
 
 def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Path) -> None:
     """First a missing quorum, then the nodes, then what was cut from logs and saved."""
-    for line in status.without_quorum:
-        click.echo(line)
+    say_all(status.without_quorum)
     rows = [
         (
             node.node_id,
@@ -35,9 +35,8 @@ def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Pat
         click.echo(f"* node {status.controller} is the active controller")
     for node in status.nodes:
         if node.why is not None:
-            click.echo(f"node {node.node_id} {'has' if node.state == CRASHED else 'is'} {node.state}: {node.why}")
-    for line in salvage_lines(news, folder):
-        click.echo(line)
+            say(f"node {node.node_id} {'has' if node.state == CRASHED else 'is'} {node.state}: {node.why}")
+    say_all(salvage_lines(news, folder))
 
 
 def status_json(status: ClusterStatus) -> dict[str, Any]:

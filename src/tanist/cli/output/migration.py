@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import click
 
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json, print_table
 from tanist.runtime.migration.losses import LOST, REFUSED, Finding
 from tanist.runtime.migration.nodes import TANIST, Cluster, Node
@@ -76,18 +77,18 @@ def show_plan(
     print_table(("NODE", "ROLES", "ADDRESS", "SOFTWARE"), rows)
     click.echo("* the active controller")
     for finding in findings:
-        click.echo(f"{finding.severity} ({finding.kind}): {finding.message}")
+        say(f"{finding.severity} ({finding.kind}): {finding.message}")
         for line in finding.details:
-            click.echo(f"    {line}")
+            say(f"    {line}")
     if not left:
         click.echo(f"all nodes run {target}")
         return
     click.echo(f"to {target}, one node at a time:")
     for number, step in enumerate(left, 1):
-        click.echo(f"{number:>3}. node {step.node.node_id}: {step.reason}")
+        say(f"{number:>3}. node {step.node.node_id}: {step.reason}")
     command = "tanist migrate next" if target == TANIST else "tanist migrate back"
     if refused:
-        click.echo(f"Change what is refused first; `{command}` would not begin.")
+        say(f"Change what is refused first; `{command}` would not begin.")
     else:
         click.echo("  ".join([f"Begin: {command}", *(f"--accept {kind}" for kind in lost)]))
 
@@ -109,7 +110,7 @@ def show_verdict(verdict: Verdict, step: Step | None, *, as_json: bool) -> None:
         click.echo("not safe:" if step is None else f"not safe to stop node {step.node.node_id}:")
         _echo_problems(verdict.problems)
         return
-    click.echo(_summary(verdict))
+    say(_summary(verdict))
     click.echo("all nodes have changed" if step is None else f"node {step.node.node_id} can be stopped")
 
 
@@ -136,13 +137,13 @@ class Progress:
             )
             return
         if step.under_way:
-            click.echo(f"node {node.node_id} ({node.roles}, {_address(node)}) is down")
+            say(f"node {node.node_id} ({node.roles}, {_address(node)}) is down")
         else:
-            click.echo(f"stop {node.software} on node {node.node_id} ({node.roles}, {_address(node)})")
+            say(f"stop {node.software} on node {node.node_id} ({node.roles}, {_address(node)})")
             if stop is not None:
                 click.echo(f"    {stop}")
         folders = f": {node.log_dirs}" if node.log_dirs else ""
-        click.echo(f"start {how.target} there, on the same folders{folders}")
+        say(f"start {how.target} there, on the same folders{folders}")
         click.echo(f"    {start}")
         click.echo(f"waiting for node {node.node_id}")
 
@@ -150,7 +151,7 @@ class Progress:
         if self._as_json:
             self._line(kind, message=message)
         else:
-            click.echo(message)
+            say(message)
 
     def checked(self, verdict: Verdict) -> None:
         if self._as_json:
@@ -161,13 +162,13 @@ class Progress:
                 accepted=[_problem_json(problem) for problem in verdict.problems],
             )
         else:
-            click.echo(_summary(verdict))
+            say(_summary(verdict))
 
     def refused(self, step: Step, problems: Sequence[Problem]) -> None:
         if self._as_json:
             self._line("refused", node=step.node.node_id, problems=[_problem_json(problem) for problem in problems])
             return
-        click.echo(f"not safe for node {step.node.node_id}:")
+        say(f"not safe for node {step.node.node_id}:")
         _echo_problems(problems)
 
     def late(self, message: str, timeout_s: float) -> None:
@@ -183,7 +184,7 @@ class Progress:
             self._line("done", node=step.node.node_id, changed=changed, nodes=len(cluster.nodes), next=next_id)
             return
         follows = f"next: node {left[0].node.node_id}" if left else "the roll is complete"
-        click.echo(f"{changed} of {counted(len(cluster.nodes), 'node')} on {step.target}; {follows}")
+        say(f"{changed} of {counted(len(cluster.nodes), 'node')} on {step.target}; {follows}")
 
     def finished(self, cluster: Cluster, target: str) -> None:
         if self._as_json:
@@ -240,7 +241,7 @@ def _node_json(node: Node) -> dict[str, object]:
 
 def _echo_problems(problems: Sequence[Problem]) -> None:
     for problem in problems:
-        click.echo(f"    {problem.kind}: {problem.message}")
+        say(f"    {problem.kind}: {problem.message}")
 
 
 def _address(node: Node) -> str:

@@ -1,4 +1,8 @@
-"""Printing: a table for people, JSON for programs."""
+"""Printing: a table for people, JSON for programs.
+
+On a terminal a table fits its width: words move to the next line, and where not even words fit, rows become paragraphs.
+In a pipe a row is one line, however long.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from uuid import UUID
 
 import click
 
+from tanist.cli.output.lines import say
 from tanist.wire.ids import id_text
 
 
@@ -39,7 +44,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         from rich.console import Console
         from rich.table import Table
 
-        widths, gap = _widths([header, *cells], Console().width)
+        available = Console().width
+        widths, gap = _widths([header, *cells], available)
+        if sum(widths) + gap * (len(widths) - 1) > available:
+            _print_records(header, cells)
+            return
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
         for name, width in zip(header, widths, strict=True):
             table.add_column(name, width=width)
@@ -52,9 +61,19 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Rows that are too wide for the terminal: each as a paragraph, a line for each cell."""
+    width = max(map(len, header)) + 2
+    for number, row in enumerate(rows):
+        if number:
+            click.echo()
+        for name, cell in zip(header, row, strict=True):
+            say(f"{name:<{width}}{cell}", hang=width)
+
+
 def _widths(lines: Sequence[Sequence[str]], available: int) -> tuple[list[int], int]:
     """The width of each column and the gap between two. Only words move to another line: half an address cannot be
-    copied. Where not even the words fit, the table is wider than the terminal.
+    copied. Where not even the words fit, the widths are more than what is available.
     """
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, column)) for column in columns]

@@ -68,6 +68,18 @@ def _checked(row: Row) -> tuple[str, ...]:
     return (f"{found.property_id} in `{found.configuration}`", str(found.steps), str(found.states), seconds)
 
 
+def sentence(row: Row) -> str:
+    """The same for a person at a terminal."""
+    found = []
+    if row.seeds_tried:
+        text, seed, _, seconds = _simulated(row)
+        found.append(f"simulator: {text}{f', seed {seed}' if seed else ''} ({seconds} s)")
+    if row.model_asked:
+        text, steps, states, seconds = _checked(row)
+        found.append(f"model checker: {text}{f', {steps} steps, {states} states' if steps else ''} ({seconds} s)")
+    return f"{row.name:5} {row.rule}. " + ("; ".join(found) or "not asked")
+
+
 def line(values: Iterable[str]) -> str:
     return f"| {' | '.join(values)} |"
 

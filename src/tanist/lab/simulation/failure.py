@@ -98,7 +98,8 @@ def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
     yield from _wrapped(text, width)
     yield ""
     if failure.shrunk is not None:
-        yield from (f"  {note}" for note in _kept(failure.original, failure.shrunk))
+        for note in _kept(failure.original, failure.shrunk):
+            yield from _wrapped(note, width)
         yield from (f"    {each}" for each in events(failure.shrunk.plan, width - 4))
         yield ""
     if failure.shrunk is not None or failure.scenario is None:

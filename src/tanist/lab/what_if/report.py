@@ -14,7 +14,7 @@ from tanist.lab.what_if.question import Question, bounds
 from tanist.text import counted
 
 _LETTERS = {Until.CANDIDATE: "c", Until.LAST_KNOWN: "l", Until.RECOVERY: "r", Until.OPERATOR: "o"}
-_GAP = "  "
+_GAP, _INDENT = "  ", "      "
 
 
 def lines(table: Table, written: Mapping[str, str], seconds: float) -> Iterator[str]:
@@ -37,14 +37,15 @@ def lines(table: Table, written: Mapping[str, str], seconds: float) -> Iterator[
 
 def _grid(table: Table) -> Iterator[str]:
     unclean = range(table.question.unclean + 1)
-    rows = [["unclean shutdowns:", *(str(number) for number in unclean)]]
+    rows = {"unclean shutdowns": [str(number) for number in unclean]}
     chosen = table.question.highlighted()
     for setting in table.settings():
         mark = "> " if setting is chosen else "  "
-        rows.append([mark + setting.says, *(_cell(cell) for cell in table.row(setting))])
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        yield _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        rows[mark + setting.says] = [_cell(cell) for cell in table.row(setting)]
+    widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
+    for name, cells in rows.items():
+        yield name
+        yield _INDENT + _GAP.join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _cell(cell: Cell) -> str:
@@ -61,14 +62,17 @@ def verdict(cell: Cell) -> str:
 
 
 def _legend(table: Table) -> Iterator[str]:
-    yield "safe          no schedule there is loses a record"
-    yield "safe to 5     no schedule of up to 5 events does; longer ones were not all enumerated"
-    yield "loses 1 of 2  some schedule does: up to so many, of so many that were acknowledged"
+    yield "safe          every schedule was tried, and none loses an acknowledged record"
+    yield "safe to 5     no schedule of up to 5 events does; of longer ones only some"
+    yield "              were tried"
+    yield "loses 1 of 2  the worst schedule loses 1 of its 2 acknowledged records"
     if any(cell.safe is None for cell in table.cells):
-        yield "not known     the schedules that were enumerated are too short for so many unclean shutdowns"
+        yield "not known     the schedules that were tried are too short for so many unclean"
+        yield "              shutdowns"
     for until, letter in _LETTERS.items():
         if any(until in cell.waits for cell in table.cells):
-            yield f"{letter.ljust(14)}has no leader, though a replica with everything is up, until {until.value}"
+            yield f"{letter.ljust(14)}no leader, though a live replica has every record,"
+            yield f"{' ' * 14}until {until.value}"
 
 
 def _shown(table: Table, written: Mapping[str, str]) -> Iterator[str]:

@@ -176,28 +176,25 @@ class Cluster:
 
     # -- one node
 
-    def crash(self, node_id: int, *, lose_page_cache: bool = False) -> list[Cut]:
+    def crash(self, *node_ids: int, lose_page_cache: bool = False) -> list[Cut]:
         """SIGKILL: nothing is flushed, closed or said. With `lose_page_cache`, as if the power had failed too."""
         with locked_existing(self.folder) as cluster:
-            node = cluster.node(node_id)
-            if not node.alive:
-                raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
-            self._kill(node)
-            if not lose_page_cache:
-                return []
-            properties = layout.properties_path(self.folder, node_id).read_text()
-            try:
-                return power_loss.lose_page_cache(NodeConfig.from_text(properties).log_dirs)
-            except FileNotFoundError as error:
-                raise ClusterError(f"node {node_id} had written nothing yet ({error.filename} is missing)") from None
+            nodes = _running(cluster, node_ids)
+            for node in nodes:
+                self._kill(node)
+            return [cut for node in nodes for cut in self._lose_page_cache(node)] if lose_page_cache else []
 
-    def stop(self, node_id: int, patience_s: float = STOP_PATIENCE_S) -> None:
-        """A controlled shutdown; returns when the process has ended."""
+    def _lose_page_cache(self, node: NodeEntry) -> list[Cut]:
+        properties = layout.properties_path(self.folder, node.node_id).read_text()
+        try:
+            return power_loss.lose_page_cache(NodeConfig.from_text(properties).log_dirs)
+        except FileNotFoundError as error:
+            raise ClusterError(f"node {node.node_id} had written nothing yet ({error.filename} is missing)") from None
+
+    def stop(self, *node_ids: int, patience_s: float = STOP_PATIENCE_S) -> None:
+        """A controlled shutdown; returns when the processes have ended."""
         with locked_existing(self.folder) as cluster:
-            node = cluster.node(node_id)
-            if not node.alive:
-                raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
-            self._stop(cluster, [node], patience_s)
+            self._stop(cluster, _running(cluster, node_ids), patience_s)
             self._note_stopped(cluster)
 
     def start(self, *node_ids: int, patience_s: float = READY_PATIENCE_S) -> None:
@@ -349,3 +346,12 @@ class Cluster:
     def _kill(self, node: NodeEntry) -> None:
         if node.process is not None:
             node.process.kill()
+
+
+def _running(cluster: ClusterFile, node_ids: Sequence[int]) -> list[NodeEntry]:
+    """These nodes, each once, of which nothing is done to any unless all run."""
+    nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node_ids)]
+    for node in nodes:
+        if not node.alive:
+            raise ClusterError(f"node {node.node_id} is not running: `tanist start {node.node_id}` starts it")
+    return nodes

@@ -1,7 +1,8 @@
 """What a roll to tanist would lose, what tanist refuses, and what it keeps without effect: pure judgement.
 
 Three severities. `refused`: a node of tanist does not start with it, or records could not be served: change it first.
-`lost`: it is in use and stops to work, and the operator has to accept that by its kind. `note`: nothing in use stops.
+`lost`: it is in use and would stop working, and the operator has to accept that by its kind. `note`: nothing in use
+stops working.
 """
 
 from __future__ import annotations
