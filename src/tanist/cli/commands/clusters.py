@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from tanist.cli import closed_output
 from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output.cluster_status import status_json
+from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
 from tanist.cli.settings import unknown_setting
 from tanist.runtime.cluster.cluster import HOST, PORT, Cluster
@@ -118,7 +119,7 @@ def up_command(
             data = {"data": str(cluster.folder), "ephemeral": entries.ephemeral}
             print_json({"ready_s": took_s} | data | status_json(status))
         else:
-            click.echo(
+            say(
                 f"ready in {took_s} s: {counted(len(entries.brokers), 'broker')} at {status.bootstrap}, "
                 f"controller {status.controller}, data in {cluster.folder}"
             )
@@ -159,7 +160,10 @@ def _interrupt_on_signals() -> None:
 def _say(line: str, err: bool = False) -> None:
     """The terminal may be closed by now, and the pipe's reader gone: the cluster matters more."""
     try:
-        click.echo(line, err=err)
+        if err:
+            click.echo(line, err=True)
+        else:
+            say(line)
     except OSError:
         closed_output.forsake(sys.stderr if err else sys.stdout)
 
