@@ -115,7 +115,7 @@ class AnswerChecks:
         host = self._world.hosts[broker_id]
         return Asked(host.lives, {led: dict(entries.since) for led, entries in self._led(host).items()})
 
-    def told(self, broker_id: int, asked: object, answer: Any) -> None:
+    def answered(self, broker_id: int, asked: object, answer: Any) -> None:
         host = self._world.hosts[broker_id]
         life = self._lives.get(broker_id)
         if not isinstance(asked, Asked) or life is None or not asked.life == life.number == host.lives:
@@ -135,18 +135,18 @@ class AnswerChecks:
             ids = {each.transactional_id for each in answer.transaction_states}
             self._check_entries(host, asked, TRANSACTIONS_TOPIC, answer.error_code, ids)
 
-    def _check_topics(self, host: Host, life: Life, told: Mapping[str, int]) -> None:
+    def _check_topics(self, host: Host, life: Life, named: Mapping[str, int]) -> None:
         image = self._replicas.metadata.image
         for topic_id, (name, partitions) in life.topics.items():
-            if topic_id in image.topics and told.get(name, 0) < partitions:
-                self._fail(host, life, f"{name} has {told.get(name, 0)} partitions: it had {partitions}")
+            if topic_id in image.topics and named.get(name, 0) < partitions:
+                self._fail(host, life, f"{name} has {named.get(name, 0)} partitions: it had {partitions}")
 
-    def _check_brokers(self, host: Host, life: Life, told: Collection[int]) -> None:
+    def _check_brokers(self, host: Host, life: Life, named: Collection[int]) -> None:
         for broker_id, unregistered in life.brokers.items():
-            if broker_id not in told and self._unregistered.get(broker_id, 0) == unregistered:
+            if broker_id not in named and self._unregistered.get(broker_id, 0) == unregistered:
                 self._fail(host, life, f"there is no broker {broker_id}: it was registered")
 
-    def _check_entries(self, host: Host, asked: Asked, topic: str, error: int, told: Collection[str]) -> None:
+    def _check_entries(self, host: Host, asked: Asked, topic: str, error: int, named: Collection[str]) -> None:
         if error != ErrorCode.NONE:
             self._world.counts["answers that say that some are being loaded"] += 1
             return
@@ -155,7 +155,7 @@ class AnswerChecks:
             if led[0] != topic or led not in present:
                 continue  # it may have lost the leadership before it answered
             for name, since in entries.items():
-                if name not in told and present[led].since.get(name) == since:
+                if name not in named and present[led].since.get(name) == since:
                     place = f"offset {since} of {topic}-{led[1]}"
                     raise self._violation(host, f"there is no {name}: it is since {place}, which the broker leads")
 

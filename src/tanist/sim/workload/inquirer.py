@@ -37,7 +37,7 @@ class Witness(Protocol):
     def asks(self, broker_id: int) -> object:
         """A broker is about to be asked. What is given back comes along with the answer."""
 
-    def told(self, broker_id: int, asked: object, answer: Any) -> None:
+    def answered(self, broker_id: int, asked: object, answer: Any) -> None:
         """The answer to a request of an inquirer."""
 
 
@@ -70,7 +70,7 @@ class Inquirer(SimClient):
             if answer is None:
                 self.later(_REFUSED_MS, self._ask)
                 return
-            self._witness.told(self._broker_id, asked, answer)
+            self._witness.answered(self._broker_id, asked, answer)
             self.later(self._pause_ms, self._ask)
 
         self.channel(self._address).call(request, version, REQUEST_TIMEOUT_MS, answered)
