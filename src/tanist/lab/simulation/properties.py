@@ -37,6 +37,7 @@ MEANINGS: dict[str, str] = {
     "S24": "the quorum's voters change one at a time, once the last change and a record of the leader are committed",
     "S25": "a leader of the quorum is elected, and commits, by a majority of the voters that its own log names",
     "S26": "a log begins where retention or DeleteRecords allows it, never earlier again, and nothing else is gone",
+    "S27": "no answer denies what was committed before the broker started",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
