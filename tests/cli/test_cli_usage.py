@@ -286,8 +286,8 @@ def test_format_refuses_a_folder_of_another_cluster_or_node_and_writes_nothing(
     assert not (tmp_path / "b").exists()
 
 
-def test_format_wants_a_real_cluster_id(run: Run, properties: Any) -> None:
-    result = run("format", "-c", properties(), "-t", "my-cluster")
+def test_format_wants_a_cluster_id(run: Run, properties: Any) -> None:
+    result = run("format", "-c", properties(), "-t", "")
     assert result.exit_code == 1
     assert "random-uuid" in result.output
 
