@@ -143,7 +143,8 @@ class Lifecycle:
         if self._refused_since_ms is not None:
             seconds = self._context.config.broker_session_timeout_ms / 1000
             return f"the session from before its crash, which ends after {seconds:g} s (broker.session.timeout.ms)"
-        if self._quorum.leader_id is None:
+        if self._quorum.leader_id is None or self._quorum.silence_ms is not None:
+            # A leader that is only remembered is none.
             return "a majority of the controllers"
         if self.broker_epoch < 0:
             return "the controller to register it"
