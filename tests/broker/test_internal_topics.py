@@ -22,10 +22,6 @@ def find(cluster: Cluster, group: str = "g", *, to: int) -> Any:
     return answer.coordinators[0]
 
 
-def there(cluster: Cluster) -> bool:
-    return bool(find(cluster, to=1).error_code == 0)
-
-
 def ask_for_a_while(cluster: Cluster, to: int) -> list[int]:
     """As a client does that looks for its coordinator, for three seconds."""
     errors = []
@@ -33,19 +29,6 @@ def ask_for_a_while(cluster: Cluster, to: int) -> list[int]:
         errors.append(int(find(cluster, to=to).error_code))
         cluster.run(100)
     return errors
-
-
-def test_a_broker_that_has_no_metadata_yet_says_nothing_of_a_topic_that_it_lacks() -> None:
-    cluster = Cluster()
-    cluster.until(lambda: there(cluster))
-    for host in cluster.world.hosts.values():
-        host.kill()
-    cluster.world.hosts[3].start()
-    cluster.run(500)
-    assert OFFSETS_TOPIC not in cluster.node(3).metadata.image.topic_ids
-    cluster.log.clear()
-    assert set(ask_for_a_while(cluster, 3)) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
-    assert [line for line in cluster.log if WHY in line] == []
 
 
 def test_without_a_quorum_it_is_reported_now_and_then_that_a_topic_can_not_be_made() -> None:

@@ -11,6 +11,7 @@ from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT, World
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
 from tanist.wire.messages.metadata_request import MetadataRequest
@@ -22,6 +23,7 @@ QUESTIONS = {
     "Metadata": (MetadataRequest(topics=None), 12),
     "ListGroups": (ListGroupsRequest(), 4),
     "ListTransactions": (ListTransactionsRequest(), 1),
+    "FindCoordinator": (FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 4),
     "DescribeCluster": (DescribeClusterRequest(include_fenced_brokers=True), 2),
 }
 

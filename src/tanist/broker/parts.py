@@ -147,7 +147,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         metadata=metadata,
         configs=configs,
         awaited_topics=awaited_topics,
-        internal_topics=InternalTopics(context, metadata, controller_channel, lifecycle, awaited_topics),
+        internal_topics=InternalTopics(context, metadata, controller_channel, awaited_topics),
         effects=effects,
         quorum=quorum,
         connections=connections,

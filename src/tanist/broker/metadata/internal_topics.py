@@ -1,8 +1,7 @@
 """The topics of coordinators are made when they are first needed.
 
-They get as many replicas as they are to have and there are brokers for. What this broker's metadata lacks is not made
-before the metadata is that of the cluster: a broker that has just started knows no topic. One request at a time asks
-for a topic, however many clients wait for it, and a controller that is away is reported once a minute.
+They get as many replicas as they are to have and there are brokers for. One request at a time asks for a topic, however
+many clients wait for it, and a controller that is away is reported once a minute.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Final
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_topics import AwaitedTopics
 from tanist.broker.metadata.controller_channel import ControllerChannel
-from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.throttled_warnings import ThrottledWarnings
 from tanist.wire.errors import ErrorCode
@@ -38,13 +36,11 @@ class InternalTopics:
         context: NodeContext,
         metadata: MetadataView,
         controller_channel: ControllerChannel,
-        lifecycle: Lifecycle,
         awaited_topics: AwaitedTopics,
     ) -> None:
         self._context = context
         self._metadata = metadata
         self._controller_channel = controller_channel
-        self._lifecycle = lifecycle
         self._awaited_topics = awaited_topics
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         """By the topic that the controller has been asked for."""
@@ -52,9 +48,6 @@ class InternalTopics:
 
     def create(self, name: str, then: Callable[[], None]) -> None:
         """Call `then` once the broker knows the topic, or it cannot be made now."""
-        if not self._lifecycle.caught_up:
-            then()
-            return
         waiting = self._waiting.setdefault(name, [])
         waiting.append(then)
         if len(waiting) > 1:
