@@ -55,8 +55,9 @@ def test_list(tanist: Tanist) -> None:
     assert found[0]["when"] == "2023-11-14T22:13:20.002Z"
     assert [entry["topic"] for entry in tanist("list", "--topic", "payments", "--json")] == ["payments"]
     text = tanist("list").stdout.splitlines()
-    assert text[0].split() == ["ID", "PARTITION", "BROKER", "OFFSETS", "EPOCHS", "RECORDS", "BYTES", "WHY", "WHEN"]
-    assert text[1].split()[1:6] == ["orders-0", "2", "1..5", "3", "5"]
+    assert text[0].split() == ["ID", "PARTITION", "BROKER", "OFFSETS", "RECORDS", "WHY", "WHEN"]
+    assert text[1].split()[1:5] == ["orders-0", "2", "1..5", "5"]
+    assert text[1].endswith("  2023-11-14 22:13:20Z")
 
 
 @pytest.mark.parametrize("inside", ["node-2", "node-2/data", f"node-2/data/{QUARANTINE}"])

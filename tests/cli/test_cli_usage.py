@@ -161,7 +161,7 @@ def test_a_number_has_its_noun() -> None:
         (("up", "--brokers", "0"), "0 is not in the range"),
         (("up", "--config", "novalue"), "'novalue' is not KEY=VALUE"),
         (("up", "--controllers", "some"), "'some' is neither `combined` nor a number"),
-        (("crash",), "missing argument 'ID'"),
+        (("crash",), "missing argument 'ID...'"),
         (("crash", "two"), "'two' is not a valid integer"),
         (("topics", "list", "--bootstrap", "nowhere"), "'nowhere' is not host:port"),
         (("topics", "create", "t", "--replica-assignment", "1;2"), "is not like 1:2:3,2:3:1"),

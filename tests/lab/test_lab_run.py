@@ -116,9 +116,12 @@ def test_the_first_seeds_that_reach_a_situation() -> None:
 
 
 def test_the_situations_are_counted(tmp_path: Path) -> None:
-    lines = _run("--seeds", "3", "--situations", "--out", str(tmp_path)).stdout.splitlines()
-    assert lines[0].split() == ["COUNT", "SITUATION"]
-    rows = [re.fullmatch(r"([\d,]+) +(\S.*)", line) for line in lines[1:-1]]
+    (summary,) = _run("--seeds", "3", "--out", str(tmp_path)).stdout.splitlines()
+    *lines, again = _run("--seeds", "3", "--situations", "--out", str(tmp_path)).stdout.splitlines()
+    assert lines[0] == "COUNT  SITUATION"
+    reached = f"; {len(lines) - 1} situations reached (`--situations` lists them)"
+    assert all(each.endswith(reached) for each in (summary, again))
+    rows = [re.fullmatch(r"([\d,]+) +(\S.*)", line) for line in lines[1:]]
     names = [row[2] for row in rows if row is not None]
     assert len(names) == len(rows)
     assert names == sorted(names)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.output import lines
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import compare
@@ -68,7 +69,7 @@ def demo_command(records: int, as_json: bool) -> None:
 
     def say(line: str) -> None:
         if not as_json:
-            click.echo(line)
+            lines.say(line)
 
     with tempfile.TemporaryDirectory(prefix="tanist-demo-") as name:
         cluster = Cluster(Path(name), say)
@@ -90,8 +91,9 @@ def demo_command(records: int, as_json: bool) -> None:
             }
         )
     else:
-        click.echo(
-            f"\n{count} acknowledged, {findings.lost} lost, {findings.duplicated} duplicated, "
+        click.echo()
+        lines.say(
+            f"{count} acknowledged, {findings.lost} lost, {findings.duplicated} duplicated, "
             f"{findings.out_of_order} out of order; the longest wait was {findings.gap_ms:.0f} ms "
             f"(usually {findings.usual_ms:.1f} ms a batch)"
         )

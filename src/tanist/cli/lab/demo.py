@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tanist.cli.output.lines import say
+from tanist.cli.output.lines import columns, say, wrapped
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client.explain import Situation, explain
 
@@ -42,7 +42,8 @@ def demo_command(as_json: bool) -> None:
         (True, "KIP-966, as `tanist up` makes it"),
     ):
         click.echo()
-        click.secho(title, bold=True)
+        for line in wrapped(title, columns()):
+            click.secho(line, bold=True)
         for each in play(elr=elr):
             if isinstance(each, Scene):
                 _show(each, elr=elr)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tanist.cli.output import lines
 from tanist.cli.output.progress import announce
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client.client import Address, parse_bootstrap
@@ -159,7 +160,10 @@ def jepsen_command(
         raise click.UsageError(f"{out} is not empty: name another folder with --out")
 
     def say(line: str) -> None:
-        click.echo(line, err=as_json)
+        if as_json:
+            click.echo(line, err=True)
+        else:
+            lines.say(line)
 
     run.interrupt_on_sigterm()
     try:
