@@ -14,11 +14,13 @@ class NoAnswer(Exception):
     """The node does not answer, or not with what was asked for."""
 
 
-def ask(address: str, topic: str | None = None, partition: int | None = None) -> dict[str, Any]:
+def ask(
+    address: str, topic: str | None = None, partition: int | None = None, *, patience_s: float = _PATIENCE_S
+) -> dict[str, Any]:
     """What a node says of itself, and of replicas: those of a topic, one, or (no topic) all. `NoAnswer`."""
     host, _, port = address.rpartition(":")
     path = "/replicas" + ("" if topic is None else f"/{topic}") + ("" if partition is None else f"/{partition}")
-    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=_PATIENCE_S)
+    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=patience_s)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

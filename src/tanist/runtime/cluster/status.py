@@ -221,7 +221,7 @@ def _page(cluster: ClusterFile, node: NodeEntry) -> dict[str, Any] | None:
         return None
     try:
         # No topic has the name "-": the node's own line, without replicas.
-        return node_pages.ask(address, "-", 0)
+        return node_pages.ask(address, "-", 0, patience_s=_ANSWER_S)
     except node_pages.NoAnswer:
         return None
 
