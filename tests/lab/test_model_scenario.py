@@ -58,7 +58,7 @@ def test_the_command_writes_what_is_played(tmp_path: Path) -> None:
     file = tmp_path / "found.json"
     result = CliRunner().invoke(app, ["lab", "check", "--mutate", "A9", "--out", str(file)])
     assert result.exit_code == 1
-    assert result.output.endswith(f"See it again: tanist lab replay {file}\n")
+    assert result.output.endswith(f"See it again: `tanist lab replay {file}`\n")
     *_, last = moments(json.loads(file.read_text()))
     assert last.text.startswith("S3: ")
 

@@ -15,7 +15,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
 from tanist.wire.messages.metadata_request import MetadataRequest
-from tanist.wire.messages.metadata_response import MetadataResponse
+from tanist.wire.messages.metadata_response import MetadataResponse, MetadataResponseBroker
 
 
 class Silent(Client):
@@ -29,7 +29,7 @@ class Silent(Client):
         if isinstance(request, DescribeClusterRequest):
             return DescribeClusterResponse(metadata_age_ms=self.age_ms)
         if isinstance(request, MetadataRequest):
-            return MetadataResponse()
+            return MetadataResponse(brokers=(MetadataResponseBroker(node_id=1, host="nowhere", port=1),))
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
