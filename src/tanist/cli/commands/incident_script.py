@@ -179,5 +179,5 @@ def steps(*, elr: bool) -> list[Step]:
     ]
 
 
-WITHOUT = "WITHOUT ELR: leaders are elected as in Kafka before KIP-966 (eligible.leader.replicas.version=0)"
+WITHOUT = "WITHOUT ELR: elections as before KIP-966 (eligible.leader.replicas.version=0)"
 WITH = "WITH ELR: KIP-966, as `tanist up` makes it"
