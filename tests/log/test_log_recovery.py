@@ -496,8 +496,15 @@ def test_a_control_batch_that_makes_no_sense_ends_no_transaction() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     add(log, 1, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0, sequence=0)
-    control = {"attributes": TRANSACTIONAL | 32, "producer_id": 7, "producer_epoch": 0}
-    nonsense = batch([b"?"], key=b"?", base_offset=1, leader_epoch=0, **control)
+    nonsense = batch(
+        [b"?"],
+        key=b"?",
+        attributes=TRANSACTIONAL | 32,
+        producer_id=7,
+        producer_epoch=0,
+        base_offset=1,
+        leader_epoch=0,
+    )
     assert log.append_as_follower(nonsense, 9).error == 0
     assert log.last_stable_offset(2) == 0
     assert open_log(disk.copy(), clean=False).last_stable_offset(2) == 0
