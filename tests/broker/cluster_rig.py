@@ -13,7 +13,7 @@ from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import BROKER_PORT, DATA, Host, World
-from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_batches
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -189,9 +189,8 @@ class Cluster:
             assert answer.error_code == 0, answer
             if not answer.records:
                 return found
-            view = memoryview(answer.records)
-            for position, header in iterate_headers(view):
-                found += [bytes(r.value or b"") for r in decode_batch(view[position : position + header.size_bytes])]
+            for header, batch in iterate_batches(answer.records):
+                found += [bytes(record.value or b"") for record in decode_batch(batch)]
                 offset = header.next_offset
 
 

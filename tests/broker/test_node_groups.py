@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from tanist.broker.node import Node
 from tanist.sim.oracle import pieces
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
@@ -314,15 +315,20 @@ def test_what_a_turn_decides_and_loses_with_its_leadership_is_not_written(cluste
     cluster.until(lambda: client.committed() == 7)
 
 
-def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_committed(cluster: Cluster) -> None:
-    """A new leader may have records that its predecessor had not committed: until they are, it is loading."""
-    client = Client(cluster)
+def leads_anew(cluster: Cluster, client: Client) -> Node:
+    """The client's coordinator, after a commit, as if it had come to lead before it heard what else is committed."""
     assert client.commit(1) == 0
     node = cluster.node(client.coordinator())
     hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
     assert hosted.leader is not None
-    hosted.leader.high_watermark = 0  # as if it had come to lead before it heard more
-    fresh = node.parts.groups._make()
+    hosted.leader.high_watermark = 0
+    return node
+
+
+def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_committed(cluster: Cluster) -> None:
+    """A new leader may have records that its predecessor had not committed: until they are, it is loading."""
+    client = Client(cluster)
+    fresh = leads_anew(cluster, client).parts.groups._make()
     cluster.run(1_000)
     assert fresh.find("g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert client.commit(2) == 0
@@ -334,11 +340,7 @@ def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_co
 
 def test_a_coordinator_that_is_loading_does_not_list_its_groups_as_none(cluster: Cluster) -> None:
     client = Client(cluster)
-    assert client.commit(1) == 0
-    node = cluster.node(client.coordinator())
-    hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
-    assert hosted.leader is not None
-    hosted.leader.high_watermark = 0
+    node = leads_anew(cluster, client)
     node.parts.groups.loaded = node.parts.groups._make()
     listed = cluster.ask(ListGroupsRequest(), 4, to=node.node_id)
     assert (listed.error_code, listed.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ())

@@ -153,18 +153,19 @@ HISTORY = """\
 """
 
 
-def commands(command: click.Command = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+def tree(command: click.Command = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command and group below the root, with the words that call it."""
+    if path:
+        yield path, command
     if isinstance(command, click.Group):
         ctx = click.Context(command)
         for name in command.list_commands(ctx):
             found = command.get_command(ctx, name)
             assert found is not None
-            yield from commands(found, (*path, name))
-    else:
-        yield " ".join(path), command
+            yield from tree(found, (*path, name))
 
 
-ALL = dict(commands())
+ALL = {" ".join(path): command for path, command in tree() if not isinstance(command, click.Group)}
 
 
 def has(command: click.Command, option: str) -> bool:

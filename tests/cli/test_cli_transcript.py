@@ -291,7 +291,7 @@ def test_what_is_not_played_stands_in_the_readme() -> None:
 HELP = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from tests.cli.test_cli_usage import tree
+from tests.cli.command_cases import tree
 from tanist.cli.app import app
 for path in [(), *(path for path, _ in tree())]:
     print("$ tanist", *path, "--help", flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from tanist.cli.app import COMMANDS, TREE, app
 from tanist.cli.tree import Group, short_help
 from tanist.text import counted
+from tests.cli.command_cases import tree
 
 Run = Callable[..., Result]
 
@@ -23,18 +24,6 @@ Run = Callable[..., Result]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(app, arguments, prog_name="tanist")
-
-
-def tree(command: click.Command = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command and group below the root, with the words that call it."""
-    if path:
-        yield path, command
-    if isinstance(command, click.Group):
-        ctx = click.Context(command)
-        for name in command.list_commands(ctx):
-            found = command.get_command(ctx, name)
-            assert found is not None
-            yield from tree(found, (*path, name))
 
 
 EVERY = pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in tree()])

@@ -27,7 +27,7 @@ from tanist.runtime.client.client import Client
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.layout import node_folder
-from tanist.wire.batch import NewRecord, decode_batch, iterate_headers
+from tanist.wire.batch import NewRecord, decode_batch, iterate_batches
 from tanist.wire.ids import METADATA_TOPIC
 from tanist.wire.metadata import (
     BrokerRegistrationChangeRecord,
@@ -130,11 +130,10 @@ def _metadata(live: Live) -> Iterator[tuple[int, MetadataRecord]]:
 
 
 def _records(path: Path) -> Iterator[tuple[int, MetadataRecord]]:
-    view = memoryview(path.read_bytes())
-    for position, header in iterate_headers(view):
+    for header, batch in iterate_batches(path.read_bytes()):
         if header.is_control:
             continue
-        for record in decode_batch(view[position : position + header.size_bytes]):
+        for record in decode_batch(batch):
             yield record.timestamp, decode_record(record.value or b"")
 
 

@@ -104,20 +104,23 @@ def _features_not_updated(request: UpdateFeaturesRequest, code: int, message: st
     )
 
 
-def _configs_not_altered(
-    request: IncrementalAlterConfigsRequest, code: int, message: str
-) -> incremental_alter_configs_response.IncrementalAlterConfigsResponse:
-    return incremental_alter_configs_response.IncrementalAlterConfigsResponse(
-        responses=tuple(
-            incremental_alter_configs_response.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
+def _configs_not_altered(response: Any, of_resource: Any) -> Callable[[Any, int, str], Any]:
+    """Of AlterConfigs and IncrementalAlterConfigs, whose classes differ and whose fields do not."""
+
+    def build(request: Any, code: int, message: str) -> Any:
+        return response(
+            responses=tuple(
+                of_resource(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource in request.resources
             )
-            for resource in request.resources
         )
-    )
+
+    return build
 
 
 def _leaders_not_elected(request: ElectLeadersRequest, code: int, message: str) -> ElectLeadersResponse:
@@ -142,17 +145,12 @@ _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
     DeleteTopicsRequest: _topics_not_deleted,
     CreatePartitionsRequest: _partitions_not_created,
     UpdateFeaturesRequest: _features_not_updated,
-    IncrementalAlterConfigsRequest: _configs_not_altered,
-    AlterConfigsRequest: lambda request, code, message: alter_configs_response.AlterConfigsResponse(
-        responses=tuple(
-            alter_configs_response.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        )
+    IncrementalAlterConfigsRequest: _configs_not_altered(
+        incremental_alter_configs_response.IncrementalAlterConfigsResponse,
+        incremental_alter_configs_response.AlterConfigsResourceResponse,
+    ),
+    AlterConfigsRequest: _configs_not_altered(
+        alter_configs_response.AlterConfigsResponse, alter_configs_response.AlterConfigsResourceResponse
     ),
     AlterPartitionRequest: lambda request, code, message: AlterPartitionResponse(error_code=code),
     AlterPartitionReassignmentsRequest: lambda request, code, message: AlterPartitionReassignmentsResponse(

@@ -19,12 +19,11 @@ from tanist.lab.mutations.rules_of_replicas import a1_ignores_min_isr
 from tanist.log.salvage.manifest import QUARANTINE
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import read_batch
-from tanist.sim.events import Event
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.disk import StillFile
-from tanist.sim.world.world import BROKER_PORT, Host, World
-from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.sim.world.world import BROKER_PORT, Host, Watcher, World
+from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_batches, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -301,7 +300,7 @@ class Stage:
                 offset = header.next_offset
 
 
-class _Once:
+class _Once(Watcher):
     """A `Watcher` that waits for one condition."""
 
     def __init__(self, world: World, condition: Callable[[], bool], action: Callable[[], None]) -> None:
@@ -314,12 +313,6 @@ class _Once:
         if not self.done and self._condition():
             self.done = True
             self._world.scheduler.after(0, self._action)
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass
-
-    def happened(self, event: Event) -> None:
-        pass
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
@@ -336,7 +329,6 @@ def _numbers_saved(file: StillFile) -> Iterator[int]:
 
 
 def _numbers_in(segment: bytes) -> Iterator[int]:
-    view = memoryview(segment)
-    for position, header in iterate_headers(view):
-        for record in decode_batch(view[position : position + header.size_bytes]):
+    for _, batch in iterate_batches(segment):
+        for record in decode_batch(batch):
             yield int(record.value or b"")

@@ -222,21 +222,23 @@ class Segments:
         """
         if not 0 < index <= len(self._list):
             raise ValueError(f"can't drop the segments from {index} on")
-        count = len(self._list) - index
-        for segment in reversed(self._list[index:]):
-            self._retire(segment)
+        count = self._retire_from(index)
         del self._list[index:], self._bases[index:]
         self._reactivate()
         return count
 
     def replace_from(self, index: int, base_offset: int, now_ms: int) -> int:
         """Drop the newest segments, as `drop_from` does, and begin one at `base_offset`; how many were dropped."""
-        count = len(self._list) - index
-        for segment in reversed(self._list[index:]):
-            self._retire(segment)
+        count = self._retire_from(index)
         self._list[index:] = [Segment(self._disk, self._directory, base_offset, self.config, now_ms)]
         self._bases[index:] = [base_offset]
         self._reactivate()
+        return count
+
+    def _retire_from(self, index: int) -> int:
+        count = len(self._list) - index
+        for segment in reversed(self._list[index:]):
+            self._retire(segment)
         return count
 
     def holds(self, segments: Sequence[Segment]) -> bool:

@@ -177,6 +177,13 @@ def iterate_headers(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position += header.size_bytes
 
 
+def iterate_batches(view: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Header and bytes of each whole batch in the view, as `iterate_headers` finds them."""
+    whole = memoryview(view)
+    for position, header in iterate_headers(whole):
+        yield header, whole[position : position + header.size_bytes]
+
+
 def crc_matches(view: Buffer, position: int, size: int) -> bool:
     """Whether the batch of `size` bytes at `position` has the CRC of its header."""
     covered = memoryview(view)[position + ATTRIBUTES_AT : position + size]

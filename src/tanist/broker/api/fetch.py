@@ -56,21 +56,8 @@ def _upper_offset(call: FetchCall, hosted: HostedPartition, target: FetchTarget)
 
 
 def _has_enough(call: FetchCall, targets: _Targets, reads: PartitionReads) -> bool:
-    """Whether there is as much as is asked for, or as one answer may hold; or a role has changed.
-
-    By the bytes in the logs, and not in an answer: that has whole batches, of one segment of a partition, so it may be
-    smaller though no waiting would make it larger.
-    """
-    missing = min(call.min_bytes, call.max_bytes)
-    for hosted, target in targets.items():
-        upper_offset = _upper_offset(call, hosted, target)
-        if upper_offset is None:
-            return True
-        if upper_offset > target.fetch_offset and not reads.throttled(hosted, call.replica_id):
-            missing -= min(target.max_bytes, hosted.log.bytes_available(target.fetch_offset, upper_offset))
-            if missing <= 0:
-                return True
-    return False
+    partitions = ((hosted, target, _upper_offset(call, hosted, target)) for hosted, target in targets.items())
+    return reads.has_enough(call, partitions)
 
 
 class FetchWait:

@@ -211,18 +211,13 @@ class FollowerFetch:
         return self._encode(wait.connection, session, wait.call, wait.version, wait.correlation_id, read)
 
     def has_enough(self, session: FollowerSession, call: FetchCall) -> bool:
-        """Whether there is as much as is asked for, or as one answer may hold (as in `fetch`)."""
-        missing = min(call.min_bytes, call.max_bytes)
-        for followed in session.active:
-            hosted, target = followed.hosted, followed.target
-            if hosted is None or hosted.log.log_end_offset <= target.fetch_offset:
-                continue
-            if not self.throttled(hosted, session.replica_id):
-                available = hosted.log.bytes_available(target.fetch_offset, hosted.log.log_end_offset)
-                missing -= min(target.max_bytes, available)
-                if missing <= 0:
-                    return True
-        return False
+        """Whether its partitions have enough for an answer."""
+        partitions = (
+            (followed.hosted, followed.target, followed.hosted.log.log_end_offset)
+            for followed in session.active
+            if followed.hosted is not None
+        )
+        return self._reads.has_enough(call, partitions)
 
     def expire_soon(self, wait: FollowerWait) -> None:
         """A follower is to have the news of a higher high watermark, even without records."""

@@ -16,7 +16,7 @@ from tanist.log.log import OffsetOutOfRange
 from tanist.log.markers import parse_marker
 from tanist.log.scan import DamagedBatch
 from tanist.ports import Timer
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.errors import WireError
 from tanist.wire.primitives import Buffer
 
@@ -81,9 +81,7 @@ class Loader(Generic[ShardT]):
                 self._loaded(partition)
                 return True
             chunk, begin_offset = piece.chunk, partition.next_offset
-            view = memoryview(chunk.file.read(chunk.offset, chunk.length))
-            for position, header in iterate_headers(view):
-                batch = view[position : position + header.size_bytes]
+            for header, batch in iterate_batches(chunk.file.read(chunk.offset, chunk.length)):
                 if not header.is_control:
                     self._replay(partition, batch, header.producer_id if header.is_transactional else None)
                 elif header.next_offset > begin_offset and (marker := parse_marker(batch)) is not None:

@@ -6,6 +6,8 @@ that fails is the node's affair, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.quotas import Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
@@ -35,6 +37,25 @@ class PartitionReads:
         """Whether the quota leaves a follower, not a consumer, nothing of the partition at this moment (KIP-73)."""
         quota = self._quota
         return quota.active and replica_id >= 0 and quota.holds_for(hosted, replica_id) and quota.exceeded
+
+    def has_enough(
+        self, call: FetchCall, partitions: Iterable[tuple[HostedPartition, FetchTarget, int | None]]
+    ) -> bool:
+        """Whether there is as much as is asked for, or as one answer may hold; or a role has changed.
+
+        `partitions`: each that is asked for, with the offset up to which the client may read, or None if it is to hear
+        that the role is another one. By the bytes in the logs, and not in an answer: that has whole batches, of one
+        segment of a partition, so it may be smaller though no waiting would make it larger.
+        """
+        missing = min(call.min_bytes, call.max_bytes)
+        for hosted, target, upper_offset in partitions:
+            if upper_offset is None:
+                return True
+            if upper_offset > target.fetch_offset and not self.throttled(hosted, call.replica_id):
+                missing -= min(target.max_bytes, hosted.log.bytes_available(target.fetch_offset, upper_offset))
+                if missing <= 0:
+                    return True
+        return False
 
     def for_follower(
         self,

@@ -27,12 +27,11 @@ from tanist.lab.mutations.holds import Hold
 from tanist.lab.mutations.writer import ScriptedWriter
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import TOPIC, ChaosConfig
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.scheduler import MICROSECONDS
-from tanist.sim.world.world import BROKER_PORT, Host
+from tanist.sim.world.world import BROKER_PORT, Host, Watcher
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -366,7 +365,7 @@ def settled(run: Directed, records: int, leader: int = 1) -> Script:
     yield Until(run.whole)
 
 
-class _ScriptWatcher:
+class _ScriptWatcher(Watcher):
     """Calls the script after every turn (`world.Watcher`)."""
 
     def __init__(self, run: Directed) -> None:
@@ -374,9 +373,3 @@ class _ScriptWatcher:
 
     def turn_ended(self, host: Host) -> None:
         self._run._looked()
-
-    def happened(self, event: Event) -> None:
-        pass
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass

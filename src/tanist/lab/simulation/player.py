@@ -21,10 +21,9 @@ from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
-from tanist.sim.world.world import COMBINED, Host
+from tanist.sim.world.world import COMBINED, Host, Watcher
 from tanist.wire.ids import TopicIdPartition
 
 CLIENT = "client"
@@ -90,7 +89,7 @@ class _Change:
     situation: Situation
 
 
-class _AfterTheCheckers:
+class _AfterTheCheckers(Watcher):
     """A watcher that comes last: the checkers have noted the committed metadata by then."""
 
     def __init__(self, player: _Player) -> None:
@@ -99,14 +98,8 @@ class _AfterTheCheckers:
     def turn_ended(self, host: Host) -> None:
         self._player.tell_turn()
 
-    def happened(self, event: Event) -> None:
-        pass
 
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass
-
-
-class _Player:
+class _Player(Watcher):
     """Records a run. A `Watcher` (`sim.world`) that comes before the checkers, which may end the run."""
 
     def __init__(self, run: ChaosRun) -> None:
@@ -143,12 +136,6 @@ class _Player:
         self._acting = self._names[host.name]
         if host.node is not None:
             self._did = self._replicas.look(host, host.node)
-
-    def happened(self, event: Event) -> None:
-        pass
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass
 
     def _said(self, source: str, target: str, said: Statement) -> None:
         self._acting = self._lane(target)

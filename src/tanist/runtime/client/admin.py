@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tanist.runtime.client.changes import ask_once, carry_out
-from tanist.runtime.client.client import Client, KafkaError, Unsupported
+from tanist.runtime.client.client import DENIALS, Client, KafkaError, Unsupported
 from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, NO_LEADER
@@ -41,7 +41,6 @@ GROUP = 32
 _NEWS_PATIENCE_S = 2.0
 _REPLICA_S = 0.003
 """How much longer each replica may take: brokers create their logs before they answer anything else."""
-_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 _SET = 0
 _DELETE = 1
@@ -191,16 +190,16 @@ def delete_topic(client: Client, name: str) -> None:
             topic_names=(name,), topics=(state,), timeout_ms=round(patience_s * 1000)
         )
         response = ask_once(client, request, DeleteTopicsResponse, patience_s).responses[0]
-        if response.error_code in _GONE:
+        if response.error_code in DENIALS:
             raise _no_topic(response.error_code, name)
         _raise_for(response.error_code, response.error_message)
         return True
 
     def look() -> bool | None:
         found = client.metadata([name]).topics.get(name)
-        return True if found is None or found.error_code in _GONE or found.topic_id != topic_id else None
+        return True if found is None or found.error_code in DENIALS or found.topic_id != topic_id else None
 
-    carry_out(client, f"delete topic {name}", attempt, look, already=_GONE)
+    carry_out(client, f"delete topic {name}", attempt, look, already=DENIALS)
 
 
 def add_partitions(client: Client, name: str, count: int, assignment: Sequence[Sequence[int]] = ()) -> None:
@@ -219,7 +218,7 @@ def add_partitions(client: Client, name: str, count: int, assignment: Sequence[S
             topics=(topic,), timeout_ms=round(patience_s * 1000)
         )
         result = ask_once(client, request, CreatePartitionsResponse, patience_s).results[0]
-        if result.error_code in _GONE:
+        if result.error_code in DENIALS:
             raise _no_topic(result.error_code, name)
         _raise_for(result.error_code, result.error_message)
         return True
@@ -386,7 +385,7 @@ def _id_of(client: Client, name: str) -> UUID:
 def _has(client: Client, name: str) -> bool:
     """Whether any broker has the topic: the one that has just denied it may lag behind."""
     found = client.metadata([name]).topics.get(name)
-    return found is not None and found.error_code not in _GONE
+    return found is not None and found.error_code not in DENIALS
 
 
 def _no_topic(code: int, name: str, *, final: bool = True) -> KafkaError:

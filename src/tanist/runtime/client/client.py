@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from tanist.wire.errors import ErrorCode, WireError
@@ -33,7 +33,8 @@ LONG_WAIT_S = 1.5
 _BACKOFF_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 _DOUBT_S = 2.0
 """How long another broker may take that is asked whether it knows what one has denied."""
-_DENIALS = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+DENIALS: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""What a broker says that does not know a topic."""
 
 
 class KafkaError(Exception):
@@ -334,7 +335,7 @@ class Client:
                 if isinstance(error, KafkaError) and not error.retriable:
                     raise
                 self.waits_since(began)
-                if isinstance(error, KafkaError) and error.code in _DENIALS:
+                if isinstance(error, KafkaError) and error.code in DENIALS:
                     self._turn_to_another()
                 pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
                 if time.monotonic() + pause_s > self.patient_until(began, deadline):
@@ -377,7 +378,7 @@ class Client:
     def _doubt(self, view: ClusterView, names: Sequence[str] | None) -> None:
         """Ask the other brokers for what an answer denies, and put what they know into it."""
         denied = set(self.known_topics if names is None else names) - {
-            name for name, topic in view.topics.items() if topic.error_code not in _DENIALS
+            name for name, topic in view.topics.items() if topic.error_code not in DENIALS
         }
         nothing = names is None and not view.topics
         if not denied and not nothing and view.brokers:
@@ -396,7 +397,7 @@ class Client:
             except (Unreachable, Unsupported, KafkaError):
                 continue
             other = _cluster_view(answer)
-            found = {name: topic for name, topic in other.topics.items() if topic.error_code not in _DENIALS}
+            found = {name: topic for name, topic in other.topics.items() if topic.error_code not in DENIALS}
             view.topics.update(found)
             denied -= found.keys()
             nothing = nothing and not found

@@ -83,8 +83,8 @@ def watching(client: Client, say: Callable[[str], None]) -> Client:
 def metadata_age_ms(client: Client, election_s: float = _ELECTION_S) -> int | None:
     """How old is what the brokers know, where none of them hears from an active controller; None: it is current.
 
-    A broker that is alone in this is not asked further: the next one that knows better is. An election takes a moment,
-    so it is given one.
+    Brokers of Apache Kafka do not say, which counts as current. A broker that is alone in this is not asked further:
+    the next one that knows better is. An election takes a moment, so it is given one.
     """
     deadline = time.monotonic() + election_s
     while True:

@@ -17,10 +17,9 @@ from uuid import UUID
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event
 from tanist.sim.oracle import pieces
-from tanist.sim.world.world import Host, World
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.consumer_group_records import ConsumerGroupKey
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
@@ -72,7 +71,7 @@ class Asked:
     """Of the coordinators that it leads: what their committed logs had, and since which offset."""
 
 
-class AnswerChecks:
+class AnswerChecks(Watcher):
     """The `Witness` of a run's inquirers, and a `Watcher` of its world. It reads the checkers' image, so it runs after
     them."""
 
@@ -102,12 +101,6 @@ class AnswerChecks:
                 {topic_id: (topic.name, len(topic.partitions)) for topic_id, topic in image.topics.items()},
                 {broker_id: self._unregistered.get(broker_id, 0) for broker_id in registered},
             )
-
-    def happened(self, event: Event) -> None:
-        pass
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass
 
     # -- inquirer.Witness
 
@@ -191,10 +184,10 @@ class AnswerChecks:
 def _read(hosted: HostedPartition, entries: Entries, end: int, decode: Decode) -> None:
     """Go on to `end`. What is part of a transaction says nothing of its own: it may be aborted."""
     for view in pieces(hosted.log, entries.at, end):
-        for position, header in iterate_headers(view):
+        for header, batch in iterate_batches(view):
             if header.is_control or header.is_transactional:
                 continue
-            for record in decode_batch(view[position : position + header.size_bytes]):
+            for record in decode_batch(batch):
                 if record.key is None or not entries.at <= record.offset < end:
                     continue
                 decoded = decode(record.key, record.value)

@@ -15,11 +15,11 @@ from tanist.sim.checkers.voters import VoterChecks
 from tanist.sim.events import Event
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.workload.history import EndSeen, History, Read, Send
-from tanist.sim.world.world import Host, World
+from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.ids import TopicIdPartition
 
 
-class Checkers:
+class Checkers(Watcher):
     """Watches a world, and the clients in it, from the moment it is made."""
 
     def __init__(self, world: World, history: History, *, trims: bool = False) -> None:

@@ -15,7 +15,7 @@ from tanist.log.log import Log
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import Batch, PartitionOracle, pieces
-from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_headers
+from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_batches
 from tanist.wire.crc import crc32c
 
 KEYS: Final = 7
@@ -42,11 +42,11 @@ class CompactionAllowance:
 
     def committed(self, header: BatchHeader, record: Record) -> None:
         """A record is below the high watermark."""
-        key = self._keys[record.offset] = bytes(record.key or b"")
+        self._keys[record.offset] = bytes(record.key or b"")
         if header.is_transactional:
             self._open.setdefault(header.producer_id, []).append(record.offset)
         else:
-            self._latest[key] = max(record.offset, self._latest.get(key, -1))
+            self._stands(record.offset)
 
     def ended(self, header: BatchHeader, batch: memoryview) -> None:
         """A marker is below the high watermark."""
@@ -58,8 +58,12 @@ class CompactionAllowance:
             self._aborted.update(offsets)
             return
         for offset in offsets:
-            key = self._keys[offset]
-            self._latest[key] = max(offset, self._latest.get(key, -1))
+            self._stands(offset)
+
+    def _stands(self, offset: int) -> None:
+        """The record there is committed, and not part of a transaction that may yet abort."""
+        key = self._keys[offset]
+        self._latest[key] = max(offset, self._latest.get(key, -1))
 
     def may_be_gone(self, offset: int) -> bool:
         """Whether a later committed record has the same key, or the record's transaction was aborted.
@@ -77,7 +81,7 @@ class CompactionAllowance:
         found: list[Batch] = []
         at = start
         for view in pieces(log, start, end):
-            for position, header in iterate_headers(view):
+            for header, content in iterate_batches(view):
                 if header.next_offset <= start:
                     continue
                 batch = Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
@@ -85,7 +89,7 @@ class CompactionAllowance:
                 at = batch.end
                 whole = self._original(batch)
                 if whole is not None:
-                    records = decode_batch(view[position : position + header.size_bytes])
+                    records = decode_batch(content)
                     for record in records:
                         if oracle.values.get(record.offset) != bytes(record.value or b""):
                             raise Violation("S21", f"{name}: {record} is not what was committed there", now_us)

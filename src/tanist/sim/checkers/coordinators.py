@@ -26,10 +26,9 @@ from tanist.coordinator.shard import Shard
 from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event
 from tanist.sim.oracle import pieces
-from tanist.sim.world.world import Host, World
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.coordinator_records import encode_value
 from tanist.wire.group_records import GroupMetadataValue, decode_group_record
 from tanist.wire.transaction_records import decode_transaction_record
@@ -94,7 +93,7 @@ class _Successor:
     offset: int
 
 
-class CoordinatorChecks:
+class CoordinatorChecks(Watcher):
     """A `Watcher` of a world with coordinators."""
 
     def __init__(self, world: World) -> None:
@@ -109,12 +108,6 @@ class CoordinatorChecks:
         failing, host.disk.failing = host.disk.failing, []  # a failing disk does not hinder the checkers
         self._look(node)
         host.disk.failing = failing
-
-    def happened(self, event: Event) -> None:
-        pass
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass
 
     def _look(self, node: Node) -> None:
         groups, transactions = node.parts.groups.loaded, node.parts.transactions.loaded
@@ -143,8 +136,7 @@ class CoordinatorChecks:
         elif known.offset == end:
             return False
         for view in pieces(hosted.log, known.offset, end):
-            for position, header in iterate_headers(view):
-                batch = view[position : position + header.size_bytes]
+            for header, batch in iterate_batches(view):
                 marker = parse_marker(batch) if header.is_control else None
                 if marker is not None:
                     known.shard.replay_marker(header.producer_id, committed=not marker.aborted)

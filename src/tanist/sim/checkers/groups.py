@@ -21,11 +21,10 @@ from typing import Final, NoReturn
 from tanist.coordinator.partitioning import partition_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event
 from tanist.sim.oracle import PartitionOracle, pieces
 from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicPartition
-from tanist.sim.world.world import Host, World
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.group_records import (
@@ -64,9 +63,9 @@ class Tenure:
     classic: bool
 
 
-class Ledger:
+class Ledger(Watcher):
     """The `Witness` of a run's clients, and a `Watcher` of its world. It reads the checkers' oracle, so it runs after
-    them."""
+    them. A process that ends takes nothing from it: committed records stay."""
 
     def __init__(self, world: World, replicas: ReplicaChecks) -> None:
         self._world = world
@@ -108,20 +107,14 @@ class Ledger:
                 continue
             self._read[key] = oracle.high_watermark
             for view in pieces(hosted.log, at, oracle.high_watermark):
-                for position, header in iterate_headers(view):
-                    for record in decode_batch(view[position : position + header.size_bytes]):
+                for _, batch in iterate_batches(view):
+                    for record in decode_batch(batch):
                         decoded = None
                         if record.key is not None and at <= record.offset < oracle.high_watermark:
                             decoded = decode_group_record(record.key, record.value)
                         if decoded is not None:
                             self._replay(record.offset, *decoded)
                     self._batch_ended()
-
-    def happened(self, event: Event) -> None:
-        pass
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass  # committed records stay
 
     def _replay(self, offset: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         if isinstance(key, OffsetCommitKey):

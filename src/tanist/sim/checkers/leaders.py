@@ -18,7 +18,7 @@ from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import World
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.batch import decode_batch, iterate_batches
 
 
 class LeaderChecks:
@@ -144,8 +144,7 @@ class LeaderChecks:
         if not wanted:
             return
         for view in pieces(log, wanted[0].first, wanted[-1].end):
-            for position, header in iterate_headers(view):
-                batch = view[position : position + header.size_bytes]
+            for header, batch in iterate_batches(view):
                 if oracle.trimming is not None and given_up_in_epoch is None:
                     oracle.trimming.committed(header, batch)
                 if header.is_control:

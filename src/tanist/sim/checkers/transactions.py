@@ -48,13 +48,12 @@ from tanist.log.log import Log
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event
 from tanist.sim.oracle import pieces
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import Assignments
 from tanist.sim.workload.transactional import Attempt
-from tanist.sim.world.world import Host, World
-from tanist.wire.batch import BatchHeader, decode_batch, iterate_headers
+from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.batch import BatchHeader, decode_batch, iterate_batches
 from tanist.wire.group_records import OffsetCommitKey, OffsetCommitValue, decode_group_record
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -78,7 +77,7 @@ class Scan:
     wrong_markers: list[str] = field(default_factory=list)
 
 
-class TransactionChecks:
+class TransactionChecks(Watcher):
     """The `TransactionWitness` of a run's clients, and a `Watcher` of its world."""
 
     def __init__(self, world: World, replicas: ReplicaChecks) -> None:
@@ -156,12 +155,6 @@ class TransactionChecks:
             self._stable[since] = stable
             if hosted.topic == TRANSACTIONS_TOPIC and not self._has_lost(TRANSACTIONS_TOPIC):
                 self._read_decisions(hosted, key, oracle.high_watermark)
-
-    def happened(self, event: Event) -> None:
-        pass
-
-    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass
 
     def _count_endings(self, node: Node) -> None:
         ended = node.context.metrics.hanging_transactions
@@ -336,8 +329,7 @@ def scan_of(views: Iterable[memoryview]) -> Scan:
     scan = Scan()
     pending: dict[int, list[tuple[BatchHeader, memoryview]]] = {}
     for view in views:
-        for position, header in iterate_headers(view):
-            batch = view[position : position + header.size_bytes]
+        for header, batch in iterate_batches(view):
             producer_id = header.producer_id
             if producer_id >= 0:
                 scan.epochs[producer_id] = header.producer_epoch
@@ -385,8 +377,8 @@ def _offsets_of(scan: Scan) -> dict[tuple[str, int], int]:
 
 def _states(log: Log, start: int, end: int) -> Iterator[tuple[str, TransactionValues | None]]:
     for view in pieces(log, start, end):
-        for position, header in iterate_headers(view):
-            for record in decode_batch(view[position : position + header.size_bytes]):
+        for _, batch in iterate_batches(view):
+            for record in decode_batch(batch):
                 if record.key is None or not start <= record.offset < end:
                     continue
                 decoded = decode_transaction_record(record.key, record.value)

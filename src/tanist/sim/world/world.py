@@ -10,7 +10,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
 from uuid import UUID
 
 from tanist.broker.assembly import format_directory
@@ -45,8 +44,8 @@ Trace = Callable[[int, str, str, str], None]
 """(virtual microseconds, who, level, message)"""
 
 
-class Watcher(Protocol):
-    """Sees each turn and event of a run. An exception from it ends the run."""
+class Watcher:
+    """Sees each turn and event of a run. An exception from it ends the run. What it leaves out does not concern it."""
 
     def turn_ended(self, host: Host) -> None:
         """The host's node has had a turn."""

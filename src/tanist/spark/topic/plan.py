@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
-from tanist.runtime.client.client import Client, ClusterView, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.client import Client, ClusterView, KafkaError, Unreachable
 from tanist.runtime.client.quorum import metadata_age_ms
 from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
@@ -125,7 +125,7 @@ def partitions_of(
         for topic, partition in lacking:
             if topic in found.topic_ids and found.topic_ids[topic] == known[topic, partition]:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}, which was read before")
-        if lacking and _is_old(client):
+        if lacking and metadata_age_ms(client) is not None:
             raise Unreachable(f"no controller is active: whether {lacking[0][0]} is gone is not known")
         return found
 
@@ -191,14 +191,6 @@ def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
     parts = min(size, parts)
     edges = [whole.start + size * number // parts for number in range(parts + 1)]
     return [OffsetRange(whole.topic, whole.partition, a, b, whole.epoch) for a, b in pairwise(edges)]
-
-
-def _is_old(client: Client) -> bool:
-    """Whether no broker hears from an active controller. Brokers of Apache Kafka do not say."""
-    try:
-        return metadata_age_ms(client) is not None
-    except Unsupported:
-        return False
 
 
 def _is_gone(view: ClusterView, name: str) -> bool:

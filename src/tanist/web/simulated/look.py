@@ -15,8 +15,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.decision import ControllerSettings
 from tanist.quorum.raft_log import RaftLog
 from tanist.quorum.voters import SnapshotId
-from tanist.sim.events import Event
-from tanist.sim.world.world import Host, World
+from tanist.sim.world.world import Host, Watcher, World
 from tanist.web.actions import ACTIONS
 from tanist.web.metadata_view import MetadataView
 from tanist.web.simulated.disks import DiskReplica, Salvaged, disk_replica, salvage_keys, salvage_of
@@ -31,7 +30,7 @@ Emit: TypeAlias = Callable[[float, Mapping[str, Json], tuple[str, ...]], None]
 _Place: TypeAlias = tuple[str, int]
 
 
-class SimulatedLook:
+class SimulatedLook(Watcher):
     """What a page sees of a world, and each change of it."""
 
     def __init__(self, world: World, emit: Emit, *, high_watermark_waits: bool = True) -> None:
@@ -81,9 +80,6 @@ class SimulatedLook:
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         self._fallen.append(host)
-
-    def happened(self, event: Event) -> None:
-        pass
 
     def finish(self) -> None:
         """After the last turn, which another watcher may have ended with an exception."""
