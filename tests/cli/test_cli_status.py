@@ -137,21 +137,46 @@ def test_a_broker_that_is_cut_off_is_fenced_and_one_that_is_silent_unreachable(t
     assert wait_until(lambda: states(tanist)[3] == "running", PATIENCE_S)
 
 
+def create(folder: Path) -> subprocess.Popen[str]:
+    """`topics create`, with an open pipe to its standard error."""
+    command = [*TANIST, "topics", "create", "new", "--data", str(folder), "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def said(command: subprocess.Popen[str]) -> dict[str, Any]:
+    """The next line on its standard error."""
+    assert command.stderr is not None
+    found: dict[str, Any] = json.loads(command.stderr.readline())
+    return found
+
+
 @pytest.mark.long
 def test_a_command_without_a_quorum_says_so_at_once_and_asks_for_nothing(tanist: Tanist, folder: Path) -> None:
     tanist("crash", "1")
     tanist("crash", "2")
-    command = [*TANIST, "topics", "create", "new", "--data", str(folder), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as creating:
-        assert creating.stderr is not None
-        warning = json.loads(creating.stderr.readline())["warning"]
+    assert wait_until(lambda: tanist("status", "--json")["metadata_age_ms"] is not None, PATIENCE_S)
+    with create(folder) as creating:
+        warning = said(creating)["warning"]
         assert creating.poll() is None  # it says so while it waits
-        error = json.loads(creating.stderr.readline())["error"]
+        error = said(creating)["error"]
         assert (creating.wait(60), warning["kind"], error["kind"]) == (1, "no-quorum", "no-quorum")
     assert "nothing was asked for" in error["message"]
     tanist("start", "1")
     tanist("start", "2")
     assert "new" not in [each["topic"] for each in tanist("topics", "list", "--json")]
+
+
+def test_a_command_that_was_sent_says_that_the_quorum_is_lost_meanwhile(tanist: Tanist, folder: Path) -> None:
+    """The brokers do not know it yet: the controller that is left has not noticed."""
+    tanist("crash", "1")
+    tanist("crash", "2")
+    with create(folder) as creating:
+        assert said(creating)["warning"]["kind"] == "no-quorum"
+        assert creating.poll() is None
+        tanist("start", "1")
+        tanist("start", "2")
+        assert creating.wait(PATIENCE_S) == 0
+    tanist("topics", "delete", "new")
 
 
 @pytest.mark.long

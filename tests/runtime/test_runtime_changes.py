@@ -82,6 +82,9 @@ class Faulty(Client):
             raise Unanswered("it does not answer")
         return done
 
+    def apart(self) -> Client:
+        return self
+
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         found = []
         for wanted in request.topics or ():

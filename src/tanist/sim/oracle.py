@@ -163,6 +163,10 @@ class Compaction(Protocol):
     def committed(self, header: BatchHeader, record: Record) -> None:
         """A record of such a batch is committed."""
 
+    @property
+    def aborted(self) -> list[tuple[int, int, int]]:
+        """Aborted transactions: producer, first offset, offset of the marker."""
+
     def ended(self, header: BatchHeader, batch: memoryview) -> None:
         """The marker of a transaction is committed."""
 

@@ -144,8 +144,19 @@ class BrokerConnection:
             raise Unsupported(f"the broker at {self} has {name} {first} to {last}, we have {request.VERSIONS}")
         return version
 
-    def ask(self, request: Request, timeout_s: float, max_version: int | None = None) -> Response:
-        return self._exchange(request, self.version_for(type(request), max_version), timeout_s)
+    def ask(
+        self,
+        request: Request,
+        timeout_s: float,
+        max_version: int | None = None,
+        on_long_wait: Callable[[], None] | None = None,
+    ) -> Response:
+        """`on_long_wait` is called each `LONG_WAIT_S` until the answer begins to come."""
+        version = self.version_for(type(request), max_version)
+        self._send(request, version, timeout_s)
+        if on_long_wait is not None:
+            self._await_answer(timeout_s, on_long_wait)
+        return self._answer_to(request, version)
 
     def tell(self, request: Request, timeout_s: float, max_version: int | None = None) -> None:
         """Send what has no answer: Produce with acks=0."""
@@ -177,8 +188,18 @@ class BrokerConnection:
             self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
             return
 
-    def _exchange(self, request: Request, version: int, timeout_s: float) -> Response:
-        self._send(request, version, timeout_s)
+    def _await_answer(self, timeout_s: float, on_long_wait: Callable[[], None]) -> None:
+        deadline = time.monotonic() + timeout_s
+        while (left_s := deadline - time.monotonic()) > LONG_WAIT_S:
+            self._sock.settimeout(LONG_WAIT_S)
+            try:
+                self._sock.recv(1, socket.MSG_PEEK)
+                break
+            except TimeoutError:
+                on_long_wait()
+        self._sock.settimeout(max(left_s, 0.001))
+
+    def _answer_to(self, request: Request, version: int) -> Response:
         frame = self._receive()
         if correlation_id_of(frame) != self._correlation_id:
             raise WireError(f"answer {correlation_id_of(frame)} to request {self._correlation_id}")
@@ -226,8 +247,9 @@ class Client:
         """How long a request and its retries may take altogether, unless the caller says otherwise."""
         self.view = ClusterView()
         """The last metadata that was asked for."""
-        self.on_long_wait: Callable[[], None] | None = None
-        """Called once, when something is still tried again after `LONG_WAIT_S`."""
+        self.on_long_wait: Callable[[], bool] | None = None
+        """Called each `LONG_WAIT_S` while a change is not answered, or something is tried again, until it says True."""
+        self._looked = 0.0
         self._first_answer_s = first_answer_s
         """How long to persist while no broker has ever answered: then the address is wrong, or the cluster is down."""
         self.known_topics: set[str] = set()
@@ -296,7 +318,7 @@ class Client:
             try:
                 connection = self._connected(address, limit_s)
                 sent = True
-                found = connection.ask(request, limit_s, max_version)
+                found = connection.ask(request, limit_s, max_version, self._wait_is_long if once else None)
             except (OSError, WireError) as error:
                 self._drop(address)
                 trouble = _placed(error, address)
@@ -345,9 +367,18 @@ class Client:
 
     def waits_since(self, began: float) -> None:
         """Something is tried again that was first tried then. The wait may be worth a word, once."""
-        if self.on_long_wait is not None and time.monotonic() - began > LONG_WAIT_S:
-            on_long_wait, self.on_long_wait = self.on_long_wait, None
-            on_long_wait()
+        if time.monotonic() - max(began, self._looked) > LONG_WAIT_S:
+            self._wait_is_long()
+
+    def _wait_is_long(self) -> None:
+        on_long_wait, self.on_long_wait = self.on_long_wait, None
+        if on_long_wait is not None and not on_long_wait():
+            self.on_long_wait = on_long_wait
+        self._looked = time.monotonic()
+
+    def apart(self) -> Client:
+        """Another client of the same cluster: this one may have a request under way."""
+        return Client(self._addresses(None), client_id=self._client_id, timeout_s=self.timeout_s, first_answer_s=0.0)
 
     def patient_until(self, began: float, deadline: float) -> float:
         """When to give up what began then and has this deadline: sooner while no broker has ever answered."""

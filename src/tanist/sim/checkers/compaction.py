@@ -39,6 +39,9 @@ class CompactionAllowance:
         self._open: dict[int, list[int]] = {}
         """Producer id -> the offsets of its open transaction."""
         self._aborted: set[int] = set()
+        self._markers: dict[int, tuple[int, int, Record]] = {}
+        """Offset of a marker -> producer id, producer epoch, record."""
+        self.aborted: list[tuple[int, int, int]] = []
 
     def committed(self, header: BatchHeader, record: Record) -> None:
         """A record is below the high watermark."""
@@ -50,12 +53,15 @@ class CompactionAllowance:
 
     def ended(self, header: BatchHeader, batch: memoryview) -> None:
         """A marker is below the high watermark."""
+        self._markers[header.base_offset] = _marker_of(header, batch)
         marker = parse_marker(batch)
         if marker is None:
             return
         offsets = self._open.pop(header.producer_id, [])
         if marker.aborted:
             self._aborted.update(offsets)
+            if offsets:
+                self.aborted.append((header.producer_id, offsets[0], header.base_offset))
             return
         for offset in offsets:
             self._stands(offset)
@@ -88,7 +94,12 @@ class CompactionAllowance:
                 found += self._filled(name, at, batch.first, now_us)
                 at = batch.end
                 whole = self._original(batch)
-                if whole is not None:
+                if whole is not None and header.is_control:
+                    # The cleaner rewrites a marker once, to give it a delete horizon (KIP-534).
+                    if not header.has_horizon or self._markers[batch.first] != _marker_of(header, content):
+                        raise Violation("S21", f"{name}: the marker at {batch.first} is not what it was", now_us)
+                    batch = whole
+                elif whole is not None:
                     records = decode_batch(content)
                     for record in records:
                         if oracle.values.get(record.offset) != bytes(record.value or b""):
@@ -127,3 +138,8 @@ class CompactionAllowance:
         for offset in gone:
             if not self.may_be_gone(offset):
                 raise Violation("S21", f"{name}: offset {offset} is gone, the latest of its key", now_us)
+
+
+def _marker_of(header: BatchHeader, batch: memoryview) -> tuple[int, int, Record]:
+    (record,) = decode_batch(batch)
+    return header.producer_id, header.producer_epoch, record

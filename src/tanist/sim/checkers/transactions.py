@@ -222,9 +222,11 @@ class TransactionChecks(Watcher):
         for node in self._world.nodes():
             for hosted in node.replicas:
                 own = scan_of(pieces(hosted.log, hosted.log.log_start_offset, hosted.log.log_end_offset))
-                trimming = self._replicas.oracles[hosted.topic_id, hosted.index].trimming
+                oracle = self._replicas.oracles[hosted.topic_id, hosted.index]
+                trimming = oracle.trimming
                 scan = own if trimming is None else scan_of(trimming.committed_batches())
-                self._check_replica(f"{hosted.topic}-{hosted.index} on node {node.node_id}", hosted.log, own, scan)
+                aborted = scan.aborted if oracle.compaction is None else oracle.compaction.aborted
+                self._check_replica(f"{hosted.topic}-{hosted.index} on node {node.node_id}", hosted.log, own, aborted)
                 if hosted.leader is None:
                     continue
                 if hosted.topic == reader.topic:
@@ -279,8 +281,8 @@ class TransactionChecks(Watcher):
             if attempt.next > offsets.get(self._sources[attempt.source], 0):
                 self._fail("X2", f"{attempt.client}: {attempt.next} was acknowledged, and is not committed")
 
-    def _check_replica(self, name: str, log: Log, own: Scan, whole: Scan) -> None:
-        """X8, by a scan of the replica's own log, and one of the log as it was before it was trimmed."""
+    def _check_replica(self, name: str, log: Log, own: Scan, aborted: list[tuple[int, int, int]]) -> None:
+        """X8, by a scan of the replica's own log, and what was aborted before it was trimmed or compacted."""
         entries = log.producers.entries
         known = {
             producer_id: entry.transaction_first_offset
@@ -297,15 +299,17 @@ class TransactionChecks(Watcher):
             (each.producer_id, each.first_offset, each.last_offset)
             for each in log.aborted_transactions(log.log_start_offset, log.log_end_offset)
         ]
-        if own is not whole:
-            self._check_aborted(name, index, own, whole)
+        if aborted is not own.aborted:
+            self._check_aborted(name, index, own, aborted)
         elif sorted(index) != sorted(own.aborted):
             self._fail("X8", f"{name}: aborted transactions {sorted(index)}, a scan finds {sorted(own.aborted)}")
 
-    def _check_aborted(self, name: str, index: list[tuple[int, int, int]], own: Scan, whole: Scan) -> None:
-        """X8 with a trimmed log: its index may know, or not know, of records below its start."""
+    def _check_aborted(
+        self, name: str, index: list[tuple[int, int, int]], own: Scan, aborted: list[tuple[int, int, int]]
+    ) -> None:
+        """X8 with records that are gone, by trimming or compaction: its index may know of them, or not."""
         known = {(producer_id, last): first for producer_id, first, last in index}
-        first_of = {(producer_id, last): first for producer_id, first, last in whole.aborted}
+        first_of = {(producer_id, last): first for producer_id, first, last in aborted}
         for producer_id, first, last in own.aborted:
             if known.get((producer_id, last), last) > first:
                 self._fail("X8", f"{name}: aborted transactions {index}, a scan finds {(producer_id, first, last)}")
