@@ -20,6 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
+from tanist.events.event import Event
+from tanist.events.stream import Events
+from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
 
 _READY_LOOK_MS = 10
 
-Report = Callable[[str, str], None]
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -69,7 +71,7 @@ class MakeNode(Protocol):
         disk: Disk,
         network: Network,
         random: Random,
-        report: Report,
+        events: Events,
         on_fatal: Callable[[str], None],
     ) -> ServedNode: ...
 
@@ -82,6 +84,12 @@ def report(level: str, message: str) -> None:
         print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
     except OSError:
         return
+
+
+def _report_event(event: Event) -> None:
+    line = describe(event)
+    if line is not None:
+        report(*line)
 
 
 def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
@@ -128,8 +136,10 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     )
     process = _Process(loop, exit_record)
     node_faults = apply_faults(loop, network, disk, config.node_id, report)
+    events = Events()
+    events.subscribe(_report_event)
     try:
-        node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
+        node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal)
         process.stop_with(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads)
         node.start()
