@@ -1,7 +1,7 @@
 """Events of logs and their directories: what a start finds, failures of disks, salvage, compaction, and retention.
 
-Emitted by `log` and `broker/storage`, and for clients' requests by `broker/api` and `broker/network`. A `partition` is
-"events-0". Those that say *fine* come with records, and are emitted only if somebody wants them (`stream.Events.fine`).
+Emitted by `log`, by `broker/storage`, and by what loads logs and reads them in `broker`. A `partition` is "events-0".
+Those that say *fine* come with records, and are emitted only if somebody wants them (`stream.Events.fine`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LogsLost(Event):
     """The last stop was clean, and logs are gone since: the start counts as an unclean one (rule 87)."""
 
     logs: tuple[tuple[str, str], ...]
-    """(partition, what is gone). None: the list of the logs itself is gone."""
+    """(partition, what is gone). None named: the list of the logs itself is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,15 +271,3 @@ class RetentionHeldUp(Event):
     partition: str
     base_offset: int
     timestamp: int
-
-
-# ---- clients
-
-
-@dataclass(frozen=True, slots=True)
-class RequestMalformed(Event):
-    """A connection is closed for what it has sent. At most one a second; `left_out` like it came since the last."""
-
-    peer: str
-    reason: str
-    left_out: int
