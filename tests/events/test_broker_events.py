@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -81,9 +82,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
     events: Heard = []
 
     class Listening(World):
-        def start(self) -> None:
+        def __init__(self, *args: Any, **how: Any) -> None:
+            super().__init__(*args, **how)
             self.fine = True
-            super().start()
 
         def observed(self, host: Host, event: Event) -> None:
             events.append(event)
