@@ -17,7 +17,7 @@ CONFIG = {
     "broker.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "1",
 }
-"""A broker that says nothing is missed after 5 seconds: nobody waits long, and a busy machine does not fence one that runs."""
+"""A broker that says nothing is missed after 5 seconds. A busy machine does not fence one that runs."""
 TOPIC_CONFIG = {"min.insync.replicas": "2", "flush.messages": "100"}
 """To disk a hundred at a time: a loss of power takes what came since."""
 ASSIGNMENT = ((1, 2, 3),)
