@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from tanist.events.event import Event, Reported
+from tanist.events.text import coordination, metadata, process, quorum
+from tanist.events.text.line import Line, Lines
 
-Line = tuple[str, str]
-"""(level, text): INFO, WARN or ERROR."""
-
-_TABLE: dict[type[Event], Callable[[Any], Line]] = {
+_TABLE: Lines = {
     Reported: lambda event: (event.level, event.text),
+    **metadata.LINES,
+    **quorum.LINES,
+    **coordination.LINES,
+    **process.LINES,
 }
 
 
