@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tanist.events.event import Event, Reported
-from tanist.events.text import coordination, metadata, process, quorum
+from tanist.events.text import coordination, metadata, process, quorum, replication, storage
 from tanist.events.text.line import Line, Lines
 
 _TABLE: Lines = {
@@ -12,6 +12,8 @@ _TABLE: Lines = {
     **quorum.LINES,
     **coordination.LINES,
     **process.LINES,
+    **replication.LINES,
+    **storage.LINES,
 }
 
 
