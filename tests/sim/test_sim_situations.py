@@ -14,9 +14,10 @@ from tanist.sim.marks.controller import CONTROLLER_SITUATIONS, mark_partition
 from tanist.sim.marks.marks import Marks, watching
 from tanist.sim.marks.quorum import QUORUM_SITUATIONS
 from tanist.sim.marks.replicas import REPLICA_SITUATIONS
-from tanist.sim.marks.situations import CLIENT_SITUATIONS, NODE_SITUATIONS, SITUATIONS, watching_situations
+from tanist.sim.marks.situations import NODE_SITUATIONS, SITUATIONS, watching_situations
 from tanist.sim.run.chaos_run import ChaosRun, run
 from tanist.sim.run.coverage import EXPECTED, added
+from tanist.sim.situations.clients import CLIENT_SITUATIONS
 
 SEED = 2
 

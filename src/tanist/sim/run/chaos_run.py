@@ -15,6 +15,7 @@ from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.violation import CannotJudge, Violation
+from tanist.sim.events import PropertyViolated
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.marks.situations import watching_situations
@@ -151,7 +152,7 @@ class ChaosRun:
         except Exception as error:  # of a node: no input may make it raise
             outcome.violation = Violation.of_error(error, world.now_us)
         if outcome.violation is not None:
-            world.note("checker", "VIOLATION", str(outcome.violation))
+            world.emit(PropertyViolated(str(outcome.violation)))
         outcome.digest = world.digest
         outcome.events = world.scheduler.events
         outcome.virtual_ms = world.now_ms
