@@ -1,6 +1,8 @@
-"""Words for numbers and times, so that no message says "1 kinds". Every layer may use it; it imports nothing."""
+"""Words for numbers and times, so that no message says "1 kinds". Every layer may use it; it imports none."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def counted(number: int, one: str, many: str | None = None, *, separator: str = "") -> str:
@@ -19,6 +21,15 @@ def span(age_ms: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
+
+
+def timestamp_text(wall_ms: int) -> str:
+    """ISO 8601 in UTC, to the millisecond."""
+    seconds, ms = divmod(wall_ms, 1000)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{wall_ms} ms"
 
 
 def _plural(noun: str) -> str:

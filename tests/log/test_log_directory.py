@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from tanist.events.storage import CheckpointDamaged, NamelessLogDropped
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory, read_previous_broker_epoch
 from tanist.log.log import Log
@@ -128,8 +129,9 @@ def test_a_damaged_recovery_point_checkpoint_costs_a_longer_recovery(data: bytes
     disk = disk.copy()
     disk.write_file(POINTS, data)
     again = loaded(disk)
-    assert len(again.complaints) == 1
-    assert "recovery-point-offset-checkpoint" in again.complaints[0]
+    (damaged,) = again.complaints
+    assert isinstance(damaged, CheckpointDamaged)
+    assert "recovery-point-offset-checkpoint" in damaged.reason
     assert all(log.recovery.segments_scanned == 1 for log in again.logs.values())
 
 
@@ -360,7 +362,7 @@ def test_records_without_a_durable_topic_id_are_nobodys(left: bytes | None) -> N
         disk.files[path].data[:] = left
     again = loaded(disk)
     assert ends(again) == {"t-1": 5, "my-topic.v2-0": 1}
-    assert len(again.complaints) == 1
+    assert again.complaints == [NamelessLogDropped("/d/t-0")]
     (renamed,) = again.paths_to_delete
     assert renamed.startswith("/d/t-0.")
     assert again.create_log("t", 0, UUID(int=6), CONFIG, 0).log_end_offset == 0

@@ -25,11 +25,11 @@ from tanist.log.salvage.manifest import (
     SalvageReason,
     SavedFile,
     Unsaved,
-    timestamp_text,
 )
-from tanist.log.salvage.quarantine import NO_LIMIT, Quarantine, QuarantineTooSmall, RecordsToSave, pieces_of
+from tanist.log.salvage.quarantine import NO_LIMIT, Quarantine, QuarantineTooSmall, RecordsToSave, Tidied, pieces_of
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
+from tanist.text import timestamp_text
 from tests.log.log_batches import batch
 from tests.log.log_disks import MemoryDisk
 from tests.log.log_rig import FOLDER, ID, add, content, open_log
@@ -230,7 +230,7 @@ def test_the_oldest_go_when_there_is_too_much() -> None:
     disk, (old, older, newest) = with_entries(200, 300, 100)
     removed = quarantine(disk).enforce(4 * SIZE, NO_LIMIT, WALL_MS)
     assert [each.manifest.entry_id for each in removed] == [older]
-    assert "retention.bytes" in removed[0].reason
+    assert removed[0].setting == "tanist.salvage.retention.bytes"
     assert [entry.entry_id for entry in quarantine(disk).entries()] == [old, newest]
     assert quarantine(disk).enforce(4 * SIZE, NO_LIMIT, WALL_MS) == []
     quarantine(disk).enforce(0, NO_LIMIT, WALL_MS)
@@ -240,7 +240,7 @@ def test_the_oldest_go_when_there_is_too_much() -> None:
 def test_those_go_that_are_too_old() -> None:
     disk, (old, older, newest) = with_entries(200, 300, 100)
     removed = quarantine(disk).enforce(NO_LIMIT, 200, WALL_MS)
-    assert [(each.manifest.entry_id, "retention.ms" in each.reason) for each in removed] == [(older, True)]
+    assert [(each.manifest.entry_id, each.setting) for each in removed] == [(older, "tanist.salvage.retention.ms")]
     assert [entry.entry_id for entry in quarantine(disk).entries()] == [old, newest]
     assert quarantine(disk).enforce(NO_LIMIT, NO_LIMIT, WALL_MS * 2) == []
 
@@ -360,11 +360,11 @@ def test_a_crash_while_the_bound_is_kept_leaves_whole_entries() -> None:
 def test_entries_that_lack_files_are_not_finished() -> None:
     disk, (only,) = with_entries(1)
     disk.rename(f"{ROOT}/{only}", f"{ROOT}/{only}.tmp")
-    assert quarantine(disk).tidy() == [f"salvage {only} was complete but for its name"]
+    assert quarantine(disk).tidy() == [Tidied(only, complete=True)]
     assert len(quarantine(disk).entries()) == 1
     disk.rename(f"{ROOT}/{only}", f"{ROOT}/{only}.tmp")
     disk.files[f"{ROOT}/{only}.tmp/{8:020d}.log"].data.pop()
-    assert quarantine(disk).tidy() == [f"salvage {only} was not complete: removed"]
+    assert quarantine(disk).tidy() == [Tidied(only, complete=False)]
     assert disk.list(ROOT) == ["README.txt"]
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tanist.replica.effects import (
-    Effect,
-    LogTruncated,
-)
+from tanist.events.replication import LogTruncated
+from tanist.replica.effects import Effect
 from tanist.replica.leader import LeaderState
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.partition import Partition

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tanist.replica.effects import (
-    AskOffsets,
-    BecameFollower,
-    FetchAgain,
-    HighWatermarkSet,
-    LogTruncated,
-    RecordsRefused,
-    StoppedReplicating,
-)
+from tanist.events.replication import BecameFollower, LogTruncated, RecordsRefused, StoppedReplicating
+from tanist.replica.effects import AskOffsets, FetchAgain, HighWatermarkSet
 from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState, Phase
 from tanist.replica.memory import Entry
 from tanist.wire.errors import ErrorCode
@@ -33,7 +26,7 @@ def reported(alone: Alone, **answer: object) -> list[object]:
 def test_it_asks_for_what_comes_next() -> None:
     alone = follower(10, epochs=((1, 0), (4, 6)))
     alone.log.advance_log_start_offset(2)
-    assert alone.effects == [BecameFollower(2, 5)]
+    assert alone.effects == [BecameFollower("foo-0", 2, 5)]
     assert alone.follower.fetch_position() == FetchPosition(
         offset=10, last_fetched_epoch=4, current_leader_epoch=5, log_start_offset=2
     )
@@ -51,7 +44,7 @@ def test_it_appends_what_it_is_sent() -> None:
 def test_a_refused_append_is_tried_again_later() -> None:
     alone = follower(10)
     assert reported(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [
-        RecordsRefused(2, 5, "the entries do not follow one another"),
+        RecordsRefused("foo-0", 2, 5, ErrorCode.CORRUPT_MESSAGE, "the entries do not follow one another"),
         FetchAgain(10),
     ]
     assert (alone.log.log_end_offset, alone.high_watermark) == (10, 0)
@@ -117,7 +110,7 @@ def test_rule_110_the_end_of_an_epoch_is_the_start_of_the_next_one_known() -> No
 
 def test_rule_111_truncation_takes_epochs_along() -> None:
     alone = follower(10, epochs=((1, 0), (3, 5), (4, 8)))
-    assert reported(alone, diverging_epoch=(3, 7)) == [LogTruncated(7, 10, 0), FetchAgain(0)]
+    assert reported(alone, diverging_epoch=(3, 7)) == [LogTruncated("foo-0", 7, 10, 0), FetchAgain(0)]
     assert alone.log.epochs.entries == ((1, 0), (3, 5))
     reported(alone, high_watermark=7, log_start_offset=6)
     assert alone.log.epochs.entries == ((3, 6),)
@@ -174,21 +167,21 @@ def test_rule_114_without_epochs_it_starts_at_its_high_watermark() -> None:
     alone = follower(10, high_watermark=4)
     alone.log.epochs.clear()
     effects = alone.learn(leader=3, leader_epoch=6)
-    assert effects == [BecameFollower(3, 6), LogTruncated(4, 10, 4)]
+    assert effects == [BecameFollower("foo-0", 3, 6), LogTruncated("foo-0", 4, 10, 4)]
     assert alone.follower.fetch_position() == FetchPosition(4, -1, 6, 0)
 
 
 def test_rule_114_but_not_before_somebody_leads() -> None:
     alone = follower(10, high_watermark=4)
     alone.log.epochs.clear()
-    assert alone.learn(leader=-1, leader_epoch=6) == [BecameFollower(-1, 6)]
+    assert alone.learn(leader=-1, leader_epoch=6) == [BecameFollower("foo-0", -1, 6)]
     assert alone.log.log_end_offset == 10
 
 
 def test_rule_115_below_its_high_watermark_it_truncates_and_says_so() -> None:
     alone = follower(10, high_watermark=8)
     (truncated, lowered, _) = reported(alone, diverging_epoch=(4, 5))
-    assert truncated == LogTruncated(5, 10, previous_high_watermark=8)
+    assert truncated == LogTruncated("foo-0", 5, 10, previous_high_watermark=8)
     assert lowered == HighWatermarkSet(5)
     assert alone.high_watermark == 5
 
@@ -199,7 +192,7 @@ def test_rule_116_ahead_of_the_leader_it_loses_what_the_leader_lacks() -> None:
     assert alone.follower.phase is Phase.ASKING
     assert not alone.follower.may_fetch(alone.now_ms)
     assert alone.follower.offsets_answered(0, 6, 5, alone.now_ms) == [
-        LogTruncated(6, 10, 8),
+        LogTruncated("foo-0", 6, 10, 8),
         HighWatermarkSet(6),
         FetchAgain(0),
     ]
@@ -210,7 +203,7 @@ def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
     alone = follower(10, high_watermark=8)
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms) == [
-        LogTruncated(20, 10, 8, fully=True),
+        LogTruncated("foo-0", 20, 10, 8, fully=True),
         HighWatermarkSet(20),
         FetchAgain(0),
     ]
@@ -295,7 +288,7 @@ def test_without_a_leader_it_is_idle() -> None:
 
 def test_no_replica_any_more() -> None:
     alone = follower(10, high_watermark=7)
-    assert alone.learn(replicas=(2, 3)) == [StoppedReplicating(5)]
+    assert alone.learn(replicas=(2, 3)) == [StoppedReplicating("foo-0", 5)]
     assert (alone.partition.role, alone.high_watermark) == (None, 7)
     assert alone.learn(isr=(2,)) == []
     alone.learn(replicas=(1, 2, 3), leader=3, leader_epoch=6)
@@ -313,7 +306,7 @@ def begins_where_the_log_ends(high_watermark: int, epoch: int = 4) -> tuple[Alon
 def test_rule_163_a_log_that_ends_where_its_leaders_begins_may_diverge_and_begins_anew() -> None:
     """Else its uncommitted records would stay below its log start, and come back when a crash forgets that."""
     alone, effects = begins_where_the_log_ends(high_watermark=8)
-    assert effects == [LogTruncated(10, 10, 8, fully=True), HighWatermarkSet(10), FetchAgain(0)]
+    assert effects == [LogTruncated("foo-0", 10, 10, 8, fully=True), HighWatermarkSet(10), FetchAgain(0)]
     assert alone.follower.fetch_position() == FetchPosition(10, -1, 5, 10)
     assert reported(alone, records=(Entry(10, 5, "a"),), high_watermark=11, log_start_offset=10) == [
         HighWatermarkSet(11)
@@ -331,12 +324,12 @@ def test_rule_163_after_a_cut_of_committed_records_it_begins_anew_too() -> None:
     """An unclean election has lost them: the leader has other records, below its start as well."""
     alone = follower(20, epochs=((4, 0),), high_watermark=18)
     assert reported(alone, diverging_epoch=(4, 10), high_watermark=10, log_start_offset=10) == [
-        LogTruncated(10, 20, 18),
+        LogTruncated("foo-0", 10, 20, 18),
         HighWatermarkSet(10),
         FetchAgain(0),
     ]
     assert reported(alone, records=(Entry(10, 5, "a"),), high_watermark=11, log_start_offset=10) == [
-        LogTruncated(10, 10, 10, fully=True),
+        LogTruncated("foo-0", 10, 10, 10, fully=True),
         HighWatermarkSet(10),
         FetchAgain(0),
     ]

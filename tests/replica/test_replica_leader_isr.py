@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tanist.replica.effects import BecameLeader, IsrChanged, IsrUpdateFailed
+from tanist.events.replication import BecameLeader, IsrChanged, IsrUpdateFailed
 from tanist.replica.leader import FollowerFetch
 from tanist.replica.remote import NEVER_MS
 from tanist.wire.errors import ErrorCode
@@ -205,7 +205,7 @@ def test_rule_17_a_proposal_vouches_for_each_member() -> None:
 @pytest.mark.parametrize("error", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA])
 def test_rule_18_certainly_not_applied_goes_back(error: int) -> None:
     alone = Alone(isr=(1,), leo=10)
-    assert alone.answer(alone.propose(2), error=error) == [IsrUpdateFailed(error)]
+    assert alone.answer(alone.propose(2), error=error) == [IsrUpdateFailed("foo-0", error, rolled_back=True)]
     assert (alone.leader.pending, alone.leader.maximal_isr) == (None, {1})
 
 
@@ -222,7 +222,7 @@ def test_rule_18_certainly_not_applied_goes_back(error: int) -> None:
 )
 def test_rule_18_overtaken_waits_for_metadata(error: int) -> None:
     alone = Alone(isr=(1,), leo=10)
-    assert alone.answer(alone.propose(2), error=error) == [IsrUpdateFailed(error)]
+    assert alone.answer(alone.propose(2), error=error) == [IsrUpdateFailed("foo-0", error, rolled_back=False)]
     assert alone.leader.maximal_isr == {1, 2}
     assert alone.fetch(3, 10).effects == []
     alone.learn(isr=(1,))
@@ -234,7 +234,7 @@ def test_rule_18_anything_else_is_sent_again(error: int) -> None:
     alone = Alone(isr=(1,), leo=10)
     proposal = alone.propose(2)
     failed, again = alone.answer(proposal, error=error)
-    assert (failed, again) == (IsrUpdateFailed(error), proposal)
+    assert (failed, again) == (IsrUpdateFailed("foo-0", error, rolled_back=False), proposal)
     assert alone.leader.maximal_isr == {1, 2}
 
 
@@ -249,7 +249,7 @@ def test_rule_19_a_success_of_another_epoch_or_an_older_state_is_ignored() -> No
 def test_rule_19_a_success_commits_also_with_an_equal_epoch(partition_epoch: int) -> None:
     alone = Alone(isr=(1,), leo=10, min_isr=2)
     effects = alone.answer(alone.propose(2), partition_epoch=partition_epoch)
-    assert effects[0] == IsrChanged((1, 2), (2,), ())
+    assert effects[0] == IsrChanged("foo-0", (1, 2), (2,), ())
     assert advances(effects) == [10]
     assert (alone.leader.pending, alone.leader.isr, alone.partition.partition_epoch) == (None, (1, 2), partition_epoch)
 
@@ -292,12 +292,12 @@ def test_rule_22_older_metadata_is_ignored_equal_is_accepted() -> None:
 
 def test_rule_22_the_epoch_start_is_recorded_when_the_epoch_grew_even_without_records() -> None:
     alone = Alone(leo=10)
-    assert alone.effects[0] == BecameLeader(5, 10)
+    assert alone.effects[0] == BecameLeader("foo-0", 5, 10)
     assert alone.log.epochs.entries == ((4, 0), (5, 10))
     alone.append(3)
     alone.learn(isr=(1,))
     assert alone.leader.leader_epoch_start_offset == 10
-    assert alone.learn(leader_epoch=6)[0] == BecameLeader(6, 13)
+    assert alone.learn(leader_epoch=6)[0] == BecameLeader("foo-0", 6, 13)
     assert alone.log.epochs.entries == ((4, 0), (5, 10), (6, 13))
 
 
@@ -334,7 +334,7 @@ def test_a_removed_replica_is_forgotten() -> None:
 
 def test_isr_changes_by_the_controller_are_reported_too() -> None:
     alone = Alone(isr=(1, 2), leo=10)
-    assert IsrChanged((1,), (), (2,)) in alone.learn(isr=(1,))
+    assert IsrChanged("foo-0", (1,), (), (2,)) in alone.learn(isr=(1,))
 
 
 def test_check_fetch_changes_nothing() -> None:

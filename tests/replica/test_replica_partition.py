@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from tanist.replica.effects import BecameFollower, BecameLeader, HighWatermarkAdvanced
+from tanist.events.replication import BecameFollower, BecameLeader
+from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.replica.follower import FetchedPartition
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import InvalidMetadata, ReplicaConfig
@@ -19,17 +20,17 @@ from tests.replica.replica_alone import LAG_MS, Alone, Registrations
 def test_from_leader_to_follower_and_back_the_high_watermark_goes_along() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     alone.fetch(2, 8)
-    assert alone.learn(leader=2, leader_epoch=6) == [BecameFollower(2, 6)]
+    assert alone.learn(leader=2, leader_epoch=6) == [BecameFollower("foo-0", 2, 6)]
     assert alone.high_watermark == 8
     answer = FetchedPartition(high_watermark=9, log_start_offset=0)
     alone.follower.fetched(answer, alone.follower.fetch_position(), 0)
-    assert alone.learn(leader=1, leader_epoch=7) == [BecameLeader(7, 10)]
+    assert alone.learn(leader=1, leader_epoch=7) == [BecameLeader("foo-0", 7, 10)]
     assert alone.high_watermark == 9
 
 
 def test_a_new_leader_in_an_isr_of_one_commits_at_once() -> None:
     alone = Alone(leader=2, leo=10, high_watermark=4)
-    assert alone.learn(leader=1, leader_epoch=6, isr=(1,)) == [BecameLeader(6, 10), HighWatermarkAdvanced(10)]
+    assert alone.learn(leader=1, leader_epoch=6, isr=(1,)) == [BecameLeader("foo-0", 6, 10), HighWatermarkAdvanced(10)]
 
 
 def test_leadership_that_was_lost_answers_nothing() -> None:

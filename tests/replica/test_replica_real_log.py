@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from tanist.events.replication import LogTruncated
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.replica.effects import LogTruncated
 from tanist.replica.memory import Entry
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, read_header
 from tests.log.log_disks import MemoryDisk

@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
+from tanist.events.replication import BecameFollower, LogTruncated
 from tanist.log.salvage.manifest import SalvageReason
-from tanist.replica.effects import (
-    AskOffsets,
-    BecameFollower,
-    Effect,
-    FetchAgain,
-    HighWatermarkSet,
-    LogTruncated,
-    SalvageFirst,
-)
+from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, SalvageFirst
 from tanist.replica.follower import FetchedPartition, Phase
 from tanist.replica.metadata import ReplicaConfig
 from tanist.replica.salvage import Cut, reason_for
@@ -51,7 +44,7 @@ def test_a_divergence_is_announced_and_nothing_is_cut_yet() -> None:
 def test_it_cuts_and_goes_on_once_it_is_reported() -> None:
     alone = follower(high_watermark=8)
     saving = announced(alone, diverging_epoch=(4, 5))
-    assert alone.follower.salvaged(saving) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+    assert alone.follower.salvaged(saving) == [LogTruncated("foo-0", 5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
     assert alone.log.log_end_offset == 5
     assert alone.follower.may_fetch(alone.now_ms)
     assert alone.follower.salvaged(saving) == [], "reported twice"
@@ -90,7 +83,7 @@ def test_in_the_next_epoch_the_old_word_counts_for_nothing() -> None:
     assert alone.log.log_end_offset == 10
     again = announced(alone, diverging_epoch=(4, 7))
     assert alone.follower.salvaged(saving) == []
-    assert alone.follower.salvaged(again)[0] == LogTruncated(7, 10, 0)
+    assert alone.follower.salvaged(again)[0] == LogTruncated("foo-0", 7, 10, 0)
 
 
 def test_who_comes_to_lead_keeps_all_it_has() -> None:
@@ -105,7 +98,7 @@ def test_ahead_of_the_leader() -> None:
     assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
     assert saving == SalvageFirst(Cut(6, False, SalvageReason.CLEAN_ELECTION), 10, 8, 5)
-    assert alone.follower.salvaged(saving) == [LogTruncated(6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
+    assert alone.follower.salvaged(saving) == [LogTruncated("foo-0", 6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
 
 
 def test_behind_all_that_the_leader_has() -> None:
@@ -115,7 +108,7 @@ def test_behind_all_that_the_leader_has() -> None:
     assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
     assert alone.follower.salvaged(saving) == [
-        LogTruncated(20, 10, 8, fully=True),
+        LogTruncated("foo-0", 20, 10, 8, fully=True),
         HighWatermarkSet(20),
         FetchAgain(0),
     ]
@@ -125,7 +118,7 @@ def test_behind_all_that_the_leader_has() -> None:
 def test_an_empty_log_begins_anew_at_once() -> None:
     alone = follower(leo=0, epochs=())
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == LogTruncated(20, 0, 0, fully=True)
+    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == LogTruncated("foo-0", 20, 0, 0, fully=True)
 
 
 def test_an_epoch_without_records_goes_at_once() -> None:
@@ -139,14 +132,18 @@ def test_a_log_without_epochs_is_cut_to_its_high_watermark_as_well() -> None:
     alone = follower(high_watermark=4)
     alone.log.epochs.clear()
     became, saving = alone.learn(leader=3, leader_epoch=6)
-    assert became == BecameFollower(3, 6)
+    assert became == BecameFollower("foo-0", 3, 6)
     assert saving == SalvageFirst(Cut(4, False, SalvageReason.FOLLOWER_TRUNCATION), 10, 4, 6)
-    assert alone.follower.salvaged(saving)[0] == LogTruncated(4, 10, 4)
+    assert alone.follower.salvaged(saving)[0] == LogTruncated("foo-0", 4, 10, 4)
 
 
 def test_switched_off_it_cuts_at_once() -> None:
     alone = follower(high_watermark=8, salvage=False)
-    assert reported(alone, diverging_epoch=(4, 5)) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+    assert reported(alone, diverging_epoch=(4, 5)) == [
+        LogTruncated("foo-0", 5, 10, 8),
+        HighWatermarkSet(5),
+        FetchAgain(0),
+    ]
 
 
 def test_a_copy_waits_for_the_same_word() -> None:
@@ -155,7 +152,7 @@ def test_a_copy_waits_for_the_same_word() -> None:
     twin_log = alone.log.copy()
     twin = alone.follower.copy(twin_log)
     assert twin.snapshot() == alone.follower.snapshot()
-    assert twin.salvaged(saving)[0] == LogTruncated(5, 10, 0)
+    assert twin.salvaged(saving)[0] == LogTruncated("foo-0", 5, 10, 0)
     assert (twin_log.log_end_offset, alone.log.log_end_offset) == (5, 10)
     assert twin.snapshot() != alone.follower.snapshot()
 

@@ -96,7 +96,7 @@ def identify(config: NodeConfig, disk: Disk, random: Random) -> tuple[str, dict[
 def open_directories(context: NodeContext, metas: dict[str, MetaProperties]) -> LogDirectories:
     """The log directories of a broker, not loaded yet; none of a node that is no broker."""
     paths = context.config.log_dirs if context.config.is_broker else ()
-    return LogDirectories(LogDirectory(context.disk, path, metas[path].directory_id) for path in paths)
+    return LogDirectories(LogDirectory(context.disk, path, metas[path].directory_id, context.events) for path in paths)
 
 
 def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: UUID) -> MetadataQuorum:

@@ -54,6 +54,7 @@ class NodeContext:
         self.recent = Recent(clock.wall_ms)
         events.subscribe(self.recent)
         self.metrics = Metrics()
+        events.subscribe(self.metrics.observe)
         self.stopping = False
         """The node goes down: nothing new is begun, and no request is sent again."""
         self._on_fatal = on_fatal

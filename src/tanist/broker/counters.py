@@ -2,7 +2,7 @@
 
 Owns the counters, which only grow and begin at 0 with the process. On the way of a produce or a fetch nothing is done
 for them but additions of integers, one or two a request; what can be computed from the state of the node is computed
-at a scrape (`metrics.scrape`), not here.
+at a scrape (`metrics.scrape`), not here. What is rare is counted by its event: `observe` listens to the node.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tanist.controller.partition_state import NO_LEADER_CHANGE, RECOVERING
-from tanist.replica.effects import IsrChanged, LogTruncated
+from tanist.events.event import Event
+from tanist.events.replication import IsrChanged, IsrUpdateFailed, LogTruncated
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
 
@@ -87,18 +88,15 @@ class Metrics:
 
     # -- replicas
 
-    def isr_changed(self, effect: IsrChanged) -> None:
-        if effect.grew:
-            self.isr_expands += 1
-        if effect.shrank:
-            self.isr_shrinks += 1
-
-    def isr_update_failed(self) -> None:
-        self.failed_isr_updates += 1
-
-    def truncated(self, effect: LogTruncated) -> None:
-        self.truncated_records += max(0, effect.previous_end_offset - effect.offset)
-        self.truncated_below_high_watermark += max(0, effect.previous_high_watermark - effect.offset)
+    def observe(self, event: Event) -> None:
+        if isinstance(event, IsrChanged):
+            self.isr_expands += bool(event.grew)
+            self.isr_shrinks += bool(event.shrank)
+        elif isinstance(event, IsrUpdateFailed):
+            self.failed_isr_updates += 1
+        elif isinstance(event, LogTruncated):
+            self.truncated_records += max(0, event.previous_end_offset - event.offset)
+            self.truncated_below_high_watermark += max(0, event.previous_high_watermark - event.offset)
 
     # -- metadata
 

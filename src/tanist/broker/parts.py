@@ -90,7 +90,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     purgatory = Purgatory(clock)
     metadata = MetadataView(MetadataImage(config.static), config.inter_broker_listener_name)
     configs = ResolvedConfigs(metadata, config.node_id, config.static)
-    effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.report)
+    effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
     quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, Protocol
 
+from tanist.events.storage import BatchRepeated, SegmentRolled
+from tanist.events.stream import Events
 from tanist.log.append import (
     AppendResult,
     Examined,
@@ -99,7 +101,9 @@ class Appender:
         config: LogConfig,
         loaded: LoadedLog,
         offsets: LogOffsets,
+        events: Events,
     ) -> None:
+        self._events = events
         self._offsets = offsets
         self._disk = disk
         self.directory = directory
@@ -247,6 +251,8 @@ class Appender:
             return found
         refused = check_producers(self.producers, batches, found, self.config, internal=internal)
         if refused is not None:
+            if refused.duplicate and self._events.fine:
+                self._events.emit(BatchRepeated(str(self.topic_partition), refused.first_offset, refused.last_offset))
             return refused
         stored = recompress(batches, found, self.config)
         if isinstance(stored, AppendResult):
@@ -424,6 +430,8 @@ class Appender:
             if base_offset > self.snapshots.latest:
                 self.snapshots.write(base_offset, self.producers, sync=False)
         self._set_roll_time()
+        if self._events.fine:
+            self._events.emit(SegmentRolled(str(self.topic_partition), base_offset))
         return segment
 
     def time(self, now_ms: int | None) -> int:

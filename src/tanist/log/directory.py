@@ -17,6 +17,8 @@ from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
+from tanist.events.storage import CheckpointDamaged, NamelessLogDropped
+from tanist.events.stream import NOBODY, Events
 from tanist.log.checkpoints import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -59,16 +61,17 @@ class FoundLog(NamedTuple):
 class LogDirectory:
     """A folder of partition folders. Call `load` first."""
 
-    def __init__(self, disk: Disk, path: str, directory_id: UUID = ZERO_UUID) -> None:
+    def __init__(self, disk: Disk, path: str, directory_id: UUID = ZERO_UUID, events: Events = NOBODY) -> None:
         self._disk = disk
+        self._events = events
         self.path = path
         self.directory_id = directory_id
         self.failed: OSError | None = None
         self.logs: dict[tuple[str, int], Log] = {}
         self.paths_to_delete: list[str] = []
         """Folders that an earlier run has marked for deletion: to be removed at leisure."""
-        self.complaints: list[str] = []
-        """Faults of the directory's own files at the start."""
+        self.complaints: list[CheckpointDamaged | NamelessLogDropped] = []
+        """Faults of the directory's own files at the start. They are emitted once it is loaded."""
         self.was_clean = False
         """Whether the last run has stopped in good order."""
         self.lost: dict[TopicPartition, str] = {}
@@ -196,6 +199,7 @@ class LogDirectory:
                 log_start_offset=found.log_start_offset,
                 rescue=None if rescue is None else partial(rescue, TopicPartition(*found.folder)),
                 progress=progress,
+                events=self._events,
             )
         except CheckpointError as error:
             # The log's topic is not known. To take it for another topic's would delete it.
@@ -241,7 +245,7 @@ class LogDirectory:
         """Records of which nothing was durable, and whose topic is not known: the topic that has their name now may be
         another one, made after theirs was deleted (A50). What a loss of power has left of them may go.
         """
-        self.complaints.append(f"{log.directory}: a loss of power has cost the topic's id, and the records with it")
+        self.complaints.append(NamelessLogDropped(log.directory))
         self.paths_to_delete += self.delete_log(log.topic, log.partition)
 
     def _forget_clean_shutdown(self) -> None:
@@ -262,7 +266,7 @@ class LogDirectory:
         except FileNotFoundError:
             return None
         except CheckpointError as error:
-            self.complaints.append(str(error))
+            self.complaints.append(CheckpointDamaged(str(error)))
             return None
 
     def _adopt(self, log: Log) -> None:
@@ -313,6 +317,7 @@ class LogDirectory:
                 recovery_point=0,
                 clean=False,
                 new=new,
+                events=self._events,
             )
         except OSError as error:
             self._disk_failed(error)

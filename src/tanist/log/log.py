@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from tanist.events.storage import LogStartMoved
+from tanist.events.stream import NOBODY, Events
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
 from tanist.log.appender import Appender
@@ -84,15 +86,17 @@ class Log:
         topic_id: UUID,
         config: LogConfig,
         loaded: LoadedLog,
+        events: Events,
     ) -> None:
         self._disk = disk
+        self._events = events
         self.directory = directory
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         """The offset of the next record; queued batches count."""
-        self._appender = Appender(disk, directory, topic_partition, config, loaded, self)
+        self._appender = Appender(disk, directory, topic_partition, config, loaded, self, events)
         self.append_plain = self._appender.append_plain
         """`Appender.append_plain`, without a call in between: one is made for every produce."""
         self.write_pending = self._appender.write_pending
@@ -134,6 +138,7 @@ class Log:
         rescue: Callable[[UUID], Rescue] | None = None,
         progress: RecoveryProgress | None = None,
         new: bool = False,
+        events: Events = NOBODY,
     ) -> Log:
         """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
 
@@ -151,6 +156,7 @@ class Log:
                 topic_id,
                 config,
                 new_log(disk, directory, config, now_ms),
+                events,
             )
             log.topic_id_durable = False
             log._appender.now_ms = log._last_flush_ms = now_ms
@@ -168,7 +174,7 @@ class Log:
             rescue=None if rescue is None else rescue(topic_id),
             progress=progress,
         ).load()
-        log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
+        log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded, events)
         # A folder that a crash has left before its first flush may have its id in the page cache alone.
         log.topic_id_durable = clean or recovery_point > 0
         log._appender.now_ms = log._last_flush_ms = now_ms
@@ -462,6 +468,8 @@ class Log:
             raise OffsetOutOfRange(f"{self.topic_partition} ends at {self.log_end_offset}, it can't start at {offset}")
         if offset <= self.log_start_offset:
             return False
+        if self._events.fine:
+            self._events.emit(LogStartMoved(str(self.topic_partition), self.log_start_offset, offset))
         self.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
         self._appender.write_epochs()

@@ -1,7 +1,7 @@
 """The effects of a replica: the requests and notices of `Partition`, `LeaderState` and `FollowerState`.
 
-An effect is a request to, or a notice for, the node that runs the replica. No effect refers back to the replica, so
-effects may be kept, compared and replayed.
+An effect is a request to, or a notice for, the node that runs the replica. A notice is an event, and is emitted by who
+carries the effects out. No effect refers back to the replica, so effects may be kept, compared and replayed.
 """
 
 from __future__ import annotations
@@ -10,30 +10,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
+from tanist.events.replication import (
+    BecameFollower,
+    BecameLeader,
+    IsrChanged,
+    IsrUpdateFailed,
+    LogTruncated,
+    RecordsRefused,
+    StoppedReplicating,
+)
 from tanist.replica.salvage import Cut
-
-
-@dataclass(frozen=True, slots=True)
-class BecameLeader:
-    """This replica leads, in a leader epoch it had not led in before."""
-
-    leader_epoch: int
-    leader_epoch_start_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class BecameFollower:
-    """This replica follows `leader` (-1: none yet), in a leader epoch that is new to it."""
-
-    leader: int
-    leader_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoppedReplicating:
-    """This broker is no replica of the partition any more."""
-
-    leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,36 +54,6 @@ class ProposeIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class IsrChanged:
-    """The committed ISR has changed, by our proposal or by the controller's decision."""
-
-    isr: tuple[int, ...]
-    grew: tuple[int, ...]
-    shrank: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class IsrUpdateFailed:
-    """The controller did not take our proposal. For `FailedIsrUpdatesPerSec` and the log."""
-
-    error: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogTruncated:
-    """The follower's log was cut from `previous_end_offset` to `offset`, or emptied and restarted there (`fully`).
-
-    `previous_high_watermark` above `offset` means that records which had been committed, as far as this replica knew,
-    are gone from it: only an unclean election explains that (rule 115).
-    """
-
-    offset: int
-    previous_end_offset: int
-    previous_high_watermark: int
-    fully: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class SalvageFirst:
     """The follower is about to cut records off: save them, then call `salvaged` with this effect (or if that fails).
 
@@ -108,15 +64,6 @@ class SalvageFirst:
     end_offset: int
     high_watermark: int
     leader_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsRefused:
-    """What the leader of the epoch has sent cannot follow this log: nothing of it was appended."""
-
-    leader: int
-    leader_epoch: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from tanist.replica.effects import (
-    AskOffsets,
-    Effect,
-    FetchAgain,
-    HighWatermarkSet,
+from tanist.events.replication import (
+    CutAnnounced,
+    FetchAnswerDropped,
+    FetchFailed,
+    FollowerFenced,
+    HighWatermarkLearned,
     LogTruncated,
     RecordsRefused,
-    SalvageFirst,
+    TruncationUnfinished,
 )
+from tanist.events.stream import NOBODY, Events
+from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, SalvageFirst
 from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
 from tanist.replica.salvage import Cut, reason_for
@@ -98,6 +101,7 @@ class FollowerState:
         "_saving",
         "broker_id",
         "config",
+        "events",
         "high_watermark",
         "log",
         "metadata",
@@ -112,8 +116,10 @@ class FollowerState:
         config: ReplicaConfig,
         metadata: PartitionMetadata,
         high_watermark: int,
+        events: Events = NOBODY,
     ) -> None:
         self.broker_id = broker_id
+        self.events = events
         self.log = log
         self.config = config
         self.metadata = metadata
@@ -167,6 +173,7 @@ class FollowerState:
     def fetched(self, answer: FetchAnswer, position: FetchPosition, now_ms: int) -> list[Effect]:
         """The leader has answered a fetch from `position`. It counts only if this log still ends there."""
         if not self._answers_present_fetch(position):
+            self._dropped(position)
             return []
         if answer.error:
             return self._on_error(answer.error, now_ms)
@@ -177,7 +184,10 @@ class FollowerState:
         if answer.records:
             appended = self.log.append_as_follower(answer.records, self.leader_epoch)
             if appended.error:
-                return [RecordsRefused(self.leader, self.leader_epoch, appended.message or ""), *self._back_off(now_ms)]
+                refused = RecordsRefused(
+                    self.metadata.name, self.leader, self.leader_epoch, appended.error, appended.message or ""
+                )
+                return [refused, *self._back_off(now_ms)]
         self._delay_ms = RETRY_MIN_MS
         effects = self._adopt_high_watermark(answer.high_watermark)
         self._adopt_log_start(answer.log_start_offset)
@@ -227,7 +237,14 @@ class FollowerState:
 
     def awaits(self, position: FetchPosition) -> bool:
         """Whether the answer to a fetch from there would count."""
-        return self._answers_present_fetch(position)
+        if self._answers_present_fetch(position):
+            return True
+        self._dropped(position)
+        return False
+
+    def _dropped(self, position: FetchPosition) -> None:
+        if self.events.fine:
+            self.events.emit(FetchAnswerDropped(self.metadata.name, position.current_leader_epoch, position.offset))
 
     def _answers_present_fetch(self, position: FetchPosition) -> bool:
         """Whether the fetch was sent to this leader, after the last truncation and append."""
@@ -258,6 +275,8 @@ class FollowerState:
         high_watermark = max(log.log_start_offset, min(leader_high_watermark, log.log_end_offset))
         if high_watermark == self.high_watermark:
             return []
+        if self.events.fine:
+            self.events.emit(HighWatermarkLearned(self.metadata.name, self.high_watermark, high_watermark))
         self.high_watermark = high_watermark
         return [HighWatermarkSet(high_watermark)]
 
@@ -274,9 +293,14 @@ class FollowerState:
         if error == ErrorCode.FENCED_LEADER_EPOCH:
             # The leader knows a newer epoch than we do. Asking again would get the same answer until we know it too.
             self.phase = Phase.FENCED
+            self.events.emit(FollowerFenced(self.metadata.name, self.leader, self.leader_epoch))
             return []
         # UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID...: the leader is behind us, or we will hear.
-        return self._back_off(now_ms)
+        effects = self._back_off(now_ms)
+        if self.events.fine:
+            delay_ms = self.retry_at_ms - now_ms
+            self.events.emit(FetchFailed(self.metadata.name, self.leader, self.leader_epoch, error, delay_ms))
+        return effects
 
     def _back_off(self, now_ms: int) -> list[Effect]:
         """Wait twice as long as last time, at most `replica.fetch.backoff.ms`.
@@ -302,7 +326,10 @@ class FollowerState:
         return self._truncate_to(self.high_watermark)
 
     def _on_divergence(self, epoch: int, end_offset: int) -> list[Effect]:
-        return self._then_fetch(self._truncate_to(self.truncation_target(epoch, end_offset)[0]))
+        offset, final = self.truncation_target(epoch, end_offset)
+        if not final:
+            self.events.emit(TruncationUnfinished(self.metadata.name, epoch, offset))
+        return self._then_fetch(self._truncate_to(offset))
 
     def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
         """The truncation offset when the leader's log has `epoch` up to `end_offset`; and whether it is final (rule
@@ -334,7 +361,11 @@ class FollowerState:
         cut = Cut(offset, fully, why)
         if not (self.config.salvage and cut.drops_records(self.log)):
             return self._carry_out(cut)
-        self._saving = SalvageFirst(cut, self.log.log_end_offset, self.high_watermark, self.leader_epoch)
+        end, high_watermark = self.log.log_end_offset, self.high_watermark
+        self.events.emit(
+            CutAnnounced(known.name, known.leader_epoch, offset, end, high_watermark, fully, cut.why.value)
+        )
+        self._saving = SalvageFirst(cut, end, high_watermark, self.leader_epoch)
         self.phase = Phase.SALVAGING
         return [self._saving]
 
@@ -348,9 +379,13 @@ class FollowerState:
             # The leader has none of this log's records left: restart at the leader's log start (rule 116).
             self.log.truncate_fully_and_start_at(cut.offset)
             self.high_watermark = cut.offset
-            return [LogTruncated(cut.offset, end, high_watermark, fully=True), HighWatermarkSet(cut.offset)]
+            return [
+                LogTruncated(self.metadata.name, cut.offset, end, high_watermark, fully=True),
+                HighWatermarkSet(cut.offset),
+            ]
         self.log.truncate_to(cut.offset)
-        return self._after_truncation(LogTruncated(self.log.log_end_offset, end, high_watermark))
+        truncated = LogTruncated(self.metadata.name, self.log.log_end_offset, end, high_watermark)
+        return self._after_truncation(truncated)
 
     def _after_truncation(self, truncated: LogTruncated) -> list[Effect]:
         """The high watermark never points beyond the log."""

@@ -17,6 +17,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tanist.events.replication import (
+    DivergenceFound,
+    FetchRefused,
+    HighWatermarkMoved,
+    HighWatermarkWaits,
+    IsrJoinDelayed,
+    IsrProposalEnded,
+    ProduceRefused,
+    SucceededItself,
+)
+from tanist.events.stream import NOBODY, Events
 from tanist.replica.effects import Effect, HighWatermarkAdvanced
 from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.isr import AlterPartitionResult
@@ -88,8 +99,9 @@ class LeaderState(IsrMembership):
         metadata: PartitionMetadata,
         high_watermark: int,
         now_ms: int,
+        events: Events = NOBODY,
     ) -> None:
-        super().__init__(broker_id, log, config, brokers, metadata, high_watermark)
+        super().__init__(broker_id, log, config, brokers, metadata, high_watermark, events)
         self._begin_epoch()
         self._assign_replicas()
         for remote in self.remotes.values():
@@ -140,12 +152,15 @@ class LeaderState(IsrMembership):
             # The controller has made another change, so an earlier proposal is either in this metadata or will be
             # refused for its partition epoch (rule 25). Either way the committed ISR of this metadata is the largest
             # possible one.
+            if self.pending is not None:
+                self.events.emit(IsrProposalEnded(metadata.name, metadata.leader_epoch, metadata.partition_epoch))
             self.pending = None
         self.metadata = metadata
         self.leader_epoch = metadata.leader_epoch
         self._assign_replicas()
         if new_epoch:
             remembers = self._remembers_followers(before.leader_epoch, metadata.leader_epoch)
+            self.events.emit(SucceededItself(metadata.name, metadata.leader_epoch, remembers))
             self._begin_epoch()
             for remote in self.remotes.values():
                 in_sync = remote.broker_id in metadata.isr
@@ -171,6 +186,7 @@ class LeaderState(IsrMembership):
             return FetchDecision(error, diverging, high_watermark, [])
         remote = self.remotes[broker_id]
         if self._comes_from_former_life(broker_epoch, remote):
+            self._refused(fetch, _NOT_LEADER_OR_FOLLOWER, "former life")
             return FetchDecision(_NOT_LEADER_OR_FOLLOWER, None, high_watermark, [])
         confirmed = self._confirmed_offset(fetch)
         moved = confirmed != remote.log_end_offset
@@ -179,6 +195,8 @@ class LeaderState(IsrMembership):
         if broker_id not in self.maximal_isr:
             if self._may_join_isr(remote):
                 effects += self._propose((*self.isr, broker_id), self._maximal_isr_to_expand(broker_id))
+            elif self.events.fine and (reason := self._why_not_in_isr(remote)) is not None:
+                self.events.emit(IsrJoinDelayed(self.metadata.name, broker_id, reason))
         elif moved:
             self._slowest_member_offset = self._slowest_member()
         if moved and confirmed > high_watermark:
@@ -203,18 +221,35 @@ class LeaderState(IsrMembership):
         if current_leader_epoch != self.leader_epoch:
             error = self._epoch_error(current_leader_epoch)
             if error:
+                self._refused(fetch, error, "leader epoch")
                 return error, None
         if broker_id not in self.remotes:
             # Either its metadata or ours lacks the assignment as yet (rule 108).
-            return (_NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
-        return self._divergence(fetch_offset, last_fetched_epoch)
+            error = _NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH
+            self._refused(fetch, error, "no replica")
+            return error, None
+        answer = self._divergence(fetch_offset, last_fetched_epoch)
+        if answer[1] is not None:
+            self.events.emit(
+                DivergenceFound(self.metadata.name, broker_id, fetch_offset, last_fetched_epoch, *answer[1])
+            )
+        return answer
+
+    def _refused(self, fetch: FollowerFetch, error: int, reason: str) -> None:
+        if self.events.fine:
+            asked = fetch.current_leader_epoch
+            self.events.emit(FetchRefused(self.metadata.name, fetch.broker_id, asked, self.leader_epoch, error, reason))
 
     # ---- produce
 
     def check_before_append(self, acks: int) -> int:
         """The error with which to refuse a produce before anything is appended, or 0 (rules 118, 120)."""
         if acks == -1:
-            return _NOT_ENOUGH_REPLICAS if self._under_min_isr else _NONE
+            if not self._under_min_isr:
+                return _NONE
+            if self.events.fine:
+                self.events.emit(ProduceRefused(self.metadata.name, self.isr, self._min_isr))
+            return _NOT_ENOUGH_REPLICAS
         return _NONE if acks in (0, 1) else _INVALID_REQUIRED_ACKS
 
     def acks_status(self, required_offset: int) -> AckStatus:
@@ -237,6 +272,8 @@ class LeaderState(IsrMembership):
         for remote in self.others:
             if remote.log_end_offset < candidate and self._is_about_to_join(remote, now_ms):
                 candidate = remote.log_end_offset
+                if self.events.fine:
+                    self.events.emit(HighWatermarkWaits(self.metadata.name, remote.broker_id, candidate))
         return candidate
 
     def _is_about_to_join(self, remote: RemoteReplica, now_ms: int) -> bool:
@@ -254,6 +291,9 @@ class LeaderState(IsrMembership):
         candidate = self._high_watermark_candidate(now_ms)
         if candidate <= self.high_watermark:
             return []
+        if self.events.fine:
+            proposed = () if self.pending is None else self.pending.proposed
+            self.events.emit(HighWatermarkMoved(self.metadata.name, self.high_watermark, candidate, self.isr, proposed))
         self.high_watermark = candidate
         return [HighWatermarkAdvanced(candidate)]
 

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from tanist.replica.effects import Effect, IsrChanged, IsrUpdateFailed, ProposeIsr
+from tanist.events.replication import (
+    IsrAnswerIgnored,
+    IsrChanged,
+    IsrProposalRepeated,
+    IsrProposed,
+    IsrUpdateFailed,
+)
+from tanist.events.stream import NOBODY, Events
+from tanist.replica.effects import Effect, ProposeIsr
 from tanist.replica.isr import RETRY_BACKOFF_MS, AlterPartitionResult, PendingIsr, Verdict, verdict
 from tanist.replica.metadata import NO_EPOCH, UNKNOWN_OFFSET, BrokerView, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
@@ -29,6 +37,7 @@ class IsrMembership:
         "broker_id",
         "brokers",
         "config",
+        "events",
         "high_watermark",
         "leader_epoch",
         "leader_epoch_start_offset",
@@ -49,8 +58,10 @@ class IsrMembership:
         brokers: BrokerView,
         metadata: PartitionMetadata,
         high_watermark: int,
+        events: Events = NOBODY,
     ) -> None:
         self.broker_id = broker_id
+        self.events = events
         self.log = log
         self.config = config
         self.brokers = brokers
@@ -116,6 +127,7 @@ class IsrMembership:
     def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
         """The controller has answered `proposal`."""
         if not self._is_awaited(proposal):
+            self.events.emit(IsrAnswerIgnored(self.metadata.name, "overtaken"))
             return []
         if result.error:
             return self._on_error(proposal, result.error)
@@ -135,7 +147,10 @@ class IsrMembership:
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
         """The request had no answer, or failed as a whole: it may have been applied, so send it again (rule 21)."""
-        return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)] if self._is_awaited(proposal) else []
+        if not self._is_awaited(proposal):
+            return []
+        self.events.emit(IsrProposalRepeated(self.metadata.name, proposal.leader_epoch, proposal.partition_epoch))
+        return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
 
     def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
         """`min.insync.replicas` has changed. That alone moves no HW (rule 6); the next fetch or append does."""
@@ -167,6 +182,16 @@ class IsrMembership:
             and self._has_log_start(remote)
             and self._is_eligible(remote)
         )
+
+    def _why_not_in_isr(self, remote: RemoteReplica) -> str | None:
+        """What keeps a replica that may not join from joining (`IsrJoinDelayed`), if it is one of these."""
+        if not self._has_all_committed(remote):
+            return "high watermark"
+        if not self._has_epoch_start(remote):
+            return "leader epoch"
+        if not self._is_eligible(remote):
+            return "eligible"
+        return None if self.pending is None else "pending"
 
     def _has_all_committed(self, remote: RemoteReplica) -> bool:
         return remote.log_end_offset >= self.high_watermark
@@ -230,6 +255,7 @@ class IsrMembership:
             # Recovery ends with the election, so the first proposal says "recovered" (rule 23).
             recovering=False,
         )
+        self.events.emit(IsrProposed(self.metadata.name, self.leader_epoch, self.partition_epoch, self.isr, proposed))
         self.pending = PendingIsr(proposal, maximal)
         self._settle()
         return [proposal]
@@ -248,14 +274,16 @@ class IsrMembership:
 
     def _on_error(self, proposal: ProposeIsr, error: int) -> list[Effect]:
         """Rule 18."""
-        match verdict(error):
+        what = verdict(error)
+        failed = IsrUpdateFailed(self.metadata.name, error, rolled_back=what is Verdict.ROLLED_BACK)
+        match what:
             case Verdict.ROLLED_BACK:
                 self._on_rejected()
             case Verdict.UNCLEAR:
-                return [IsrUpdateFailed(error), replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
+                return [failed, replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
             case Verdict.OVERTAKEN:
                 pass
-        return [IsrUpdateFailed(error)]
+        return [failed]
 
     def _on_rejected(self) -> None:
         """Nothing was changed: count with the committed ISR again."""
@@ -303,4 +331,4 @@ class IsrMembership:
             return []
         grew = tuple(broker_id for broker_id in after if broker_id not in before)
         shrank = tuple(broker_id for broker_id in before if broker_id not in after)
-        return [IsrChanged(after, grew, shrank)]
+        return [IsrChanged(self.metadata.name, after, grew, shrank)]

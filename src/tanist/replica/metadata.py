@@ -42,6 +42,10 @@ class PartitionMetadata:
     directories: tuple[UUID, ...] = ()
     """Where each of `replicas` lies on its broker (KIP-858); empty before that is known."""
 
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
     def directory_of(self, broker_id: int) -> UUID | None:
         if len(self.directories) != len(self.replicas) or broker_id not in self.replicas:
             return None

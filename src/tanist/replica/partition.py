@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tanist.replica.effects import BecameFollower, BecameLeader, Effect, ProposeIsr, StoppedReplicating
+from tanist.events.replication import BecameFollower, BecameLeader, StoppedReplicating
+from tanist.events.stream import NOBODY, Events
+from tanist.replica.effects import Effect, ProposeIsr
 from tanist.replica.follower import FollowerState
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import LeaderState
@@ -29,13 +31,21 @@ __all__ = ["BrokerStatus", "BrokerView", "InvalidMetadata", "Partition", "Partit
 class Partition:
     """A replica. `role` is a `LeaderState`, a `FollowerState`, or None when this broker is not one of the replicas."""
 
-    __slots__ = ("_config", "_high_watermark", "_metadata", "broker_id", "brokers", "log", "role")
+    __slots__ = ("_config", "_high_watermark", "_metadata", "broker_id", "brokers", "events", "log", "role")
 
     leader_class: ClassVar[type[LeaderState]] = LeaderState
     follower_class: ClassVar[type[FollowerState]] = FollowerState
 
-    def __init__(self, broker_id: int, log: ReplicaLog, config: ReplicaConfig, brokers: BrokerView) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        log: ReplicaLog,
+        config: ReplicaConfig,
+        brokers: BrokerView,
+        events: Events = NOBODY,
+    ) -> None:
         self.broker_id = broker_id
+        self.events = events
         self.log = log
         self.brokers = brokers
         self.role: LeaderState | FollowerState | None = None
@@ -144,20 +154,22 @@ class Partition:
             leader = self.role
         else:
             leader = self.leader_class(
-                self.broker_id, self.log, self.config, self.brokers, metadata, self.high_watermark, now_ms
+                self.broker_id, self.log, self.config, self.brokers, metadata, self.high_watermark, now_ms, self.events
             )
             self.role = leader
             effects = leader.started(now_ms)
         if new_epoch:
-            return [BecameLeader(leader.leader_epoch, leader.leader_epoch_start_offset), *effects]
+            return [BecameLeader(metadata.name, leader.leader_epoch, leader.leader_epoch_start_offset), *effects]
         return effects
 
     def _follow(self, metadata: PartitionMetadata, *, new_epoch: bool) -> list[Effect]:
         if isinstance(self.role, FollowerState) and not new_epoch:
             return self.role.apply_metadata(metadata)
-        follower = self.follower_class(self.broker_id, self.log, self.config, metadata, self.high_watermark)
+        follower = self.follower_class(
+            self.broker_id, self.log, self.config, metadata, self.high_watermark, self.events
+        )
         self.role = follower
-        return [BecameFollower(metadata.leader, metadata.leader_epoch), *follower.started()]
+        return [BecameFollower(metadata.name, metadata.leader, metadata.leader_epoch), *follower.started()]
 
     def _stop(self, metadata: PartitionMetadata) -> list[Effect]:
         was_replica = self.role is not None
@@ -165,7 +177,7 @@ class Partition:
         self._config = self.config
         self._metadata = metadata
         self.role = None
-        return [StoppedReplicating(metadata.leader_epoch)] if was_replica else []
+        return [StoppedReplicating(metadata.name, metadata.leader_epoch)] if was_replica else []
 
     # ---- for the model checker
 

@@ -16,17 +16,8 @@ quietly COMMAND                   any of these, for steps that a story has shown
 
 from __future__ import annotations
 
-from tanist.replica.effects import (
-    BecameLeader,
-    Effect,
-    FetchAgain,
-    HighWatermarkAdvanced,
-    HighWatermarkSet,
-    IsrChanged,
-    IsrUpdateFailed,
-    LogTruncated,
-    ProposeIsr,
-)
+from tanist.events.replication import BecameLeader, IsrChanged, IsrUpdateFailed, LogTruncated
+from tanist.replica.effects import Effect, FetchAgain, HighWatermarkAdvanced, HighWatermarkSet, ProposeIsr
 from tanist.replica.memory import Entry
 from tanist.replica.partition import Partition
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_read

@@ -12,6 +12,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
+from tanist.events.storage import BatchDamaged
 from tanist.log.scan import DamagedBatch
 from tanist.replica.reads import AS_REPLICA, list_offsets
 from tanist.wire.errors import ErrorCode
@@ -75,7 +76,7 @@ class ListOffsets:
                 leader_only=leader_only,
             )
         except DamagedBatch as damage:
-            self.context.report("ERROR", f"{topic}-{index}: {damage}")
+            self.context.events.emit(BatchDamaged(hosted.name, str(damage)))
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.CORRUPT_MESSAGE)
         except OSError as failure:
             hosted.disk_failed(failure)

@@ -22,6 +22,7 @@ from tanist.broker.replication.fetcher_session import Asked, FetcherSession, Key
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.quotas import PAUSE_MS, Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.events.replication import FetchResponseMalformed
 from tanist.log.scan import DamagedBatch
 from tanist.replica.effects import AskOffsets
 from tanist.replica.follower import FetchPosition, FollowerState
@@ -336,7 +337,7 @@ class Fetcher:
         try:
             reply = parse_fetch_response(frame, _FETCH_VERSION)
         except WireError as error:
-            self._context.report("ERROR", f"malformed fetch response from broker {self.leader_id}: {error}")
+            self._context.events.emit(FetchResponseMalformed(self.leader_id, str(error)))
             self._give_up(session)
             self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
             self._schedule()

@@ -205,6 +205,10 @@ class HostedPartition:
             self.disk_failed(self.log.failed)
 
     @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    @property
     def records_in(self) -> int:
         """Records that producers have appended since the present leadership began; 0 of a follower."""
         return max(0, self.log.log_end_offset - self.leads_from) if self.leads_from >= 0 else 0
@@ -220,4 +224,4 @@ class HostedPartition:
 
     def __repr__(self) -> str:
         role = "leader" if self.leader else "follower" if self.follower else "offline"
-        return f"<{self.topic}-{self.index} {role} epoch {self.leader_epoch}>"
+        return f"<{self.name} {role} epoch {self.leader_epoch}>"

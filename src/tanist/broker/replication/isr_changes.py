@@ -18,6 +18,7 @@ from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.events.replication import IsrAnswerIgnored
 from tanist.replica.effects import ProposeIsr
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import LeaderState
@@ -111,7 +112,7 @@ class IsrChanges:
             # Top-level trouble (not the controller, stale broker epoch, no answer) says nothing about the proposals.
             now_ms = self._context.clock.now_ms()
             for hosted, leader, proposal in sent.values():
-                if hosted.leader is leader:
+                if self._still_leads(hosted, leader):
                     self._effects.apply(hosted, leader.alter_partition_failed(proposal, now_ms))
             self._schedule()
             return
@@ -122,10 +123,12 @@ class IsrChanges:
                 if entry is None:
                     continue
                 hosted, leader, proposal = entry
-                if hosted.leader is not leader:
-                    continue  # rule 20: an answer for a state that was replaced meanwhile
+                if not self._still_leads(hosted, leader):
+                    continue
                 if not answer.error_code and not self._is_known(topic.topic_id, answer):
-                    continue  # the leader stays pending, as large as before, until the metadata says so
+                    # The leader stays pending, as large as before, until the metadata says so.
+                    self._context.events.emit(IsrAnswerIgnored(hosted.name, "ahead"))
+                    continue
                 result = AlterPartitionResult(
                     error=answer.error_code,
                     leader=answer.leader_id,
@@ -136,10 +139,17 @@ class IsrChanges:
                 )
                 self._effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
         for hosted, leader, proposal in sent.values():  # the controller did not speak of it
-            if hosted.leader is leader:
+            if self._still_leads(hosted, leader):
                 result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
         self._schedule()
+
+    def _still_leads(self, hosted: HostedPartition, leader: LeaderState) -> bool:
+        """Rule 20: an answer for a state that was replaced meanwhile is dropped."""
+        if hosted.leader is leader:
+            return True
+        self._context.events.emit(IsrAnswerIgnored(hosted.name, "replaced"))
+        return False
 
     def _is_known(self, topic_id: UUID, answer: Answer) -> bool:
         """Whether this broker's metadata has what the answer speaks of."""

@@ -19,13 +19,15 @@ and it is opened once more.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.log_directories import LogDirectories
+from tanist.events.storage import LogDirectoryFailed, LogRecovered, LogsLoaded, LogsLoading, LogsLost
+from tanist.events.text.storage import loading_progress
 from tanist.log.config import LogConfig
 from tanist.log.directory import FoundLog, LogDirectory
 from tanist.log.log import Log
@@ -36,8 +38,6 @@ from tanist.text import counted
 from tanist.wire.ids import TopicPartition
 
 REPORT_EVERY_MS: Final = 5_000
-_NAMED_MAX: Final = 5
-"""Lost logs that one line names. Each has a line of its own when its replica is hosted (`replicas`)."""
 _SLICE_MAX: Final = 32
 """Logs that one job opens: a thousand small ones need no thousand hops between threads."""
 
@@ -119,14 +119,6 @@ class _Load:
         return opened
 
 
-def _in_words(lost: Mapping[TopicPartition, str]) -> str:
-    if not lost:
-        return "the list of its logs (the recovery points)"
-    named = "; ".join(f"{log}: {what}" for log, what in sorted(lost.items())[:_NAMED_MAX])
-    more = f"; and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
-    return f"a part of {counted(len(lost), 'log')} ({named}{more})"
-
-
 class LogLoading:
     """The loading of all log directories, once in a node's life."""
 
@@ -164,12 +156,12 @@ class LogLoading:
 
     @property
     def progress(self) -> str:
-        """How many logs are loaded, and how many segments those at work have to recover."""
+        return loading_progress(self._progress())
+
+    def _progress(self) -> LogsLoading:
         remaining = self.remaining()
         loaded = self._total - sum(each.logs for each in remaining)
-        segments = sum(sum(each.segments) for each in remaining)
-        recovers = f", {counted(segments, 'segment')} to recover" if segments else ""
-        return f"{loaded:,} of {self._total:,} loaded{recovers}"
+        return LogsLoading(loaded, self._total, sum(sum(each.segments) for each in remaining))
 
     def remaining(self) -> list[Remaining]:
         return [
@@ -236,7 +228,7 @@ class LogLoading:
         self.complete = True
         if self._total:
             took_ms = self._context.clock.now_ms() - self._began_ms
-            self._context.report("INFO", f"{counted(self._total, 'log', separator=',')} loaded in {took_ms} ms")
+            self._context.events.emit(LogsLoaded(self._total, took_ms))
         done(self._previous_broker_epoch if self._all_logs_are_there() else -1)
 
     def _all_logs_are_there(self) -> bool:
@@ -251,11 +243,7 @@ class LogLoading:
         lost = self._directories.lost_logs()
         if self._directories.are_listed and not lost:
             return True
-        self._context.report(
-            "ERROR",
-            f"the last stop was clean, and {_in_words(lost)} is gone since: this start counts as an unclean one, and "
-            "the broker leaves every ISR and ELR",
-        )
+        self._context.events.emit(LogsLost(tuple((str(log), what) for log, what in sorted(lost.items()))))
         return False
 
     def _close(self) -> None:
@@ -314,12 +302,9 @@ class LogLoading:
     def _take(self, load: _Load, found: FoundLog, log: Log) -> None:
         load.left -= 1
         recovery = log.recovery
-        if recovery.bytes_cut:
-            self._context.report(
-                "WARN",
-                f"{log.topic}-{log.partition}: cut {recovery.bytes_cut} bytes at offset "
-                f"{recovery.cut_at_offset} ({'; '.join(recovery.reasons)})",
-            )
+        end = recovery.cut_at_offset
+        if end is not None and recovery.bytes_cut:
+            self._context.events.emit(LogRecovered(str(log.topic_partition), recovery.bytes_cut, end, recovery.reasons))
         try:
             load.directory.loaded(found, log)
         except OSError as failure:
@@ -335,7 +320,7 @@ class LogLoading:
             return
         load.over = True
         for complaint in directory.complaints:
-            self._context.report("WARN", complaint)
+            self._context.events.emit(complaint)
         self._delete_later(directory.paths_to_delete)
         self._loaded(directory)
 
@@ -353,7 +338,7 @@ class LogLoading:
             opened = counted(sum(len(each.logs) for each in self._directories), "log")
             self._context.fatal(f"only {opened} could be opened: {failure.strerror}")
             return
-        self._context.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+        self._context.events.emit(LogDirectoryFailed(directory.path, str(failure)))
         if self._directories.all_failed:
             self._context.fatal(self._directories.failure_causes)
 
@@ -364,5 +349,5 @@ class LogLoading:
         self._timer = clock.call_at(clock.now_ms() + REPORT_EVERY_MS, self._report)
 
     def _report(self) -> None:
-        self._context.report("INFO", f"loading logs: {self.progress}")
+        self._context.events.emit(self._progress())
         self._report_later()

@@ -14,7 +14,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.definitions import split_list
-from tanist.ports import Clock
+from tanist.events.replication import ReplicationThrottled
 
 WINDOW_MS: Final = 1_000
 WINDOWS: Final = 10
@@ -26,13 +26,25 @@ PAUSE_MS: Final = 100
 class Quota:
     """One direction. `active` is false without a rate, and then nothing else is to be asked."""
 
-    __slots__ = ("_clock", "_configs", "_node_id", "_rate", "_samples", "_side", "_throttled", "_total", "active")
+    __slots__ = (
+        "_clock",
+        "_configs",
+        "_events",
+        "_node_id",
+        "_rate",
+        "_samples",
+        "_side",
+        "_throttled",
+        "_total",
+        "active",
+    )
 
-    def __init__(self, clock: Clock, configs: ResolvedConfigs, node_id: int, side: str) -> None:
+    def __init__(self, context: NodeContext, configs: ResolvedConfigs, side: str) -> None:
         """`side`: leader or follower."""
-        self._clock = clock
+        self._clock = context.clock
+        self._events = context.events
         self._configs = configs
-        self._node_id = node_id
+        self._node_id = context.node_id
         self._side = side
         self._rate = 0
         self._samples: deque[tuple[int, int]] = deque()
@@ -69,6 +81,8 @@ class Quota:
         else:
             self._samples.append((begun_ms, size_bytes))
         self._total += size_bytes
+        if self._events.fine and self.exceeded:
+            self._events.emit(ReplicationThrottled(self._side))
 
     @property
     def exceeded(self) -> bool:
@@ -91,8 +105,8 @@ class ReplicationQuotas:
     """Both directions of a broker."""
 
     def __init__(self, context: NodeContext, configs: ResolvedConfigs) -> None:
-        self.leader = Quota(context.clock, configs, context.node_id, "leader")
-        self.follower = Quota(context.clock, configs, context.node_id, "follower")
+        self.leader = Quota(context, configs, "leader")
+        self.follower = Quota(context, configs, "follower")
 
     def configs_changed(self) -> None:
         self.leader.configs_changed()

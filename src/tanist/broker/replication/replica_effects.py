@@ -1,8 +1,9 @@
 """Carrying out what a replica's state machine wants: the one interpreter of `replica.effects` on a broker.
 
-Owns which part of the broker an effect goes to, and nothing else: the replica has decided, the parts act. Requests that
-wait on a partition hear of it here: produces when the high watermark moves, fetches at the end of the turn or when the
-role changes, a coordinator when the leadership of a partition of its topic comes or goes.
+Owns which part of the broker an effect goes to, and nothing else: the replica has decided, the parts act. An effect
+that is an event is emitted as well. Requests that wait on a partition hear of it here: produces when the high watermark
+moves, fetches at the end of the turn or when the role changes, a coordinator when the leadership of a partition of its
+topic comes or goes.
 """
 
 from __future__ import annotations
@@ -12,17 +13,10 @@ from typing import Protocol
 
 from tanist.broker.counters import Metrics
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.replica.effects import (
-    Effect,
-    HighWatermarkAdvanced,
-    HighWatermarkSet,
-    IsrChanged,
-    IsrUpdateFailed,
-    LogTruncated,
-    ProposeIsr,
-    RecordsRefused,
-    SalvageFirst,
-)
+from tanist.events.event import Event
+from tanist.events.replication import IsrChanged, IsrUpdateFailed, LogTruncated
+from tanist.events.stream import Events
+from tanist.replica.effects import Effect, HighWatermarkAdvanced, HighWatermarkSet, ProposeIsr, SalvageFirst
 from tanist.replica.leader import LeaderState
 from tanist.wire.errors import ErrorCode
 
@@ -45,9 +39,9 @@ class ReplicaEffects:
     """The interpreter. Its public attributes are set while the node is assembled."""
 
     __slots__ = (
+        "_events",
         "_mark_dirty",
         "_metrics",
-        "_report",
         "coordinators",
         "has_open_transactions",
         "isr_changes",
@@ -61,12 +55,10 @@ class ReplicaEffects:
     has_open_transactions: Callable[[HostedPartition], None]
     """Hears of partitions whose leadership has come, or goes on in another epoch, with transactions open."""
 
-    def __init__(
-        self, mark_dirty: Callable[[HostedPartition], None], metrics: Metrics, report: Callable[[str, str], None]
-    ) -> None:
+    def __init__(self, mark_dirty: Callable[[HostedPartition], None], metrics: Metrics, events: Events) -> None:
         self._mark_dirty = mark_dirty
         self._metrics = metrics
-        self._report = report
+        self._events = events
 
     def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
         """The leader's log has grown, and the partition is marked for the end of the turn."""
@@ -88,23 +80,17 @@ class ReplicaEffects:
             elif isinstance(effect, ProposeIsr):
                 if hosted.leader is not None:
                     self.isr_changes.propose(hosted, hosted.leader, effect)
-            elif isinstance(effect, IsrChanged):
-                self._metrics.isr_changed(effect)
-                self._report("INFO", f"{hosted.topic}-{hosted.index}: ISR is now {list(effect.isr)}")
-                hosted.high_watermark_advanced()
-                self._isr_changed(hosted)
-            elif isinstance(effect, IsrUpdateFailed):
-                self._metrics.isr_update_failed()
-                self._isr_changed(hosted)
-            elif isinstance(effect, LogTruncated):
-                self._metrics.truncated(effect)
-                self._truncated(hosted, effect)
             elif isinstance(effect, SalvageFirst):
                 self.salvage.begin(hosted, effect)
-            elif isinstance(effect, RecordsRefused):
-                self._report(
-                    "ERROR", f"{hosted.topic}-{hosted.index}: records of broker {effect.leader}: {effect.reason}"
-                )
+            elif isinstance(effect, Event):
+                self._events.emit(effect)
+                if isinstance(effect, IsrChanged):
+                    hosted.high_watermark_advanced()
+                    self._isr_changed(hosted)
+                elif isinstance(effect, IsrUpdateFailed):
+                    self._isr_changed(hosted)
+                elif isinstance(effect, LogTruncated):
+                    self._mark_dirty(hosted)
 
     def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """The partition has a new leader epoch, or is gone: what waits on it must look elsewhere."""
@@ -138,14 +124,3 @@ class ReplicaEffects:
         elif before is not None and leader is None:
             self._metrics.records_in_before += hosted.records_in
             hosted.leads_from = -1
-
-    def _truncated(self, hosted: HostedPartition, effect: LogTruncated) -> None:
-        lost = effect.previous_end_offset - effect.offset
-        if lost > 0 or effect.fully:
-            below = effect.offset < effect.previous_high_watermark
-            self._report(
-                "WARN" if below else "INFO",
-                f"{hosted.topic}-{hosted.index}: truncated {lost} records, from offset {effect.offset}"
-                + (", BELOW the high watermark " + str(effect.previous_high_watermark) if below else ""),
-            )
-        self._mark_dirty(hosted)

@@ -26,6 +26,15 @@ from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage
 from tanist.controller.image_changes import local_changes
 from tanist.controller.partition_state import PartitionState
+from tanist.events.replication import (
+    ReplicaDeleted,
+    ReplicaFoundTwice,
+    ReplicaOfDeletedTopic,
+    ReplicasWait,
+    ReplicasWaitNoMore,
+    ReplicaUnknown,
+)
+from tanist.events.storage import LogDirectoryFailed, LogDirectoryGone, LogLost, ShutdownUnclean
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
@@ -58,6 +67,7 @@ class Replicas:
     ) -> None:
         """`salvages`: whether followers of a topic save what they drop. `delete_later` removes renamed files."""
         self._context = context
+        self._emit = context.events.emit
         self.directories = directories
         for directory in directories:
             directory.late_failure = partial(self.directory_failed, directory)
@@ -178,11 +188,11 @@ class Replicas:
         state = None if topic_id is None else image.partition(topic_id, index)
         if log.topic_id == ZERO_UUID:
             # The topic of the log is unknown (its `partition.metadata` is gone): not ours to delete.
-            self._context.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
+            self._emit(ReplicaUnknown(f"{topic}-{index}"))
             return False
         if state is not None and self._context.node_id in state.replicas and topic_id == log.topic_id:
             return False
-        self._context.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
+        self._emit(ReplicaDeleted(f"{topic}-{index}", at_start=True))
         self._delete_log(directory, topic, index)
         return True
 
@@ -199,7 +209,7 @@ class Replicas:
             try:
                 directory.shutdown_cleanly(broker_epoch, of_directory)
             except OSError as failure:
-                self._context.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
+                self._emit(ShutdownUnclean(directory.path, str(failure)))
 
     # -- metadata
 
@@ -335,7 +345,7 @@ class Replicas:
                 return None
         self._report_loss(name, index, assigned if found is None else directory.directory_id)
         log.queue_large(self._context.disk.large_write_bytes)
-        replica = Partition(self._context.node_id, log, replica_config, self._metadata)
+        replica = Partition(self._context.node_id, log, replica_config, self._metadata, self._context.events)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
@@ -348,14 +358,10 @@ class Replicas:
         """Nobody may take this replica for what it was, in silence. `assigned`: the directory where it is, or was."""
         what = self._lost.pop(TopicPartition(name, index), None)
         if what is not None:
-            self._context.report("ERROR", f"{name}-{index}: a part of its log is gone ({what})")
+            self._emit(LogLost(f"{name}-{index}", what))
         elif assigned.int >= RESERVED_DIRECTORIES and assigned not in self._directory_ids:
             self._directory_ids.add(assigned)
-            self._context.report(
-                "ERROR",
-                f"log directory {id_text(assigned)} is gone, with {name}-{index} and perhaps others: empty logs take "
-                "their place",
-            )
+            self._emit(LogDirectoryGone(id_text(assigned), f"{name}-{index}"))
 
     def _make_later(self, topic_id: UUID, index: int) -> None:
         """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""
@@ -381,7 +387,7 @@ class Replicas:
         As the metadata has not come yet for it: nobody produces to it here, and as a follower it does not fetch.
         """
         if not self._waiting:
-            self._context.report("WARN", f"too many open files: {name}-{index} and later replicas must wait")
+            self._emit(ReplicasWait(f"{name}-{index}"))
             self._context.clock.call_at(
                 self._context.clock.now_ms() + _LOOK_FOR_DESCRIPTORS_MS, self._look_for_descriptors
             )
@@ -394,7 +400,7 @@ class Replicas:
         self._begin_burst()
         self._apply_present(sorted(waiting))
         if waiting and not self._waiting:
-            self._context.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
+            self._emit(ReplicasWaitNoMore(len(waiting)))
 
     def _apply_present(self, late: Iterable[tuple[UUID, int]]) -> None:
         """Apply the metadata as it is now to replicas that had to wait."""
@@ -416,15 +422,13 @@ class Replicas:
             log, directory = each
             if log.topic_id not in (ZERO_UUID, topic_id):
                 # Deleted and created anew while we were away: the old log is another topic's (A50).
-                self._context.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
+                self._emit(ReplicaOfDeletedTopic(f"{name}-{index}"))
                 self._delete_log(directory, name, index)
             elif found is None:
                 found = each
             else:
                 older, found = (found, each) if _position(log) > _position(found[0]) else (each, found)
-                self._context.report(
-                    "WARN", f"{name}-{index} lies in two log directories: {older[1].path} has the older"
-                )
+                self._emit(ReplicaFoundTwice(f"{name}-{index}", older[1].path))
                 self._delete_log(older[1], name, index)
         return found
 
@@ -476,6 +480,7 @@ class Replicas:
 
     def _remove(self, hosted: HostedPartition) -> None:
         """The partition is not ours any more: its topic was deleted, or it was reassigned."""
+        self._emit(ReplicaDeleted(hosted.name, at_start=False))
         self._unhost(hosted)
         self._delete_log(hosted.directory, hosted.topic, hosted.index)
 
@@ -515,7 +520,7 @@ class Replicas:
             return
         self._reported.add(directory)
         directory.failed = directory.failed or failure
-        self._context.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+        self._emit(LogDirectoryFailed(directory.path, str(failure)))
         for hosted in [h for h in self if h.directory is directory]:
             # Its directory is still reported, if it was not yet: or the controller would not know what is lost.
             self._offline[(hosted.topic_id, hosted.index)] = directory

@@ -20,6 +20,7 @@ from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.deletions import Deletions
+from tanist.events.storage import CleanerCheckpointDamaged, LogCompacted, LogUncleanable
 from tanist.log.cleaner.cleaning import CannotClean, Cleaned, Job, LogCleaning, Overtaken, Steps
 from tanist.log.cleaner.key_map import KeyMap
 from tanist.log.cleaner.offset_checkpoint import CleanerOffsets
@@ -137,7 +138,7 @@ class LogCleaner:
         if offsets is None:
             offsets = self._offsets[directory] = CleanerOffsets(self._context.disk, directory.path)
             if offsets.complaint is not None:
-                self._context.report("WARN", f"all compacted logs are taken for dirty: {offsets.complaint}")
+                self._context.events.emit(CleanerCheckpointDamaged(offsets.complaint))
         return offsets
 
     # -- a cleaning, step by step
@@ -196,10 +197,14 @@ class LogCleaner:
     def _checkpoint(self, hosted: HostedPartition, cleaned: Cleaned) -> None:
         self.cleaned += 1
         self.dropped_records += cleaned.records_dropped
-        self._context.report(
-            "INFO",
-            f"{hosted.topic}-{hosted.index} is compacted up to offset {cleaned.end_offset}: {cleaned.records_dropped} "
-            f"records dropped, {cleaned.size_before_bytes} bytes are {cleaned.size_after_bytes} now",
+        self._context.events.emit(
+            LogCompacted(
+                hosted.name,
+                cleaned.end_offset,
+                cleaned.records_dropped,
+                cleaned.size_before_bytes,
+                cleaned.size_after_bytes,
+            )
         )
         directory = hosted.directory
         try:
@@ -211,6 +216,4 @@ class LogCleaner:
         self.failures += 1
         self._uncleanable.add((hosted.directory, hosted.topic_id, hosted.index))
         words = str(failure) if isinstance(failure, (CannotClean, CorruptIndexError, DamagedBatch)) else repr(failure)
-        self._context.report(
-            "ERROR", f"{hosted.topic}-{hosted.index} cannot be compacted and is left as it is: {words}"
-        )
+        self._context.events.emit(LogUncleanable(hosted.name, words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tanist.broker.context import NodeContext
+from tanist.events.storage import FilesNotDeleted
 
 
 class Deletions:
@@ -30,6 +31,6 @@ class Deletions:
 
         def removed(result: object) -> None:
             if isinstance(result, BaseException):
-                context.report("WARN", f"could not delete {removals}: {result}")
+                context.events.emit(FilesNotDeleted(tuple(removals), str(result)))
 
         context.clock.call_at(context.clock.now_ms() + context.config.log_segment_delete_delay_ms, remove)

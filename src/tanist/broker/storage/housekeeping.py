@@ -19,7 +19,7 @@ from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.salvage import Salvage
-from tanist.log.salvage.manifest import timestamp_text
+from tanist.events.storage import RetentionHeldUp
 from tanist.ports import Timer, is_descriptor_shortage
 
 _UPKEEP_MS = 1000
@@ -101,13 +101,7 @@ class Housekeeping:
                 hosted.disk_failed(failure)
                 continue
             if held_up is not None:
-                base_offset, timestamp = held_up
-                self._context.report(
-                    "WARN",
-                    f"{hosted.topic}-{hosted.index}: the segment of offset {base_offset} has a record of "
-                    f"{timestamp_text(timestamp)}, which is to come: until then retention.ms deletes neither it nor "
-                    "what follows",
-                )
+                self._context.events.emit(RetentionHeldUp(hosted.name, *held_up))
             if expired:
                 self._deletions.schedule(expired)
                 hosted.upkeep_ms = 0

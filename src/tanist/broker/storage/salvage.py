@@ -26,11 +26,30 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.deletions import Deletions
 from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.events.storage import (
+    QuarantineUnreadable,
+    RecordsSalvaged,
+    SalvageFailed,
+    SalvageIncomplete,
+    SalvageNotRemoved,
+    SalvageOvertaken,
+    SalvageRemoved,
+    SalvageTidied,
+    SalvageUnbounded,
+)
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log, TruncatedTail
 from tanist.log.recovery import Rescue
 from tanist.log.salvage.manifest import Manifest, SalvageReason
-from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Removed, pieces_of
+from tanist.log.salvage.quarantine import (
+    RETENTION_BYTES,
+    RETENTION_MS,
+    Quarantine,
+    QuarantineTooSmall,
+    RecordsToSave,
+    Removed,
+    pieces_of,
+)
 from tanist.log.salvage.reading import holds_a_batch
 from tanist.log.scan import DamagedBatch
 from tanist.ports import FileRange, is_descriptor_shortage
@@ -40,8 +59,6 @@ from tanist.wire.ids import TopicPartition
 
 ENABLE: Final = "tanist.salvage.enable"
 ON_FAILURE: Final = "tanist.salvage.on.failure"
-RETENTION_BYTES: Final = "tanist.salvage.retention.bytes"
-RETENTION_MS: Final = "tanist.salvage.retention.ms"
 
 _AT_ONCE: Final = 8
 """Partitions whose records are being saved at the same time; the others wait, each its own followers only."""
@@ -84,6 +101,7 @@ class Salvage:
         directories: Sequence[LogDirectory],
     ) -> None:
         self._context = context
+        self._emit = context.events.emit
         self._configs = configs
         self._effects = effects
         self._fetchers = fetchers
@@ -115,10 +133,10 @@ class Salvage:
             try:
                 done = quarantine.tidy()
             except OSError as failure:
-                self._context.report("WARN", f"{quarantine.path} cannot be read: {failure}")
+                self._emit(QuarantineUnreadable(quarantine.path, str(failure)))
                 continue
             for each in done:
-                self._context.report("INFO", f"{directory.path}: {each}")
+                self._emit(SalvageTidied(directory.path, each.entry_id, each.complete))
 
     def stop(self) -> None:
         """No follower goes on any more. A half-saved entry goes at the next start; the logs still have it all."""
@@ -200,6 +218,7 @@ class Salvage:
             return
         directory = request.hosted.directory
         if not request.current:
+            self._emit(SalvageOvertaken(request.hosted.name))
             if isinstance(result, Manifest):
                 self._discard(directory, result)
             self._next()
@@ -295,18 +314,18 @@ class Salvage:
     def _checked(self, directory: LogDirectory, result: list[Removed] | BaseException) -> None:
         self._checking.discard(directory)
         if isinstance(result, BaseException):
-            self._context.report("WARN", f"the salvage in {directory.path} cannot be kept within its bounds: {result}")
+            self._emit(SalvageUnbounded(directory.path, str(result)))
             return
         for each in result:
             self.removed += 1
-            self._context.report("WARN", f"salvage {_named(each.manifest)} is removed: {each.reason}")
+            self._emit(SalvageRemoved(*_entry(each.manifest), each.setting))
 
     def _discard(self, directory: LogDirectory, manifest: Manifest) -> None:
         """The replica has another leader by now, or leads: what was saved is not cut off, or not as it was said."""
 
         def discarded(result: object) -> None:
             if isinstance(result, BaseException):
-                self._context.report("WARN", f"salvage {manifest.entry_id} cannot be removed: {result}")
+                self._emit(SalvageNotRemoved(manifest.entry_id, str(result)))
 
         self._context.disk.run(partial(self._quarantines[directory].remove, manifest.entry_id), discarded)
 
@@ -315,29 +334,23 @@ class Salvage:
     def _report_saved(self, manifest: Manifest) -> None:
         self.saved += 1
         self.saved_bytes += manifest.size_bytes
-        self._context.report("WARN", f"salvage {_named(manifest)} is saved before it is dropped ({manifest.why.value})")
+        entry = _entry(manifest)
+        self._emit(RecordsSalvaged(*entry, manifest.why.value))
         unsaved = manifest.unsaved
         if unsaved is not None:
-            self._context.report(
-                "ERROR",
-                f"{manifest.topic}-{manifest.partition}: {unsaved.size_bytes} bytes from offset {unsaved.from_offset} "
-                f"to {unsaved.to_offset} are NOT saved: {RETENTION_BYTES} has no space for them",
-            )
+            self._emit(SalvageIncomplete(entry[0], unsaved.from_offset, unsaved.to_offset, unsaved.size_bytes))
 
     def _report_failed(self, dropped: RecordsToSave, failure: Exception, waits: bool) -> None:
         self.failures += 1
-        what = "the replica waits" if waits else "they are dropped"
-        self._context.report(
-            "ERROR",
-            f"{dropped.topic}-{dropped.partition}: {dropped.size_bytes} bytes from offset {dropped.from_offset} on are "
-            f"NOT saved ({dropped.why.value}), {what}: {failure}",
-        )
+        name = f"{dropped.topic}-{dropped.partition}"
+        why = dropped.why.value
+        self._emit(SalvageFailed(name, dropped.from_offset, dropped.size_bytes, why, waits, str(failure)))
 
 
-def _named(manifest: Manifest) -> str:
-    end = f" to {manifest.to_offset}" if manifest.to_offset >= 0 else ""
-    where = f"{manifest.topic}-{manifest.partition}"
-    return f"{manifest.entry_id} ({where}, offset {manifest.from_offset}{end}, {manifest.size_bytes} bytes)"
+def _entry(manifest: Manifest) -> tuple[str, str, int, int, int]:
+    """As `RecordsSalvaged` and `SalvageRemoved` begin."""
+    name = f"{manifest.topic}-{manifest.partition}"
+    return name, manifest.entry_id, manifest.from_offset, manifest.to_offset, manifest.size_bytes
 
 
 def _epochs_of(log: Log, tail: TruncatedTail) -> tuple[tuple[int, int], ...]:

@@ -19,11 +19,11 @@ from tanist.cli.commands.salvage_export import write_jsonl, write_parquet
 from tanist.cli.options import client_options, connect, data_option, json_option
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
-from tanist.log.salvage.manifest import SalvageReason, timestamp_text
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.client import Address
 from tanist.runtime.client.merge_back import MergeInterrupted, MergeResult, Target, describe_target, merge_back
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
-from tanist.text import counted
+from tanist.text import counted, timestamp_text
 from tanist.wire.ids import id_text
 
 _PREVIEW = 10

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from tanist.events.event import Event, Reported
+from tanist.events.text import replication, storage
+from tanist.events.text.line import Line, Lines
 
-Line = tuple[str, str]
-"""(level, text): INFO, WARN or ERROR."""
-
-_TABLE: dict[type[Event], Callable[[Any], Line]] = {
+_TABLE: Lines = {
     Reported: lambda event: (event.level, event.text),
+    **replication.LINES,
+    **storage.LINES,
 }
 
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from tanist.events.replication import LogTruncated
 from tanist.lab.scenarios.fields import Fields, NotUnderstood, event_of
 from tanist.lab.scenarios.outcome import Difference, Mismatch, check, error_name, same, same_error
 from tanist.log.epochs import LeaderEpochCache
-from tanist.replica.effects import AskOffsets, Effect, LogTruncated, ProposeIsr
+from tanist.replica.effects import AskOffsets, Effect, ProposeIsr
 from tanist.replica.follower import FetchedPartition, FollowerState
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import FollowerFetch, LeaderState

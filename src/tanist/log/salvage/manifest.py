@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
 from tanist.log.names import LOG_SUFFIX, offset_of
+from tanist.text import timestamp_text
 from tanist.wire.ids import id_from_text, id_text
 
 QUARANTINE: Final = "__cluster_metadata-966.tanist-salvage-stray"
@@ -189,15 +189,6 @@ def entry_id(wall_ms: int, broker_id: int, number: int) -> str:
 
 def is_entry_id(name: str) -> bool:
     return _ENTRY_ID.fullmatch(name) is not None
-
-
-def timestamp_text(wall_ms: int) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    seconds, ms = divmod(wall_ms, 1000)
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
-    except (ValueError, OverflowError, OSError):
-        return f"{wall_ms} ms"
 
 
 def _reason(why: object) -> SalvageReason:

@@ -37,6 +37,8 @@ from tanist.log.scan import DamagedBatch, scan_headers
 from tanist.ports import Disk, File, FileRange
 from tanist.wire.crc import crc32c
 
+RETENTION_BYTES: Final = "tanist.salvage.retention.bytes"
+RETENTION_MS: Final = "tanist.salvage.retention.ms"
 NO_LIMIT: Final = -1
 _CHUNK_BYTES: Final = 1 << 20
 _README: Final = "README.txt"
@@ -107,7 +109,16 @@ class Removed:
     """An entry that a bound has pushed out."""
 
     manifest: Manifest
-    reason: str
+    setting: str
+    """The bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """An entry that a crash had interrupted: it was `complete` but for its name, or is removed."""
+
+    entry_id: str
+    complete: bool
 
 
 class Quarantine:
@@ -263,8 +274,8 @@ class Quarantine:
 
     # -- what there is
 
-    def tidy(self) -> list[str]:
-        """At a start: finish or undo what a crash has interrupted; a line for the operator about each repair."""
+    def tidy(self) -> list[Tidied]:
+        """At a start: finish or undo what a crash has interrupted."""
         done = []
         for name in self._names():
             path = f"{self.path}/{name}"
@@ -272,10 +283,10 @@ class Quarantine:
             if entry != name and is_entry_id(entry):
                 if self._is_complete(path, entry) and not self._disk.exists(f"{self.path}/{entry}"):
                     self._disk.rename(path, f"{self.path}/{entry}")
-                    done.append(f"salvage {entry} was complete but for its name")
+                    done.append(Tidied(entry, complete=True))
                 else:
                     self._disk.remove(path)
-                    done.append(f"salvage {entry} was not complete: removed")
+                    done.append(Tidied(entry, complete=False))
             elif name.endswith(REMOVED_SUFFIX) and is_entry_id(name.removesuffix(REMOVED_SUFFIX)):
                 self._disk.remove(path)
         return done
@@ -323,14 +334,14 @@ class Quarantine:
         total = sum(entry.size_bytes for entry in entries)
         for entry in entries:
             if 0 <= age_ms_max < wall_ms - entry.wall_ms:
-                reason = "it is older than tanist.salvage.retention.ms"
+                setting = RETENTION_MS
             elif 0 <= bytes_max < total:
-                reason = "the salvage is larger than tanist.salvage.retention.bytes"
+                setting = RETENTION_BYTES
             else:
                 continue
             self.remove(entry.entry_id)
             total -= entry.size_bytes
-            removed.append(Removed(entry, reason))
+            removed.append(Removed(entry, setting))
         return removed
 
     def remove(self, entry: str) -> None:

@@ -8,9 +8,10 @@ from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.quotas import Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.salvage import Salvage
+from tanist.events.replication import LogTruncated
 from tanist.log.appender import Appender
 from tanist.log.producers import ProducerStates
-from tanist.replica.effects import LogTruncated, ProposeIsr, SalvageFirst
+from tanist.replica.effects import ProposeIsr, SalvageFirst
 from tanist.replica.follower import FollowerState, Phase
 from tanist.replica.leader import LeaderState
 from tanist.replica.membership import IsrMembership

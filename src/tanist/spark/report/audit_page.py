@@ -13,13 +13,12 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from tanist.log.salvage.manifest import timestamp_text
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding, Kind
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import high_watermarks, replica_bars
 from tanist.spark.report import page as html
-from tanist.text import counted
+from tanist.text import counted, timestamp_text
 
 PARTITIONS_MAX: Final = 24
 FINDINGS_MAX: Final = 200
