@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from tanist.events.event import Event, Reported
-from tanist.events.text import replication, storage
+from tanist.events.text import coordination, metadata, process, quorum, replication, storage
 from tanist.events.text.line import Line, Lines
 
 _TABLE: Lines = {
     Reported: lambda event: (event.level, event.text),
     **replication.LINES,
     **storage.LINES,
+    **metadata.LINES,
+    **quorum.LINES,
+    **coordination.LINES,
+    **process.LINES,
 }
 
 
