@@ -123,6 +123,14 @@ class NodeFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirectoriesFailed(Event):
+    """All log directories are offline: the broker has nothing left to do, and ends."""
+
+    causes: tuple[tuple[str, str], ...]
+    """(directory, reason)"""
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataLogFailed(Event):
     """The metadata log or the vote could not be written: the node ends, as what it knows may not be on its disk."""
 

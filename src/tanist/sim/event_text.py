@@ -138,6 +138,7 @@ def _lost(event: events.RecordsLost, shown: Shown) -> Line:
 
 
 _OTHERS: dict[type[Event], Callable[[Any, Shown], Line]] = {
+    events.CannotStart: lambda event, shown: Line(_node(event, shown), FATAL, f"cannot start: {event.reason}"),
     events.GaveUp: lambda event, shown: Line(_node(event, shown), FATAL, event.reason),
     events.ClientAway: lambda event, shown: Line(event.client, FAULT, f"{event.how} for {event.away_ms} ms"),
     events.LinksFailed: _links_failed,

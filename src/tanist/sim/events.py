@@ -51,6 +51,13 @@ class GaveUp(NodeEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class CannotStart(NodeEvent):
+    """The process has ended before it was a node."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DiedMidTurn(NodeEvent):
     """SIGKILL in the middle of a turn."""
 

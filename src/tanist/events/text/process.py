@@ -19,6 +19,7 @@ from tanist.events.process import (
     FormatFailed,
     LeadershipsNotHandedOver,
     ListenerFailed,
+    LogDirectoriesFailed,
     MalformedRequest,
     MetadataLogFailed,
     MetricsNotServed,
@@ -122,6 +123,11 @@ def _node_failed(event: NodeFailed) -> Line:
     return "ERROR", event.reason
 
 
+def _log_directories_failed(event: LogDirectoriesFailed) -> Line:
+    causes = "; ".join(f"{directory}: {reason}" for directory, reason in event.causes)
+    return "ERROR", f"all log directories are offline ({causes})"
+
+
 def _metadata_log_failed(event: MetadataLogFailed) -> Line:
     what = "the metadata log cannot be used" if event.descriptor_shortage else "the metadata log's disk has failed"
     return "ERROR", f"{what}: {event.problem}"
@@ -214,6 +220,7 @@ LINES: Lines = {
     LeadershipsNotHandedOver: _leaderships_not_handed_over,
     ShutdownDone: _shutdown_done,
     NodeFailed: _node_failed,
+    LogDirectoriesFailed: _log_directories_failed,
     MetadataLogFailed: _metadata_log_failed,
     RegistrationFailed: _registration_failed,
     ListenerFailed: _listener_failed,

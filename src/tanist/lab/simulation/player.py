@@ -7,13 +7,22 @@ the plan alone, so the same plan gives the same moments everywhere.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
 from tanist.controller.registration import BrokerRegistration
 from tanist.events.event import Event as NodeEvent
+from tanist.events.metadata import (
+    BrokerGone,
+    ControllerActivated,
+    ControllerResigned,
+    RegistrationAccepted,
+    UncleanElection,
+    UnfencingLearned,
+)
+from tanist.events.quorum import QuorumLeaderChanged, QuorumLeaderGone
+from tanist.events.replication import IsrChanged
 from tanist.events.text import describe
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
@@ -24,6 +33,7 @@ from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.event_text import OPERATOR, line
 from tanist.sim.events import (
+    CannotStart,
     DiedMidTurn,
     DiskMended,
     Event,
@@ -44,12 +54,11 @@ from tanist.sim.world.world import COMBINED, Host, Watcher
 
 CLIENT = "client"
 
-_PARTITION = re.compile(r"^([A-Za-z0-9._-]+-\d+): ")
 _ENDS = (Killed, PowerLost, Stopped, DiedMidTurn)
 _NOT_A_TURN = (Thawed, Stopped, LinksMended, DiskMended)
-_TURNING_REPORTS = ("controller ", "POSSIBLE DATA LOSS", "quorum leader is gone")
-_RETOLD = re.compile(r": ISR is now |^quorum leader is \d|^registered broker|^broker \d+ is unfenced")
-"""Reports of nodes that their actions already show."""
+_TURNS = (ControllerActivated, ControllerResigned, UncleanElection, QuorumLeaderGone, BrokerGone)
+_RETOLD = (IsrChanged, QuorumLeaderChanged, RegistrationAccepted, UnfencingLearned)
+"""Events of nodes that their actions already show."""
 FAULT_WORDS: dict[type[Event], str] = {
     Killed: "killed (SIGKILL); what it wrote stays in the page cache",
     PowerLost: "loses its power, and what was not synced with it",
@@ -163,7 +172,7 @@ class _Player(Watcher):
                 self._tell(told.who, "starts", weight=Weight.DETAIL, alive=True)
             case LifeBegan(life=life):
                 self._tell(told.who, f"starts again (life {life})", weight=Weight.TURN, alive=True)
-            case GaveUp():
+            case GaveUp() | CannotStart():
                 self._tell(told.who, f"gives up: {text}", weight=Weight.TURN, alive=False)
             case _ if told.who == OPERATOR:
                 self._tell(OPERATOR, text, weight=Weight.TURN, about=about)
@@ -174,15 +183,12 @@ class _Player(Watcher):
 
     def observed(self, host: Host, event: NodeEvent) -> None:
         told = describe(event)
-        if told is None:
+        if told is None or isinstance(event, _RETOLD):
             return
-        level, message = told
-        if not _RETOLD.search(message):
-            turn = message.startswith(_TURNING_REPORTS) or "is gone (connection refused)" in message
-            weight = Weight.TURN if turn else Weight.DETAIL if level == "INFO" else Weight.PART
-            about = _about(message)
-            text = message if about is None else message[len(about) + 2 :]
-            self._tell(self._names[host.name], text, weight=weight, about=about)
+        level, text = told
+        about = getattr(event, "partition", None)
+        weight = Weight.TURN if isinstance(event, _TURNS) else Weight.DETAIL if level == "INFO" else Weight.PART
+        self._tell(self._names[host.name], text.removeprefix(f"{about}: "), weight=weight, about=about)
 
     # -- committed metadata
 
@@ -284,8 +290,3 @@ _LOSS = "the elected lacks them; the configuration, an operator or too many loss
 def _lane(host: Host) -> str:
     role = host.properties["process.roles"]
     return f"{'node' if role == COMBINED else role} {host.node_id}"
-
-
-def _about(message: str) -> str | None:
-    found = _PARTITION.match(message)
-    return None if found is None else found[1]

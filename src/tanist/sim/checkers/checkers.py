@@ -1,7 +1,7 @@
 """All checks of a run: safety after every turn, clients' answers as they arrive, liveness after the faults.
 
-Nodes report nothing to the checkers. The checkers read the nodes' own objects and disks, and keep an oracle that no
-node has (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
+The checkers believe nothing that nodes say of themselves. They read the nodes' own objects and disks, and keep an
+oracle that no node has (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NoReturn
 from uuid import UUID
 
+from tanist.events.event import Event as NodeEvent
+from tanist.events.metadata import UncleanElection
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.checkers.voters import VoterChecks
@@ -59,6 +61,10 @@ class Checkers(Watcher):
             self.voters.look(host, node)
         self.replicas.look(host, node)
         host.disk.failing = failing
+
+    def observed(self, host: Host, event: NodeEvent) -> None:
+        if isinstance(event, UncleanElection):
+            self.replicas.elections.reported(host.node_id, event)
 
     def happened(self, event: Event) -> None:
         self.replicas.happened(event)

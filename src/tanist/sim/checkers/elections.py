@@ -9,7 +9,6 @@ election was right.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
@@ -18,6 +17,7 @@ from uuid import UUID
 from tanist.broker.node import Node
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.metadata import UncleanElection
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import CannotJudge, Place, Violation
 from tanist.sim.events import (
@@ -37,7 +37,6 @@ _BY_AN_OPERATOR = -2
 _QUESTION_US = 15_000_000
 """No question to a replica about its log, with all its repetitions, takes longer."""
 """In place of a broker epoch."""
-_REPORT = re.compile(r"POSSIBLE DATA LOSS: (\S+) is led by -?\d+ from leader epoch (\d+) on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ class ElectionChecks:
         self._unclean: dict[tuple[str, int], None] = {}
         """(partition, leader epoch) of each committed unclean election: each must be reported once."""
         self._reported: set[tuple[str, int]] = set()
-        world.on_note = self._noted
 
     # -- processes and registrations
 
@@ -437,14 +435,11 @@ class ElectionChecks:
 
     # -- reports
 
-    def _noted(self, who: str, message: str) -> None:
+    def reported(self, node_id: int, event: UncleanElection) -> None:
         """U5: an unclean election is reported to the operator at most once."""
-        found = _REPORT.match(message)
-        if found is None:
-            return
-        report = (found[1], int(found[2]))
+        report = (event.partition, event.leader_epoch)
         if report in self._reported:
-            self._fail("U5", f"{who} reports the election of {report} again")
+            self._fail("U5", f"node{node_id} reports the election of {report} again")
         self._reported.add(report)
 
     def check_reports(self) -> None:

@@ -25,6 +25,7 @@ from tanist.quorum.first_voters import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
 from tanist.sim.event_text import line
 from tanist.sim.events import (
+    CannotStart,
     ClockSkewed,
     DiedMidTurn,
     Event,
@@ -192,7 +193,7 @@ class Host:
             try:
                 build()
             except (OSError, ValueError) as error:  # as `runtime.serve` does
-                self._gave_up(f"cannot start: {error}")
+                self._ended_itself(CannotStart(self.node_id, str(error)), f"cannot start: {error}")
 
         def build() -> None:
             events = Events()
@@ -223,8 +224,11 @@ class Host:
 
     def _gave_up(self, reason: str) -> None:
         """The node's own decision: its process ends."""
+        self._ended_itself(GaveUp(self.node_id, reason), reason)
+
+    def _ended_itself(self, event: Event, reason: str) -> None:
         self.fatal = reason
-        self.world.emit(GaveUp(self.node_id, reason))
+        self.world.emit(event)
         self._end(lost_power=False, mid_turn=True)
 
     def _crashed(self) -> None:
@@ -359,8 +363,6 @@ class World:
         self.seed = seed
         self.counts: Counter[str] = Counter()
         """Counters of exercised situations (`coverage.py`)."""
-        self.on_note: Callable[[str, str], None] | None = None
-        """Called with the author and the text of each note."""
         self.scheduler = Scheduler()
         self.scheduler.after_turn = self._turn_ended
         self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
@@ -451,8 +453,6 @@ class World:
         self._digest.update(f"{self.scheduler.now_us} {who} {level} {message}\n".encode())
         if self.trace is not None:
             self.trace(self.scheduler.now_us, who, level, message)
-        if self.on_note is not None:
-            self.on_note(who, message)
 
     @property
     def digest(self) -> str:
