@@ -38,6 +38,7 @@ from tanist.events.process import (
 from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
+from tanist.runtime.event_log import EventLog
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few, widen_table
@@ -90,7 +91,7 @@ class MakeNode(Protocol):
     ) -> ServedNode: ...
 
 
-def print_event(event: Event) -> None:
+def print_event(event: Event, now_ms: int | None = None) -> None:
     """Print the operator's line of an event, if it has one.
 
     A log that cannot be written to (a full disk, a closed pipe) must not take the node down.
@@ -99,12 +100,23 @@ def print_event(event: Event) -> None:
     if line is None:
         return
     level, message = line
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
     try:
         print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
     except OSError:
         return
+
+
+def _reporter(log: EventLog) -> Callable[[Event], None]:
+    """The event into its file, then its line into the log, with the same time: so `tanist logs --json` joins them."""
+
+    def told(event: Event) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        log.write(now_ms, event)
+        print_event(event, now_ms)
+
+    return told
 
 
 def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
@@ -120,7 +132,7 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     began = time.monotonic()
     name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
     events = Events()
-    events.subscribe(print_event)
+    events.subscribe(_reporter(EventLog(config.log_dirs[0])), fine=config.events_fine)
     for warning in config.warnings:
         events.emit(ConfigWarned(warning))
     for folder in config.log_dirs:
