@@ -207,7 +207,7 @@ class FaultsIgnored(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class FaultSet(Event):
+class FaultApplied(Event):
     fault: str
 
 

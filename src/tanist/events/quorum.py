@@ -47,7 +47,8 @@ class LeaderResigned(Event):
 
     epoch: int
     cause: str
-    """MAJORITY_SILENT (check quorum, KIP-996), SHUTDOWN, or REMOVED: it is no voter, and that is committed."""
+    """MAJORITY_SILENT (check quorum, KIP-996), SHUTDOWN, REMOVED (it is no voter, and that is committed), or
+    CONTROLLER: its controller cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)

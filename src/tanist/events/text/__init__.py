@@ -8,12 +8,12 @@ from tanist.events.text.line import Line, Lines
 
 _TABLE: Lines = {
     Reported: lambda event: (event.level, event.text),
-    **replication.LINES,
-    **storage.LINES,
     **metadata.LINES,
     **quorum.LINES,
     **coordination.LINES,
     **process.LINES,
+    **replication.LINES,
+    **storage.LINES,
 }
 
 

@@ -10,8 +10,8 @@ from tanist.events.process import (
     ConnectionsExhausted,
     DescriptorLimitLow,
     DescriptorLimitReached,
+    FaultApplied,
     FaultHealed,
-    FaultSet,
     FaultsIgnored,
     FaultsNotAcknowledged,
     FolderFormatted,
@@ -187,7 +187,7 @@ def _faults_ignored(event: FaultsIgnored) -> Line:
     return "WARN", f"faults are ignored: {event.problem}"
 
 
-def _fault_set(event: FaultSet) -> Line:
+def _fault_set(event: FaultApplied) -> Line:
     return "WARN", f"fault set: {event.fault}"
 
 
@@ -230,7 +230,7 @@ LINES: Lines = {
     ConnectionsExhausted: _connections_exhausted,
     MalformedRequest: _malformed_request,
     FaultsIgnored: _faults_ignored,
-    FaultSet: _fault_set,
+    FaultApplied: _fault_set,
     FaultHealed: _fault_healed,
     AllFaultsHealed: _all_faults_healed,
     FaultsNotAcknowledged: _faults_not_acknowledged,
