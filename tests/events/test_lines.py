@@ -77,8 +77,8 @@ from tanist.events.text import describe
 
 P = "events-0"
 LOST = (
-    "the last stop was clean, and {} is gone since: this start counts as an unclean one, and the broker leaves every ISR "
-    "and ELR"
+    "the last stop was clean, and {} is gone since: this start counts as an unclean one, and the broker leaves every "
+    "ISR and ELR"
 )
 
 LINES: list[tuple[Event, str | None]] = [
