@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
-from tanist.events.event import Event, Reported
+from tanist.events.event import Event
 from tanist.events.stream import Events, Recent
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
@@ -59,10 +59,6 @@ class NodeContext:
         self.stopping = False
         """The node goes down: nothing new is begun, and no request is sent again."""
         self._on_fatal = on_fatal
-
-    def report(self, level: str, text: str) -> None:
-        """A line for the operator that has no event of its own yet."""
-        self.events.emit(Reported(level, text))
 
     def fatal(self, event: Event) -> None:
         """The node cannot go on: emit the reason, and end the process."""

@@ -54,7 +54,7 @@ class TransactionCoordinator:
             parts,
             CoordinatorKind(
                 topic=TRANSACTIONS_TOPIC,
-                make_shard=lambda hosted: TransactionShard(self._settings, hosted.leader_epoch),
+                make_shard=lambda hosted: TransactionShard(self._settings, hosted.leader_epoch, context.events),
                 decode=decode_transaction_record,
                 encode=self._records_of,
                 append_timeout_ms=APPEND_TIMEOUT_MS,

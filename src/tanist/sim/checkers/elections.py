@@ -27,7 +27,6 @@ from tanist.sim.events import (
     UncleanElectionRequested,
     UnregistrationRequested,
 )
-from tanist.sim.marks.controller import mark_partition
 from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.world.world import Host, World
@@ -154,7 +153,6 @@ class ElectionChecks:
             counts["into the ELR"] += 1
             if not entered <= set(before.isr) or len(after.isr) >= min_isr:
                 self._fail("S15", oracle.place, f": {sorted(entered)} came into the ELR, of ", before, " made ", after)
-        mark_partition(counts, before, after, min_isr=min_isr, elr_enabled=self._image.elr_enabled)
         counts["into LastKnownElr"] += not set(after.last_known_elr) <= set(before.last_known_elr)
         counts["ISR empty"] += bool(before.isr and not after.isr)
         counts["ISR shrunk"] += bool(set(before.isr) - set(after.isr))

@@ -18,11 +18,11 @@ from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.events import PropertyViolated
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.marks.situations import watching_situations
 from tanist.sim.run.additions import large_write_bytes, new_log_ms, small_windows
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.situations.table import watch_situations
 from tanist.sim.workload.history import History
 from tanist.sim.workload.inquirer import Inquirer
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
@@ -140,11 +140,11 @@ class ChaosRun:
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""
         world, outcome = self.world, self.outcome
+        watch_situations(world)
         for inquirer in self.inquirers:
             inquirer.start()
         try:
-            with watching_situations(world.counts):
-                self._play()
+            self._play()
         except Violation as violation:
             outcome.violation = violation
         except CannotJudge as reason:
