@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+from tanist.events.event import Event
+from tanist.events.stream import Events
 from tanist.replica.effects import Effect, HighWatermarkAdvanced, ProposeIsr
 from tanist.replica.follower import FollowerState
 from tanist.replica.isr import AlterPartitionResult
@@ -54,7 +56,11 @@ class Alone:
         self.brokers = Registrations.of(replicas)
         self.now_ms = 1_000
         config = ReplicaConfig(min_insync_replicas=min_isr, replica_lag_time_max_ms=LAG_MS)
-        self.partition = Partition(1, self.log, config, self.brokers)
+        self.heard: list[Event] = []
+        """What it emits itself. Its effects may be events, too."""
+        events = Events()
+        events.subscribe(self.heard.append, fine=True)
+        self.partition = Partition(1, self.log, config, self.brokers, events)
         self.partition.restore_high_watermark(high_watermark)
         metadata = PartitionMetadata(
             "foo", TOPIC_ID, 0, leader, leader_epoch, partition_epoch, replicas, replicas if isr is None else isr

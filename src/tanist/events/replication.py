@@ -166,8 +166,8 @@ class HighWatermarkLearned(Event):
 class FetchRefused(Event):
     """Fine. A leader has refused a follower's fetch.
 
-    `reason`: its "leader epoch" is another one (KIP-320), it is "no replica" (rule 108), or it comes from a "former
-    life" of the broker (rule 16).
+    `reason`: its "leader epoch" is another one (KIP-320), it is "no replica" (rule 108), it comes from a "former life"
+    of the broker (rule 16), or its "offset" is out of range.
     """
 
     partition: str

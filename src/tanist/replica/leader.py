@@ -228,11 +228,12 @@ class LeaderState(IsrMembership):
             error = _NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH
             self._refused(fetch, error, "no replica")
             return error, None
-        answer = self._divergence(fetch_offset, last_fetched_epoch)
-        if answer[1] is not None:
-            self.events.emit(
-                DivergenceFound(self.metadata.name, broker_id, fetch_offset, last_fetched_epoch, *answer[1])
-            )
+        answer = error, diverging = self._divergence(fetch_offset, last_fetched_epoch)
+        if error:
+            self._refused(fetch, error, "offset")
+        elif diverging is not None:
+            name = self.metadata.name
+            self.events.emit(DivergenceFound(name, broker_id, fetch_offset, last_fetched_epoch, *diverging))
         return answer
 
     def _refused(self, fetch: FollowerFetch, error: int, reason: str) -> None:

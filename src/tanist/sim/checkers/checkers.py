@@ -11,6 +11,7 @@ from uuid import UUID
 
 from tanist.events.event import Event as NodeEvent
 from tanist.events.metadata import UncleanElection
+from tanist.events.storage import RecordsCut
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.checkers.voters import VoterChecks
@@ -40,6 +41,8 @@ class Checkers(Watcher):
         self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         self._steps_healed = 0
+        self._observed: list[UncleanElection | RecordsCut] = []
+        """In this turn."""
         world.watchers.append(self)
         history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
@@ -52,6 +55,7 @@ class Checkers(Watcher):
     # -- world.Watcher
 
     def turn_ended(self, host: Host) -> None:
+        self._judge_observed(host)
         node = host.node
         if node is None:
             return
@@ -63,8 +67,17 @@ class Checkers(Watcher):
         host.disk.failing = failing
 
     def observed(self, host: Host, event: NodeEvent) -> None:
-        if isinstance(event, UncleanElection):
-            self.replicas.elections.reported(host.node_id, event)
+        """Judged when the turn has ended: an exception from here would be one of the node."""
+        if isinstance(event, UncleanElection | RecordsCut):
+            self._observed.append(event)
+
+    def _judge_observed(self, host: Host) -> None:
+        observed, self._observed = self._observed, []
+        for event in observed:
+            if isinstance(event, RecordsCut):
+                self.replicas.records_cut(host, event)
+            else:
+                self.replicas.elections.reported(host.node_id, event)
 
     def happened(self, event: Event) -> None:
         self.replicas.happened(event)
@@ -72,6 +85,7 @@ class Checkers(Watcher):
             self.voters.happened(event)
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        self._judge_observed(host)
         self.replicas.went_down(host, lost_power=lost_power, mid_turn=mid_turn)
         if self.voters is not None:
             self.voters.went_down(host, mid_turn=mid_turn)

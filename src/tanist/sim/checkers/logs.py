@@ -13,7 +13,6 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.checkpoints import LOG_START_CHECKPOINT, PARTITION_METADATA, decode_offsets
 from tanist.log.log import Log
-from tanist.log.log import TruncatedTail as CutOff
 from tanist.replica.metadata import NO_EPOCH
 from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror, Trimming
@@ -63,14 +62,6 @@ class LogChecks:
         self.check_epoch_cache(place, log, mirror)
         oracle.mirrors[host.node_id] = mirror
         oracle.agree(mirror)
-        hand_out = log.on_truncate
-
-        def cut(what: CutOff) -> None:
-            self._cut_off(place, oracle, mirror, what.from_offset)
-            if hand_out is not None:
-                hand_out(what)
-
-        log.on_truncate = cut
         return mirror
 
     def went_down(
@@ -113,7 +104,7 @@ class LogChecks:
         log = hosted.log
         end = log.written_end_offset
         if mirror.end > end:
-            self._cut_off(place, oracle, mirror, end)  # not by a requested truncation
+            self.cut_off(place, oracle, mirror, end)  # not by a requested truncation
         if oracle.trimming is not None:
             self._follow_trimmed(place, log, oracle, oracle.trimming, mirror)
         elif not mirror.batches:
@@ -169,7 +160,7 @@ class LogChecks:
         if before is not None and known[1] is not None and known[1] != before:
             self._fail("S6", place, f": has {batch} behind {before}, another replica behind {known[1]}")
 
-    def _cut_off(self, place: Place, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
+    def cut_off(self, place: Place, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
         """S21: no committed batch is truncated. Only diverging batches are."""
         mirror.was_cut = True
         mirror.queued_end = min(mirror.queued_end, offset)

@@ -13,6 +13,7 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.storage import RecordsCut
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.checkers.compaction import POLICY, CompactionAllowance
@@ -162,6 +163,15 @@ class ReplicaChecks:
         epoch = -1 if broker is None else broker.epoch
         for oracle in self.oracles.values():
             self.logs.went_down(host, oracle, lost_power=lost_power, mid_turn=mid_turn, broker_epoch=epoch)
+
+    def records_cut(self, host: Host, event: RecordsCut) -> None:
+        """A log of the node was truncated."""
+        node = host.node
+        for key, oracle in self.oracles.items():
+            mirror = oracle.mirrors.get(host.node_id)
+            hosted = None if node is None or oracle.name != event.partition else node.replicas.get(*key)
+            if mirror is not None and hosted is not None and hosted.log is mirror.log:
+                self.logs.cut_off(Place(oracle.name, host.node_id), oracle, mirror, event.offset)
 
     def happened(self, event: Event) -> None:
         """Faults and operators."""
