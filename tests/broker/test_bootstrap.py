@@ -8,6 +8,9 @@ from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap, read_bootstrap
 from tanist.controller.features import Bootstrap
 from tanist.controller.image import ELR_VERSION
+from tanist.events.event import Event
+from tanist.events.stream import Events
+from tanist.events.text import describe
 from tanist.sim.world.clock import stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process, Scheduler
@@ -39,12 +42,17 @@ class Folder:
         self.disk = SimDisk(Scheduler(), stream(1, "disk")).view(Process("test"))
         self.disk.make_directory("/data")
         self.said: list[str] = []
+        self.events = Events()
+        self.events.subscribe(self._heard)
+
+    def _heard(self, event: Event) -> None:
+        self.said.append(" ".join(describe(event) or ()))
 
     def write(self, content: bytes) -> None:
         self.disk.write_file(f"/data/{FILE_NAME}", content)
 
     def read(self) -> Bootstrap | None:
-        return read_bootstrap(self.disk, "/data", lambda level, text: self.said.append(f"{level} {text}"))
+        return read_bootstrap(self.disk, "/data", self.events)
 
 
 @pytest.fixture

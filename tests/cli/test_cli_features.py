@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from tanist.broker.metadata.bootstrap import read_bootstrap
 from tanist.cli.app import app
+from tanist.events.stream import NOBODY
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.ports.disk import RealDisk
@@ -160,7 +161,7 @@ def test_format_takes_features(tmp_path: Path) -> None:
     assert json.loads(done.output) == [{"folder": f"{tmp_path}/a", "formatted": True}]
     loop = Loop()
     disk = RealDisk(loop, str(tmp_path / "ledger"))
-    found = read_bootstrap(disk, f"{tmp_path}/a", lambda *_: None)
+    found = read_bootstrap(disk, f"{tmp_path}/a", NOBODY)
     disk.close()
     loop.close()
     assert found is not None

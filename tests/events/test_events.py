@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from tanist.events.event import Event, Reported, from_json, to_json
+from tanist.events.event import Event, from_json, to_json
+from tanist.events.process import FolderFormatted, NodeFailed
 from tanist.events.stream import RECENT_MAX, Events, Recent
 from tanist.events.text import describe
 
@@ -15,10 +16,10 @@ def test_listeners_hear_in_order_until_they_end_it() -> None:
     events, heard = Events(), list[tuple[str, Event]]()
     end = events.subscribe(lambda event: heard.append(("first", event)))
     events.subscribe(lambda event: heard.append(("second", event)))
-    events.emit(Reported("INFO", "a"))
+    events.emit(NodeFailed("a"))
     end()
-    events.emit(Reported("INFO", "b"))
-    assert [(who, event.text) for who, event in heard if isinstance(event, Reported)] == [
+    events.emit(NodeFailed("b"))
+    assert [(who, event.reason) for who, event in heard if isinstance(event, NodeFailed)] == [
         ("first", "a"), ("second", "a"), ("second", "b"),
     ]  # fmt: skip
 
@@ -40,20 +41,20 @@ def test_the_last_events_are_kept_with_their_times() -> None:
     recent = Recent(lambda: now_ms)
     events.subscribe(recent)
     for now_ms in range(RECENT_MAX + 5):
-        events.emit(Reported("INFO", str(now_ms)))
+        events.emit(NodeFailed(str(now_ms)))
     kept = list(recent)
-    assert (len(kept), kept[0], kept[-1][0]) == (RECENT_MAX, (5, Reported("INFO", "5")), RECENT_MAX + 4)
+    assert (len(kept), kept[0], kept[-1][0]) == (RECENT_MAX, (5, NodeFailed("5")), RECENT_MAX + 4)
 
 
 def test_json_and_back() -> None:
-    event = Reported("WARN", "a line")
-    assert to_json(event) == {"event": "Reported", "level": "WARN", "text": "a line"}
+    event = FolderFormatted("/data", 1, "c")
+    assert to_json(event) == {"event": "FolderFormatted", "folder": "/data", "node_id": 1, "cluster_id": "c"}
     assert from_json({**to_json(event), "time": 3}) == event
 
 
-@pytest.mark.parametrize("document", [{}, {"event": "Nothing"}, {"event": "Reported", "level": "INFO"}])
+@pytest.mark.parametrize("document", [{}, {"event": "Nothing"}, {"event": "FolderFormatted", "folder": "/data"}])
 def test_what_is_no_event_is_refused(document: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match=r"is no kind of event|Reported: "):
+    with pytest.raises(ValueError, match=r"is no kind of event|FolderFormatted: "):
         from_json(document)
 
 
@@ -69,4 +70,4 @@ def test_events_are_frozen_and_their_fields_plain(kind: type[Event]) -> None:
 
 
 def test_what_the_operator_reads_comes_from_the_event() -> None:
-    assert describe(Reported("ERROR", "why")) == ("ERROR", "why")
+    assert describe(NodeFailed("why")) == ("ERROR", "why")

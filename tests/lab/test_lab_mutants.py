@@ -217,7 +217,7 @@ class _Played:
 
     @property
     def violation(self) -> Violation | None:
-        return Violation("S1", f"seed {self.seed}", 0) if self.fails else None
+        return Violation("S1", 0, f"seed {self.seed}") if self.fails else None
 
     events = 7
 

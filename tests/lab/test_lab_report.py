@@ -37,7 +37,7 @@ def test_a_report_of_one_seed_has_its_faults() -> None:
 
 
 def test_a_violation_is_named_with_its_seed() -> None:
-    found = facts(SeedResult(7, violation=Violation("S4", "why", 0)))
+    found = facts(SeedResult(7, violation=Violation("S4", 0, "why")))
     assert found.violations == ["seed 7 violates S4 (`tanist lab run --seeds 7..7`)"]
     assert "seed 7 violates S4" in pages.markdown(found, "p.svg")
     assert "seed 7 violates S4" in pages.html(found, "<svg/>")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.cli.app import app
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan, Restriction
-from tanist.lab.simulation.properties import MEANINGS, readable
+from tanist.lab.simulation.properties import MEANINGS
 from tanist.lab.simulation.running import Terms, Totals, outcomes
 from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
 from tanist.sim.checkers.violation import Violation
@@ -311,23 +307,10 @@ def test_a_file_that_somebody_has_changed(harm: Callable[[dict[str, object]], ob
 # -- the words
 
 
-def test_values_are_reported_as_people_write_them() -> None:
-    state = PartitionState((1, 2, 3), (1,), leader=-1, leader_epoch=4, elr=(2, 3), directories=(UUID(int=7),) * 3)
-    assert readable(f"events-0: no, {state}!") == "events-0: no, <no leader, epoch 4, ISR [1], ELR [2,3]>!"
-    both = f"{replace(state, leader=1)} made {replace(state, isr=(), elr=(), last_known_elr=(2,))}"
-    assert readable(both) == (
-        "<leader 1, epoch 4, ISR [1], ELR [2,3]> made <no leader, epoch 4, ISR [], LastKnownElr [2]>"
-    )
-    broker = BrokerRegistration(3, UUID(int=1), 17, fenced=False, in_controlled_shutdown=True)
-    assert readable(f"3 was elected, and is {broker}") == (
-        "3 was elected, and is <broker 3, broker epoch 17, shutting down>"
-    )
-
-
 def test_an_error_is_reported_without_the_folders_of_this_machine() -> None:
     with pytest.raises(ValueError, match="nonsense") as raised:
         Restriction(only=frozenset({"nonsense"}))
-    said = readable(Violation.of_error(raised.value, 0).message)
+    said = Violation.of_error(raised.value, 0).message
     assert re.fullmatch(r"ValueError: nonsense: the faults are .* \(in lab/simulation/plan::__init__ > .*\)", said)
 
 

@@ -15,6 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.events.event import Event
+from tanist.events.storage import RecordsCut
+from tanist.events.stream import NOBODY, Events
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
@@ -40,8 +43,8 @@ ROOT = f"/d/{QUARANTINE}"
 WALL_MS = 1_700_000_000_000
 
 
-def filled(disk: Any, count: int = 10) -> Log:
-    log = open_log(disk, CONFIG)
+def filled(disk: Any, count: int = 10, events: Events = NOBODY) -> Log:
+    log = open_log(disk, CONFIG, events=events)
     for number in range(count):
         add(log, epoch=number // 3, timestamp=1_000 + number)
     log.write_pending()
@@ -83,23 +86,16 @@ def tail_bytes(log: Log, offset: int) -> bytes:
 
 @pytest.mark.parametrize("offset", range(11))
 def test_a_log_tells_beforehand_what_a_truncation_drops(offset: int) -> None:
-    log = filled(MemoryDisk())
-    reported = []
-    log.on_truncate = lambda truncated: reported.append(
-        (truncated, b"".join(content(each) for each in truncated.ranges))
-    )
+    events = Events()
+    log = filled(MemoryDisk(), events=events)
+    seen: list[Event] = []
+    events.subscribe(seen.append)
     foretold = log.tail(offset)
-    reported_bytes = None if foretold is None else b"".join(content(each) for each in foretold.ranges)
     log.truncate_to(offset)
     if foretold is None:
-        assert reported == []
+        assert seen == []
     else:
-        ((truncated, data),) = reported
-        assert (truncated.from_offset, truncated.to_offset, data) == (
-            foretold.from_offset,
-            foretold.to_offset,
-            reported_bytes,
-        )
+        assert seen == [RecordsCut("t-0", foretold.from_offset, foretold.to_offset)]
         assert log.log_end_offset == foretold.from_offset
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.events.event import Event
+from tanist.events.storage import RecordsCut
+from tanist.events.stream import Events
 from tanist.log.config import LogConfig
-from tanist.log.log import Log, OffsetOutOfRange, TruncatedTail
+from tanist.log.log import Log, OffsetOutOfRange
 from tests.log.log_batches import TRANSACTIONAL, batch, marker, offsets_in
 from tests.log.log_disks import MemoryDisk
 from tests.log.log_rig import FOLDER, add, content, epochs_of, open_log, read_all
@@ -209,22 +212,19 @@ def test_snapshots_of_what_is_cut_are_removed() -> None:
 # -- reports before
 
 
-def test_what_is_cut_is_handed_out_before() -> None:
-    log = open_log(config=SMALL)
+def test_a_cut_is_an_event_before_anything_is_gone() -> None:
+    events = Events()
+    log = open_log(config=SMALL, events=events)
     for number in range(8):
         add(log, timestamp=number)
-    whole = read_all(log)
-    handed: list[tuple[TruncatedTail, bytes]] = []
-    log.on_truncate = lambda cut: handed.append((cut, b"".join(content(piece) for piece in cut.ranges)))
+    seen: list[tuple[Event, int]] = []
+    events.subscribe(lambda event: seen.append((event, log.log_end_offset)))
     log.truncate_to(9)
-    assert handed == []
+    assert seen == []
     log.truncate_to(4)
-    [(cut, data)] = handed
-    assert (cut.topic, cut.partition, cut.from_offset, cut.to_offset) == ("t", 0, 4, 8)
-    assert data == whole[4 * SIZE :]
     log.truncate_fully_and_start_at(50)
-    assert (handed[1][0].from_offset, handed[1][0].to_offset) == (0, 4)
-    assert handed[1][1] == whole[: 4 * SIZE]
+    log.truncate_fully_and_start_at(60)  # which has nothing to drop
+    assert seen == [(RecordsCut("t-0", 4, 8), 8), (RecordsCut("t-0", 0, 4), 4)]
 
 
 def test_a_recovery_point_goes_down_before_the_cut() -> None:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tanist.quorum import Effect, Elected, HighWatermark, LeaderChanged, MemoryLog, MetadataTruncated, SnapshotInstalled
+from tanist.quorum import (
+    BecameQuorumLeader,
+    Effect,
+    HighWatermark,
+    MemoryLog,
+    MetadataLogTruncated,
+    QuorumLeaderChanged,
+    SnapshotDownloaded,
+)
 from tests.quorum.quorum_network import Machine, Network
 
 
@@ -35,19 +43,19 @@ class Checker:
     def effect(self, node_id: int, effect: Effect) -> None:
         machine = self.network.machines[node_id]
         self.seen[type(effect).__name__] += 1
-        if isinstance(effect, LeaderChanged):
+        if isinstance(effect, QuorumLeaderChanged):
             self._leader(machine, effect)
         elif isinstance(effect, HighWatermark):
             self._high_watermark(machine, effect.offset)
-        elif isinstance(effect, Elected):
+        elif isinstance(effect, BecameQuorumLeader):
             self.elections += 1
             if effect.epoch_start_offset >= self.committed_end:
                 raise Violation(f"{node_id} serves before what is older than its epoch is committed")
-        elif isinstance(effect, MetadataTruncated):
+        elif isinstance(effect, MetadataLogTruncated):
             self._truncated(machine, effect.offset)
-        elif isinstance(effect, SnapshotInstalled):
+        elif isinstance(effect, SnapshotDownloaded):
             key = (node_id, machine.life)
-            self._seen_end[key] = max(self._seen_end.get(key, 0), effect.snapshot_id.end_offset)
+            self._seen_end[key] = max(self._seen_end.get(key, 0), effect.end_offset)
 
     def event(self, machine: Machine) -> None:
         node = machine.node
@@ -79,7 +87,7 @@ class Checker:
 
     # -- each
 
-    def _leader(self, machine: Machine, change: LeaderChanged) -> None:
+    def _leader(self, machine: Machine, change: QuorumLeaderChanged) -> None:
         if change.leader_id is None:
             return
         if self.leaders.setdefault(change.epoch, change.leader_id) != change.leader_id:

@@ -14,22 +14,22 @@ from uuid import UUID
 
 from tanist.ports import FileRange
 from tanist.quorum import (
+    BecameQuorumLeader,
     Effect,
-    Elected,
     ElectionState,
     HighWatermark,
-    LeaderChanged,
     MemoryLog,
-    MetadataTruncated,
+    MetadataLogTruncated,
     NotLeader,
+    QuorumLeaderChanged,
     QuorumRules,
     RaftConfig,
     RaftNode,
     Reply,
     SaveElectionState,
     Send,
+    SnapshotDownloaded,
     SnapshotId,
-    SnapshotInstalled,
     SteppedDown,
     SyncLog,
     Voter,
@@ -366,18 +366,18 @@ class Network:
                 self._sync(machine)
             elif isinstance(effect, HighWatermark):
                 self._apply(machine, effect.offset)
-            elif isinstance(effect, Elected):
+            elif isinstance(effect, BecameQuorumLeader):
                 machine.announced_epoch = effect.epoch
             elif isinstance(effect, SteppedDown):
                 machine.announced_epoch = None
-            elif isinstance(effect, MetadataTruncated):
+            elif isinstance(effect, MetadataLogTruncated):
                 machine.cut_at.append(effect.offset)
                 machine.durable_end = min(machine.durable_end, effect.offset)
-            elif isinstance(effect, SnapshotInstalled):
-                machine.cut_at.append(effect.snapshot_id.end_offset)
-                machine.durable_end = effect.snapshot_id.end_offset
-                self._load_snapshot(machine, effect.snapshot_id)
-            elif not isinstance(effect, LeaderChanged):
+            elif isinstance(effect, SnapshotDownloaded):
+                machine.cut_at.append(effect.end_offset)
+                machine.durable_end = effect.end_offset
+                self._load_snapshot(machine, SnapshotId(effect.end_offset, effect.epoch))
+            elif not isinstance(effect, QuorumLeaderChanged):
                 raise AssertionError(f"unknown effect {effect}")
         if self.on_event is not None:
             self.on_event(machine)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tanist.quorum import (
-    Elected,
+    BecameQuorumLeader,
     ElectionState,
     IllegalTransition,
-    LeaderChanged,
     NotLeader,
+    QuorumLeaderChanged,
     RaftConfig,
     ReplicaKey,
     SaveElectionState,
@@ -79,7 +79,7 @@ class TestStart:
         for stored in (ElectionState(), ElectionState(4, leader_id=ME), ElectionState(4, None, SELF)):
             kit = Kit((ME,), stored=stored)
             assert kit.node.is_leader
-            assert kit.of(Elected)
+            assert kit.of(BecameQuorumLeader)
 
     def test_an_observer_does_not_stand_for_election(self) -> None:
         kit = Kit((1, 2), node_id=ME)
@@ -151,7 +151,7 @@ class TestElection:
         effects = kit.respond(kit.sent(VoteRequest)[0], granted(5))
         assert kit.node.is_leader
         assert SaveElectionState(ElectionState(5, ME, SELF)) in effects
-        assert LeaderChanged(ME, 5) in effects
+        assert QuorumLeaderChanged(ME, 5) in effects
         assert kit.node.leader_id == ME
 
     def test_votes_are_asked_for_when_the_log_is_durable_and_pre_votes_before(self) -> None:

@@ -10,7 +10,7 @@ from tanist.quorum import (
     ElectionState,
     HighWatermark,
     LogEnd,
-    MetadataTruncated,
+    MetadataLogTruncated,
     QuorumInconsistent,
     RaftConfig,
     SyncLog,
@@ -201,7 +201,7 @@ class TestTruncation:
         kit = Kit(stored=ElectionState(5, 1), log=log_of(batches))
         effects = kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, diverging=leader_end))
         assert (kit.log.end_offset, kit.log.last_epoch) == (end, last_epoch)
-        assert [type(e) for e in effects if isinstance(e, MetadataTruncated)] == [MetadataTruncated]
+        assert [type(e) for e in effects if isinstance(e, MetadataLogTruncated)] == [MetadataLogTruncated]
         part = part_of(kit.last_sent(FetchRequest).request)
         assert (part.fetch_offset, part.last_fetched_epoch) == (end, last_epoch)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tanist.ports import FileRange
 from tanist.quorum import (
     BatchTooLarge,
-    Elected,
+    BecameQuorumLeader,
     ElectionState,
     HighWatermark,
     LogEnd,
@@ -132,11 +132,11 @@ class TestAnnouncement:
 
     def test_elected_is_said_when_what_is_older_is_committed(self) -> None:
         kit = leader(5, log=log_of([(2, 3)]))
-        assert not kit.of(Elected)
+        assert not kit.of(BecameQuorumLeader)
         with pytest.raises(NotLeader):
             kit.node.append([b"too early"], kit.now_ms, WALL_MS)
         effects = kit.receive(fetch(5, 1, 4, 5))
-        assert effects[:2] == [HighWatermark(4), Elected(5, 3)]
+        assert effects[:2] == [HighWatermark(4), BecameQuorumLeader(5, 3)]
         assert next(kit.node.read_committed(0)).values == [b"2@0", b"2@1", b"2@2"]
 
     def test_who_was_elected_is_reported_to_step_down(self) -> None:

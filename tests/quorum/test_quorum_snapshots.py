@@ -11,8 +11,8 @@ from tanist.quorum import (
     HighWatermark,
     MemoryLog,
     QuorumInconsistent,
+    SnapshotDownloaded,
     SnapshotId,
-    SnapshotInstalled,
 )
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchRequest
@@ -100,7 +100,7 @@ class TestSnapshot:
             assert (part.position, part.current_leader_epoch) == (start, 5)
             effects = kit.respond(send, snapshot_part(1, 5, self.ID, size=len(data), position=start, data=piece))
         kinds = [type(effect) for effect in effects]
-        assert kinds.index(SnapshotInstalled) < kinds.index(HighWatermark)
+        assert kinds.index(SnapshotDownloaded) < kinds.index(HighWatermark)
         assert (kit.log.start_offset, kit.log.end_offset, kit.log.last_epoch) == (3, 3, 2)
         assert kit.node.high_watermark == 3
         assert [v for batch in kit.log.read_snapshot(self.ID) for v in batch.values] == [b"a", b"b"]

@@ -252,7 +252,7 @@ class TestLog:
         story.network.heal()
         story.settle()
         assert story.sets() == {(1, 2, 3)}
-        assert story.checker.seen["MetadataTruncated"] > 0
+        assert story.checker.seen["MetadataLogTruncated"] > 0
 
     def test_a_snapshot_names_the_voters_of_its_end(self) -> None:
         story = Story()

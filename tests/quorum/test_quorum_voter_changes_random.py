@@ -87,7 +87,7 @@ def test_safe_while_voters_change_and_live_afterwards(first: int) -> None:
             raise AssertionError(f"seed {seed}: {error!r}") from error
     assert seen["AddRaftVoterResponse 0"] >= BLOCK // 2, seen
     assert seen["RemoveRaftVoterResponse 0"] >= BLOCK // 2, seen
-    assert min(seen["SteppedDown"], seen["MetadataTruncated"] + seen["SnapshotInstalled"]) > 0, seen
+    assert min(seen["SteppedDown"], seen["MetadataLogTruncated"] + seen["SnapshotDownloaded"]) > 0, seen
 
 
 class CountsWithTheOldSet(QuorumRules):

@@ -37,8 +37,8 @@ class Server:
 
     def __init__(self, runner: Any, on: Callable[[Handler, bytes], None] | None = None, **options: Any) -> None:
         self.runner = runner
-        self.exhausted: list[str] = []
-        self.network = SocketNetwork(runner.loop, on_exhausted=self.exhausted.append, **options)
+        self.exhausted: list[tuple[int, str]] = []
+        self.network = SocketNetwork(runner.loop, on_exhausted=lambda *why: self.exhausted.append(why), **options)
         self.handlers: list[Handler] = []
         self._on = on
         self.listener = self.network.bind("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 24)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tanist.broker.config import NodeConfig
-from tanist.events.event import Reported
+from tanist.events.process import ShutdownBegun
 from tanist.runtime.process.launch import main
 from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
@@ -51,7 +51,7 @@ class StandIn:
 
     def stop(self, done: Callable[[], None]) -> None:
         self.alive.unlink(missing_ok=True)
-        self.events.emit(Reported("INFO", "asked to stop"))
+        self.events.emit(ShutdownBegun(self.config.node_id))
         if self.behaviour != "stubborn":
             self.clock.call_soon(done)
 

@@ -87,7 +87,7 @@ def test_a_cluster_comes_up_is_seen_and_goes_down(make: Callable[[], Cluster], s
     assert pids(cluster) == []
     assert [node.state for node in make().status().nodes] == ["stopped"] * 3
     assert make().down() == []
-    assert all("asked to stop" in (cluster.folder / f"node-{node}" / "node.log").read_text() for node in (1, 2, 3))
+    assert all("is shutting down" in (cluster.folder / f"node-{node}" / "node.log").read_text() for node in (1, 2, 3))
 
 
 def test_a_stopped_cluster_comes_up_again_as_it_was(make: Callable[[], Cluster], said: list[str]) -> None:
@@ -187,8 +187,8 @@ def test_crash_stop_start(make: Callable[[], Cluster]) -> None:
     cluster.start(2)
     cluster.stop(3)
     assert [node.state for node in cluster.status().nodes] == ["running", "running", "stopped"]
-    assert "asked to stop" in (cluster.folder / "node-3" / "node.log").read_text()
-    assert "asked to stop" not in (cluster.folder / "node-2" / "node.log").read_text()
+    assert "is shutting down" in (cluster.folder / "node-3" / "node.log").read_text()
+    assert "is shutting down" not in (cluster.folder / "node-2" / "node.log").read_text()
 
 
 def test_without_a_majority_a_started_node_is_not_waited_for(make: Callable[[], Cluster], said: list[str]) -> None:

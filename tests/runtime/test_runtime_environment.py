@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tanist.broker.config import ConfigError, NodeConfig, parse_properties
+from tanist.events.event import Event
+from tanist.events.process import FolderFormatted
 from tanist.log.properties import encode_properties
 from tanist.runtime.format import formatted_cluster_id
 from tanist.runtime.process.environment import DEFAULTS, format_new, properties_of, property_name
@@ -126,10 +128,10 @@ def test_a_cluster_may_have_any_id(tmp_path: Path, cluster_id: str) -> None:
     """As in Apache Kafka 4.3.1: five compose files that people have published have such ones."""
     folders = {"KAFKA_LOG_DIRS": f"{tmp_path / 'data'}", "KAFKA_METADATA_LOG_DIR": f"{tmp_path / 'metadata'}"}
     config = NodeConfig.from_properties(properties_of({**NODE, **folders}, {}))
-    lines: list[str] = []
+    events: list[Event] = []
     for _ in range(2):
-        format_new(config, {"CLUSTER_ID": cluster_id}, lambda level, line: lines.append(f"{level} {line}"))
-    assert [line.split()[0] for line in lines] == ["INFO", "INFO"]
+        format_new(config, {"CLUSTER_ID": cluster_id}, events.append)
+    assert [type(event) for event in events] == [FolderFormatted, FolderFormatted]
     assert formatted_cluster_id(config) == cluster_id
 
 

@@ -15,6 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tanist.events.event import Event
+from tanist.events.stream import Events
+from tanist.events.text import describe
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults import settings as vocabulary
 from tanist.runtime.faults.disk import FaultyDisk
@@ -176,14 +179,21 @@ class Obedient:
         self.network = SocketNetwork(runner.loop)
         self.disk = RealDisk(runner.loop)
         self.said: list[str] = []
+        self.events = Events()
+        self.events.subscribe(self._heard)
         self.switch = apply_faults(
             runner.loop,
             self.network,
             self.disk,
             1,
-            lambda _, message: self.said.append(message),
+            self.events,
             {vocabulary.FOLDER_VARIABLE: str(folder)} if environment is None else environment,
         )
+
+    def _heard(self, event: Event) -> None:
+        line = describe(event)
+        assert line is not None
+        self.said.append(line[1])
 
     @property
     def answer(self) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_out_of_descriptors_accepting_rests_and_then_goes_on(runner: Any, serve:
         runner.loop.post(lambda: (leave(1), server.listener.watch()))
         runner.until(lambda: server.exhausted != [])
         assert len(server.handlers) <= 1
-        assert "Too many open files" in server.exhausted[0]
+        assert "Too many open files" in server.exhausted[0][1]
     runner.until(lambda: len(server.handlers) == 3 and all(handler.frames for handler in server.handlers))
     assert len(server.exhausted) == 1
     assert runner.failures == []

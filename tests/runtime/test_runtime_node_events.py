@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tanist.events.event import Reported
+from tanist.events.process import NodeFailed
 from tanist.runtime import event_log
 from tanist.runtime.cluster.node_events import NodeEvent, NodeEvents, merged
 from tanist.runtime.event_log import FILE_NAME, PREVIOUS_NAME, EventLog
 
 
 def texts(found: list[NodeEvent]) -> list[str]:
-    return [each.event.text for each in found if isinstance(each.event, Reported)]
+    return [each.event.reason for each in found if isinstance(each.event, NodeFailed)]
 
 
 def test_events_are_read_as_they_come_and_by_time(tmp_path: Path) -> None:
@@ -23,15 +23,15 @@ def test_events_are_read_as_they_come_and_by_time(tmp_path: Path) -> None:
     one, two = (EventLog(str(folder)) for folder in folders)
     readers = [NodeEvents(number, folder) for number, folder in enumerate(folders, start=1)]
     assert list(merged(readers)) == []
-    one.write(3, Reported("INFO", "c"))
-    one.write(5, Reported("INFO", "e"))
-    two.write(4, Reported("WARN", "d"))
+    one.write(3, NodeFailed("c"))
+    one.write(5, NodeFailed("e"))
+    two.write(4, NodeFailed("d"))
     assert list(merged(readers)) == [
-        NodeEvent(3, 1, Reported("INFO", "c")),
-        NodeEvent(4, 2, Reported("WARN", "d")),
-        NodeEvent(5, 1, Reported("INFO", "e")),
+        NodeEvent(3, 1, NodeFailed("c")),
+        NodeEvent(4, 2, NodeFailed("d")),
+        NodeEvent(5, 1, NodeFailed("e")),
     ]
-    two.write(6, Reported("INFO", "f"))
+    two.write(6, NodeFailed("f"))
     assert texts(list(merged(readers))) == ["f"]
     for reader in readers:
         reader.close()
@@ -43,7 +43,7 @@ def test_a_full_file_becomes_the_one_before_and_nothing_is_missed(
     monkeypatch.setattr(event_log, "FILE_BYTES_MAX", 200)
     log, reader, read = EventLog(str(tmp_path)), NodeEvents(1, tmp_path), list[str]()
     for number in range(20):
-        log.write(number, Reported("INFO", f"line {number}"))
+        log.write(number, NodeFailed(f"line {number}"))
         read += texts(list(reader.new()))
     assert read == [f"line {number}" for number in range(20)]
     assert sum((tmp_path / name).stat().st_size for name in (FILE_NAME, PREVIOUS_NAME)) <= 400
@@ -54,27 +54,27 @@ def test_a_full_file_becomes_the_one_before_and_nothing_is_missed(
 
 def test_a_torn_line_and_an_unknown_kind_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / FILE_NAME
-    path.write_bytes(b'{"ms":1,"event":"OfAnotherVersion"}\nnot json\n[]\n{"ms":2,"event":"Reported","lev')
-    EventLog(str(tmp_path)).write(3, Reported("INFO", "whole"))
+    path.write_bytes(b'{"ms":1,"event":"OfAnotherVersion"}\nnot json\n[]\n{"ms":2,"event":"NodeFailed","rea')
+    EventLog(str(tmp_path)).write(3, NodeFailed("whole"))
     assert texts(list(NodeEvents(1, tmp_path).new())) == ["whole"]
 
 
 def test_a_line_that_is_not_whole_waits(tmp_path: Path) -> None:
     path, reader = tmp_path / FILE_NAME, NodeEvents(1, tmp_path)
-    path.write_bytes(b'{"ms":2,"event":"Reported","level":"INFO",')
+    path.write_bytes(b'{"ms":2,"event":"NodeFailed",')
     assert list(reader.new()) == []
     with path.open("ab") as file:
-        file.write(b'"text":"now"}\n')
+        file.write(b'"reason":"now"}\n')
     assert texts(list(reader.new())) == ["now"]
 
 
 def test_a_disk_that_takes_nothing_is_ignored(tmp_path: Path) -> None:
-    EventLog(str(tmp_path / "none")).write(1, Reported("INFO", "lost"))
+    EventLog(str(tmp_path / "none")).write(1, NodeFailed("lost"))
 
 
 def test_fields_that_an_event_does_not_have_are_named() -> None:
-    event = NodeEvent(1, 1, Reported("INFO", "a"))
-    assert event.has({"level": "INFO"})
-    assert not event.has({"level": "WARN"})
-    with pytest.raises(ValueError, match="Reported has no field leader: it has level, text"):
+    event = NodeEvent(1, 1, NodeFailed("a"))
+    assert event.has({"reason": "a"})
+    assert not event.has({"reason": "b"})
+    with pytest.raises(ValueError, match="NodeFailed has no field leader: it has reason"):
         event.has({"leader": 1})

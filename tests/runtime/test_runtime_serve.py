@@ -13,11 +13,12 @@ import pytest
 
 _STAND_IN = """
 import asyncio, os, signal, sys
+from tanist.events.process import ConfigWarned, NodeFailed
 from tanist.runtime.process.serve import load_config, serve
 
 class Node:
-    def __init__(self, config, clock, disk, network, random, report, on_fatal):
-        self.clock, self.report, self.on_fatal = clock, report, on_fatal
+    def __init__(self, config, clock, disk, network, random, events, on_fatal):
+        self.clock, self.emit, self.on_fatal = clock, events.emit, on_fatal
         self.behaviour = sys.argv[2]
         if self.behaviour == "bad-folder":
             raise ValueError("meta.properties is missing: format the folder first")
@@ -32,16 +33,16 @@ class Node:
         self.listener = self.network.bind(endpoint.host, endpoint.port, lambda _: None, max_frame_bytes=100)
         self.listener.open()
         if self.behaviour == "fatal":
-            self.clock.call_at(0, lambda: (self.report("ERROR", "the disk is gone"), self.on_fatal("the disk is gone")))
+            self.clock.call_at(0, lambda: (self.emit(NodeFailed("no disk")), self.on_fatal("no disk")))
         if self.behaviour == "bug":
             self.clock.call_at(0, lambda: 1 // 0)
-        self.clock.call_at(self.clock.now_ms() + 1, lambda: self.report("INFO", "listening"))
+        self.clock.call_at(self.clock.now_ms() + 1, lambda: self.emit(ConfigWarned("listening")))
 
     def status(self):
         return {"state": "RUNNING"}
 
     def stop(self, done):
-        self.report("INFO", "asked to stop")
+        self.emit(ConfigWarned("asked to stop"))
         if self.behaviour != "never-stops":
             self.clock.call_at(self.clock.now_ms() + 1, done)
 
@@ -122,7 +123,7 @@ def test_a_second_signal_ends_it_at_once(start: Start) -> None:
 def test_a_fatal_error_ends_it_with_a_code(start: Start) -> None:
     process = start("fatal")
     out, _ = process.communicate(timeout=120)
-    assert "ERROR the disk is gone" in out
+    assert "ERROR no disk" in out
     assert process.returncode == 1
 
 

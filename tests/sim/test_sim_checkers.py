@@ -13,7 +13,7 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.world.clock import stream
 from tanist.sim.world.disk import SimDisk
@@ -125,6 +125,6 @@ def test_a_request_that_waits_for_what_is_committed_is_noticed(waiting: list[int
     checks = LeaderChecks(world, Oracle(SimpleNamespace()))  # type: ignore[arg-type]
     if accused:
         with pytest.raises(Violation, match="L3"):
-            checks._check_waiters("events-0", hosted, leader)
+            checks._check_waiters(Place("events-0", 1), hosted, leader)
     else:
-        checks._check_waiters("events-0", hosted, leader)
+        checks._check_waiters(Place("events-0", 1), hosted, leader)

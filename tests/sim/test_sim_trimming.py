@@ -13,7 +13,7 @@ from tanist.lab.mutations.simulator import MUTANTS
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.sim.checkers.trimming import TrimAllowance, TrimChecks
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.events import DeletionAnswered, DeletionRequested
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.run.additions import TRIMMING_SHARE
@@ -25,6 +25,8 @@ from tanist.sim.world.world import World
 from tanist.wire.batch import BatchHeader, NewRecord, encode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tests.log.log_disks import MemoryDisk
+
+PLACE = Place("t-0", 1)
 
 CONFIG = ChaosConfig(
     topics=(Topic("events", 1, 3),),
@@ -156,12 +158,12 @@ def test_retention_by_time_needs_every_batch_to_be_too_old(log: Log) -> None:
 
 def test_a_log_that_begins_above_its_start_lacks_records(log: Log) -> None:
     _, allowance = partition()
-    assert allowance.whole("t-0", log, 0, 9, 0) == [Batch(0, 3, 0, 1), Batch(3, 5, 0, 2), Batch(5, 9, 1, 3)]
+    assert allowance.whole(PLACE, log, 0, 9, 0) == [Batch(0, 3, 0, 1), Batch(3, 5, 0, 2), Batch(5, 9, 1, 3)]
     had = [Batch(0, 9, 7, 7)]
-    assert allowance.whole("t-0", log, 0, 9, 0, had) == had
+    assert allowance.whole(PLACE, log, 0, 9, 0, had) == had
     log.log_start_offset = 8
     with pytest.raises(Violation, match=r"S26.*begins at 8, and its first batch at 9"):
-        allowance.whole("t-0", log, 0, 9, 0)
+        allowance.whole(PLACE, log, 0, 9, 0)
 
 
 def test_the_history_gives_whole_batches_only() -> None:
@@ -194,7 +196,7 @@ def asked(offset: int) -> tuple[TrimChecks, PartitionOracle, TrimAllowance]:
     everything = Oracle(MetadataImage())
     everything.partitions[oracle.key] = oracle
     checks = TrimChecks(world, everything)
-    checks.happened(DeletionRequested(1, oracle.key, offset))
+    checks.happened(DeletionRequested(1, oracle.key, oracle.name, offset))
     return checks, oracle, allowance
 
 

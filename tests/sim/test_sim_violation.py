@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from types import CodeType
+from uuid import UUID
 
 import pytest
 
-from tanist.lab.simulation.properties import readable
-from tanist.sim.checkers.violation import CRASH, Violation
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
+from tanist.sim.checkers.violation import CRASH, Place, Violation
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 
 FOLDERS = (
@@ -50,7 +53,7 @@ def test_an_error_names_the_packages_functions_and_no_folder(monkeypatch: pytest
     outcome = _failing(monkeypatch, folder)
     assert outcome.violation is not None
     said = "LookupError: events-0 is nowhere (in sim/run/chaos_run::run > broker/node::start > log/directory::opened)"
-    assert readable(outcome.violation.message) == said
+    assert outcome.violation.message == said
     assert outcome.digest == _failing(monkeypatch, "/elsewhere").digest
 
 
@@ -69,3 +72,19 @@ def test_of_an_error_there_is_its_traceback_too() -> None:
     assert f'File "{__file__}"' in violation.traceback
     again = pickle.loads(pickle.dumps(violation))
     assert vars(again) == vars(violation)
+
+
+def test_a_violation_carries_values_and_writes_them_as_people_do() -> None:
+    state = PartitionState((1, 2, 3), (1,), leader=-1, leader_epoch=4, elr=(2, 3), directories=(UUID(int=7),) * 3)
+    other = replace(state, leader=1, elr=(), last_known_elr=(2,))
+    broker = BrokerRegistration(3, UUID(int=1), 17, fenced=False, in_controlled_shutdown=True)
+    violation = Violation("S12", 1_500_000, Place("events-0", 3), ": ", state, " made ", other, ", 3 is ", broker)
+    assert violation.said[2] is state
+    assert violation.partition == "events-0"
+    assert str(violation) == (
+        "S12 at 1.500000 s: events-0 on node 3: <no leader, epoch 4, ISR [1], ELR [2,3]> made "
+        "<leader 1, epoch 4, ISR [1], LastKnownElr [2]>, 3 is <broker 3, broker epoch 17, shutting down>"
+    )
+    again = pickle.loads(pickle.dumps(violation))
+    assert vars(again) == vars(violation)
+    assert Violation("L1", 0, "nobody is up").partition is None

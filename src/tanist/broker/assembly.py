@@ -20,6 +20,7 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage
+from tanist.events.metadata import MetadataLogMissing, QuorumStateMissing
 from tanist.log.checkpoints import MetaProperties
 from tanist.log.directory import LogDirectory
 from tanist.log.names import parse_folder
@@ -141,6 +142,7 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
         context.random,
         own=_as_voter(config, directory_id),
         bootstrap=() if static else [Endpoint(*server) for server in config.controller_quorum_bootstrap_servers],
+        events=context.events,
     )
     quorum = MetadataQuorum(context, metadata, raft, log, store)
     if config.is_controller:
@@ -150,10 +152,11 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
             controller_settings(config),
             context.random,
             cluster_id=context.cluster_id,
-            bootstrap=read_bootstrap(context.disk, config.metadata_log_dir, context.report)
+            bootstrap=read_bootstrap(context.disk, config.metadata_log_dir, context.events)
             if log.end_offset == 0
             else None,
             voter_ids=lambda: raft.voters.ids,
+            events=context.events,
         )
         quorum.controller_service = ControllerService(context, metadata, quorum, controller)
     return quorum
@@ -162,11 +165,9 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
 def _report_forgotten(context: NodeContext, folder: str, log: MetadataLog, store: QuorumStateFile) -> None:
     """What this node knew as a member of the quorum, and has lost. As Apache Kafka's, it starts all the same."""
     if log.end_offset > 0 and not store.exists:
-        context.report("WARN", f"{folder}/{QUORUM_STATE} is gone: a vote that this node has given may be given again")
+        context.events.emit(QuorumStateMissing(f"{folder}/{QUORUM_STATE}"))
     if log.end_offset == 0 and any(_has_logs(context.disk, path) for path in context.config.log_dirs):
-        context.report(
-            "WARN", f"{folder} is gone, and records of it that this node has confirmed: it begins without any"
-        )
+        context.events.emit(MetadataLogMissing(folder))
 
 
 def _has_logs(disk: Disk, path: str) -> bool:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
-from tanist.events.event import Reported
+from tanist.events.event import Event
 from tanist.events.stream import Events, Recent
+from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
 
 
@@ -59,13 +60,10 @@ class NodeContext:
         """The node goes down: nothing new is begun, and no request is sent again."""
         self._on_fatal = on_fatal
 
-    def report(self, level: str, text: str) -> None:
-        """A line for the operator that has no event of its own yet."""
-        self.events.emit(Reported(level, text))
-
-    def fatal(self, reason: str) -> None:
-        """The node cannot go on: report the reason, and end the process."""
+    def fatal(self, event: Event) -> None:
+        """The node cannot go on: emit the reason, and end the process."""
         if not self.stopping:
             self.stopping = True
-            self.report("ERROR", reason)
-            self._on_fatal(reason)
+            self.events.emit(event)
+            line = describe(event)
+            self._on_fatal(type(event).__name__ if line is None else line[1])

@@ -26,10 +26,9 @@ class LogDirectories(tuple[LogDirectory, ...]):
         return all(directory.failed is not None for directory in self)
 
     @property
-    def failure_causes(self) -> str:
-        """All have failed: why."""
-        causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self if d.failed)
-        return f"all log directories are offline ({causes})"
+    def failure_causes(self) -> tuple[tuple[str, str], ...]:
+        """(directory, reason) of those that have failed."""
+        return tuple((each.path, each.failed.strerror or str(each.failed)) for each in self if each.failed)
 
     def lost_logs(self) -> dict[TopicPartition, str]:
         """Logs of which the last run has left more than there is, and what is gone."""

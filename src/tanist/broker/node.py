@@ -17,6 +17,7 @@ from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
 from tanist.broker.parts import assemble
 from tanist.controller.delta import ImageDelta
+from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
 from tanist.events.stream import Events
 from tanist.ports import Clock, Disk, Network, Random
 
@@ -79,7 +80,7 @@ class Node:
     def stop(self, done: Callable[[], None]) -> None:
         """Controlled shutdown: hand leaderships over, close the logs cleanly, leave the quorum; then call `done`."""
         context, clock = self.context, self.context.clock
-        context.report("INFO", f"node {self.node_id} is shutting down")
+        context.events.emit(ShutdownBegun(self.node_id))
         if not self.is_broker:
             self._leave_quorum(done)
             return
@@ -101,7 +102,7 @@ class Node:
                 return
             if clock.now_ms() - self.lifecycle.last_answer_ms > _STOP_WITHOUT_CONTROLLER_MS:
                 # The last ones of a cluster that goes down as a whole have no quorum left to hand over to.
-                context.report("WARN", "no controller answers: leaderships are not handed over")
+                context.events.emit(LeadershipsNotHandedOver())
                 handed_over()
                 return
             clock.call_at(clock.now_ms() + _STOP_LOOK_MS, look)
@@ -142,7 +143,7 @@ class Node:
             if parts.controller_registration is not None:
                 parts.controller_registration.close()
             self.quorum.close()
-            self.context.report("INFO", f"node {self.node_id} has shut down")
+            self.context.events.emit(ShutdownDone(self.node_id))
             done()
 
         self.quorum.shut_down(leave)

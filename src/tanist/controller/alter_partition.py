@@ -14,6 +14,8 @@ from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Intent, merge
 from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.partition_state import RECOVERED, RECOVERING
+from tanist.events.metadata import AlterPartitionRefused, StaleBrokerEpochRefused
+from tanist.events.stream import NOBODY, Events
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState
 from tanist.wire.messages.alter_partition_request import PartitionData as Proposed
@@ -24,12 +26,15 @@ ANY_EPOCH = -1
 """A leader that does not know a follower's broker epoch, or a request too old to carry it."""
 
 
-def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settings: ControllerSettings) -> Decision:
+def alter_partition(
+    image: MetadataImage, request: AlterPartitionRequest, settings: ControllerSettings, events: Events = NOBODY
+) -> Decision:
     """Rule 24, then each partition by itself; none depends on another, so the records may be split into batches."""
     registration = image.brokers.get(request.broker_id)
     if registration is None or registration.epoch != request.broker_epoch:
+        events.emit(StaleBrokerEpochRefused("AlterPartition", request.broker_id, request.broker_epoch))
         return Decision(response=AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
-    change = _IsrChange(image, settings, request.broker_id)
+    change = _IsrChange(image, settings, request.broker_id, events)
     topics = tuple(
         TopicData(
             topic_id=topic.topic_id,
@@ -43,9 +48,10 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settin
 class _IsrChange:
     """One request. A partition that is named twice is judged the second time by its state after the first."""
 
-    __slots__ = ("_builder", "_changed", "_image", "_sender", "records")
+    __slots__ = ("_builder", "_changed", "_events", "_image", "_sender", "records")
 
-    def __init__(self, image: MetadataImage, settings: ControllerSettings, sender: int) -> None:
+    def __init__(self, image: MetadataImage, settings: ControllerSettings, sender: int, events: Events) -> None:
+        self._events = events
         self._image = image
         self._builder = PartitionChangeBuilder(image, settings)
         self._sender = sender
@@ -54,15 +60,15 @@ class _IsrChange:
 
     def decide(self, topic_id: UUID, proposed: Proposed) -> PartitionData:
         if topic_id not in self._image.topics:
-            return _refusal(proposed, ErrorCode.UNKNOWN_TOPIC_ID)
+            return self._refused(topic_id, proposed, ErrorCode.UNKNOWN_TOPIC_ID)
         key = (topic_id, proposed.partition_index)
         before = self._changed.get(key) or self._image.partition(*key)
         if before is None:
-            return _refusal(proposed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return self._refused(topic_id, proposed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         members = _members(proposed)
         error = self._error(before, proposed, members)
         if error is not ErrorCode.NONE:
-            return _refusal(proposed, error)
+            return self._refused(topic_id, proposed, error)
         intent = Intent(
             topic_id=topic_id,
             partition=proposed.partition_index,
@@ -78,7 +84,7 @@ class _IsrChange:
         if after.leader != self._sender:
             # Rule 27: the ISR ended a reassignment that takes the sender away. It is done, but not for the sender to
             # know.
-            return _refusal(proposed, ErrorCode.NEW_LEADER_ELECTED)
+            return self._refused(topic_id, proposed, ErrorCode.NEW_LEADER_ELECTED)
         return PartitionData(
             partition_index=proposed.partition_index,
             leader_id=after.leader,
@@ -87,6 +93,12 @@ class _IsrChange:
             leader_recovery_state=RECOVERING if after.recovering else RECOVERED,
             partition_epoch=after.partition_epoch,
         )
+
+    def _refused(self, topic_id: UUID, proposed: Proposed, error: ErrorCode) -> PartitionData:
+        topic = self._image.topics.get(topic_id)
+        name = f"{topic_id if topic is None else topic.name}-{proposed.partition_index}"
+        self._events.emit(AlterPartitionRefused(name, self._sender, error.name))
+        return PartitionData(partition_index=proposed.partition_index, error_code=error)
 
     def _error(self, before: PartitionState, proposed: Proposed, members: tuple[BrokerState, ...]) -> ErrorCode:
         """Rule 25; the order matters to the leader, which treats the answers differently (rule 18)."""
@@ -123,7 +135,3 @@ def _members(proposed: Proposed) -> tuple[BrokerState, ...]:
     if proposed.new_isr_with_epochs:
         return proposed.new_isr_with_epochs
     return tuple(BrokerState(broker_id=broker_id, broker_epoch=ANY_EPOCH) for broker_id in proposed.new_isr)
-
-
-def _refusal(proposed: Proposed, error: ErrorCode) -> PartitionData:
-    return PartitionData(partition_index=proposed.partition_index, error_code=error)

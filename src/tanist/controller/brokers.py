@@ -19,6 +19,16 @@ from tanist.controller.features import CONTROLLER_REGISTRATION_FROM, DIRECTORY_A
 from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state, state_of
 from tanist.controller.image import METADATA_VERSION, MetadataImage
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.metadata import (
+    DirectoriesLost,
+    FencingBegun,
+    RegistrationRefused,
+    RegistrationRepeated,
+    SessionExpired,
+    ShutdownAllowed,
+    StaleBrokerEpochRefused,
+)
+from tanist.events.stream import NOBODY, Events
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import RESERVED_DIRECTORIES
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -61,6 +71,7 @@ class Brokers:
     cluster_id: str
     settings: ControllerSettings
     heartbeats: HeartbeatTable
+    events: Events = NOBODY
 
     # -- registration
 
@@ -77,11 +88,13 @@ class Brokers:
         stored = image.brokers.get(request.broker_id)
         error = self._registration_error(image, request, stored, now_ms)
         if error is not ErrorCode.NONE:
+            self.events.emit(RegistrationRefused(request.broker_id, error.name))
             return Decision(response=BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
         records: list[MetadataRecord] = []
         if stored is not None and stored.incarnation_id == request.incarnation_id:
             # Rule 82: the same process again, so it has lost no records.
             epoch, fenced, shutting_down = stored.epoch, stored.fenced, stored.in_controlled_shutdown
+            self.events.emit(RegistrationRepeated(stored.id, epoch))
         else:
             stored_epoch = stored.epoch if stored is not None else _NO_STORED_EPOCH
             clean = api_version >= CLEAN_SHUTDOWN_SINCE and stored_epoch == request.previous_broker_epoch
@@ -209,6 +222,7 @@ class Brokers:
         """BrokerHeartbeat: rules 90-93. A heartbeat changes at most one state of its broker."""
         stored = image.brokers.get(request.broker_id)
         if stored is None or stored.epoch != request.broker_epoch:
+            self.events.emit(StaleBrokerEpochRefused("BrokerHeartbeat", request.broker_id, request.broker_epoch))
             return Decision(response=BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         table = self.heartbeats
         table.contact(stored.id, stored.epoch, now_ms)
@@ -240,6 +254,7 @@ class Brokers:
         if after is BrokerState.SHUTDOWN_NOW:
             # DEVIATION from rule 81: it exits now, and its next incarnation need not wait for this session to expire.
             table.end_session(stored.id)
+            self.events.emit(ShutdownAllowed(stored.id, stored.epoch, fenced=bool(records)))
         elif after is BrokerState.CONTROLLED_SHUTDOWN and before is not after:
             table.set_controlled_shutdown_offset(stored.id, next_offset + len(records) - 1)
         response = BrokerHeartbeatResponse(
@@ -265,6 +280,7 @@ class Brokers:
         self, image: MetadataImage, stored: BrokerRegistration, lost: Iterable[UUID]
     ) -> list[MetadataRecord]:
         gone = frozenset(lost)
+        self.events.emit(DirectoriesLost(stored.id, tuple(str(each) for each in sorted(gone))))
         records = elections.directories_offline(image, stored.id, self.settings, sorted(gone))
         left = tuple(directory for directory in stored.directories if directory not in gone)
         if left:  # an empty list in the record means "unchanged" (rule 76); a broker without directories stops itself
@@ -289,6 +305,7 @@ class Brokers:
             return None
         records, more = elections.broker_fenced_in_part(image, broker_id, self.settings, most)
         if more:
+            self.events.emit(FencingBegun(broker_id, epoch))
             self.heartbeats.expire(broker_id, epoch)
         else:
             records.append(_fence_record(stored))
@@ -299,6 +316,7 @@ class Brokers:
         while (expired := self.heartbeats.pop_expired(now_ms)) is not None:
             decision = self.fence(image, *expired, most)
             if decision is not None:
+                self.events.emit(SessionExpired(*expired))
                 return decision
         return None
 

@@ -29,6 +29,7 @@ from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.refusals import not_controller_response
 from tanist.controller.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
+from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -66,6 +67,7 @@ class Controller:
         cluster_id: str,
         bootstrap: Bootstrap | None = None,
         voter_ids: Callable[[], Collection[int]] = tuple,
+        events: Events = NOBODY,
     ) -> None:
         self.node_id = node_id
         self.image = image
@@ -76,9 +78,10 @@ class Controller:
         self._random = random
         self._bootstrap = bootstrap or Bootstrap()
         self._voter_ids = voter_ids
-        self._heartbeats = HeartbeatTable(settings.broker_session_timeout_ms)
-        self._brokers = Brokers(node_id, cluster_id, settings, self._heartbeats)
-        self.recoveries = UncleanRecoveries(settings)
+        self._events = events
+        self._heartbeats = HeartbeatTable(settings.broker_session_timeout_ms, events)
+        self._brokers = Brokers(node_id, cluster_id, settings, self._heartbeats, events)
+        self.recoveries = UncleanRecoveries(settings, events)
         self._waits: list[ElectionWait] = []
         self._idle_interval_ms = _idle_interval_ms(settings)
         self._last_append_ms = 0
@@ -275,7 +278,9 @@ _DECIDE: dict[type, _Decide] = {
     CreatePartitionsRequest: lambda c, request, now_ms, offset, version: topics.create_partitions(
         c.image, request, c.settings, c._random
     ),
-    AlterPartitionRequest: lambda c, request, now_ms, offset, version: alter_partition(c.image, request, c.settings),
+    AlterPartitionRequest: lambda c, request, now_ms, offset, version: alter_partition(
+        c.image, request, c.settings, c._events
+    ),
     AlterPartitionReassignmentsRequest: lambda c, request, now_ms, offset, version: alter_partition_reassignments(
         c.image, request, c.settings
     ),

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.election_wait import ElectionWait
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.schema import MetadataRecord
+
+
+class UncleanReason(NamedTuple):
+    """Why a partition has an unclean election, as `events.metadata.UncleanElection` tells it."""
+
+    strategy: str = ""
+    logs: tuple[tuple[int, int, int], ...] = ()
+    asked_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +35,8 @@ class Decision:
     records: tuple[MetadataRecord, ...] = ()
     response: object | None = None
     atomic: bool = True
-    reasons: Mapping[TopicIdPartition, str] = field(default_factory=dict)
-    """The reason of a partition's unclean election; reported once its record is committed."""
+    reasons: Mapping[TopicIdPartition, UncleanReason] = field(default_factory=dict)
+    """The reasons of unclean elections, by partition: for their events, once the records are committed."""
     wait: ElectionWait | None = None
     """Instead of a response, which follows when this is complete."""
 

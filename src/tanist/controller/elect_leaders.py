@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.decision import ControllerSettings, Decision, UncleanReason
 from tanist.controller.election_wait import ElectionResult, ElectionWait
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Election, Intent
@@ -129,7 +129,7 @@ class _Elections:
         self._wait = wait
         self._seen: set[tuple[str, int]] = set()
         self.records: list[MetadataRecord] = []
-        self.reasons: dict[TopicIdPartition, str] = {}
+        self.reasons: dict[TopicIdPartition, UncleanReason] = {}
 
     def decide(self, topic_name: str, partition: int, desired: int | None) -> None:
         topic = self._image.topic(topic_name)
@@ -197,5 +197,5 @@ class _Elections:
             return unavailable
         self.records.append(record)
         if self._type != PREFERRED:
-            self.reasons[key] = f"an operator asked for {_NAMES[self._type]}"
+            self.reasons[key] = UncleanReason(asked_for=_NAMES[self._type])
         return ErrorCode.NONE, None

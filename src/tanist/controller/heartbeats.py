@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.metadata import FencingInterrupted
+from tanist.events.stream import NOBODY, Events
 
 UNKNOWN_OFFSET = -1
 NO_ACTIVE_BROKER = (1 << 63) - 1
@@ -85,10 +87,11 @@ class Session:
 class HeartbeatTable:
     """Sessions and offsets of the registered brokers. Lives as long as the controller is active."""
 
-    def __init__(self, session_timeout_ms: int) -> None:
+    def __init__(self, session_timeout_ms: int, events: Events = NOBODY) -> None:
         if session_timeout_ms < 1:
             raise ValueError(f"session timeout {session_timeout_ms} ms")
         self.session_timeout_ms = session_timeout_ms
+        self._events = events
         # In order of contact_ms: a contact moves its session to the end, and time does not go back.
         self._sessions: dict[int, Session] = {}
         self._metadata_offsets: dict[int, int] = {}
@@ -121,7 +124,9 @@ class HeartbeatTable:
 
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
         """A contact of the broker. The caller has checked its registration and epoch (which bounds the table)."""
-        self._sessions.pop(broker_id, None)
+        before = self._sessions.pop(broker_id, None)
+        if before is not None and before.contact_ms < 0 and before.epoch == epoch:
+            self._events.emit(FencingInterrupted(broker_id, epoch))
         self._sessions[broker_id] = Session(epoch, now_ms)
 
     def contact_time_ms(self, broker_id: int, epoch: int) -> int | None:

@@ -33,12 +33,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
 
-from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.decision import ControllerSettings, Decision, UncleanReason
 from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Election, Intent
 from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.recovery_strategy import Strategy, recovers_uncleanly, recovery_strategy
+from tanist.events.metadata import LogInfoDropped, RecoveriesBegunAnew, RecoveryDecided, RecoveryPhaseEntered
+from tanist.events.stream import NOBODY, Events
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.schema import MetadataRecord
 
@@ -130,8 +132,9 @@ class _Inquiry:
 class UncleanRecoveries:
     """All partitions without a leader, while this controller is active."""
 
-    def __init__(self, settings: ControllerSettings) -> None:
+    def __init__(self, settings: ControllerSettings, events: Events = NOBODY) -> None:
         self._settings = settings
+        self._events = events
         self._watched: dict[TopicIdPartition, _Recovery] = {}
         self._marked: dict[TopicIdPartition, None] = {}
         """To be looked at by the next step."""
@@ -164,6 +167,8 @@ class UncleanRecoveries:
         """This controller has become active: it knows nothing of recoveries that another one has begun."""
         self.deactivate()
         self._marked.update(dict.fromkeys(image.leaderless_partitions()))
+        if self._marked:
+            self._events.emit(RecoveriesBegunAnew(len(self._marked)))
 
     def deactivate(self) -> None:
         self._watched.clear()
@@ -220,7 +225,7 @@ class UncleanRecoveries:
             state = image.partition(*key)
             if answer is None or state is None:
                 inquiry.requested[key] = now_ms + self._retry_ms(broker_id, key)
-            elif _fresh(answer, broker_id, state, image):
+            elif self._is_fresh(answer, broker_id, key, image):
                 recovery.answers[broker_id] = answer
                 self._failures.get(broker_id, {}).pop(key, None)
                 self._marked[key] = None
@@ -256,7 +261,7 @@ class UncleanRecoveries:
         builder = PartitionChangeBuilder(image, self._settings)
         enabled = recovers_uncleanly(image, self._settings)
         records: list[MetadataRecord] = []
-        reasons: dict[TopicIdPartition, str] = {}
+        reasons: dict[TopicIdPartition, UncleanReason] = {}
         while self._marked and len(records) < _MAX_ELECTIONS_A_STEP:
             key = self._marked.popitem()[0]
             state = image.partition(*key)
@@ -310,7 +315,8 @@ class UncleanRecoveries:
         now_ms: int,
     ) -> int | None:
         """Update the state of one partition; the replica to elect, if that is decided."""
-        recovery = self._watched.setdefault(key, _Recovery())
+        known = self._watched.get(key)
+        recovery = known or self._watched.setdefault(key, _Recovery())
         topic = image.topics[key[0]].name
         strategy = self._requested.get(key) or recovery_strategy(image, topic, self._settings.node_id)
         acceptable = builder.acceptable(state)
@@ -320,6 +326,8 @@ class UncleanRecoveries:
         began = phase is Phase.COMPARING and (
             recovery.phase is not phase or recovery.strategy is not strategy or (live and not recovery.somebody_live)
         )
+        if known is None or (phase, strategy) != (recovery.phase, recovery.strategy):
+            self._events.emit(RecoveryPhaseEntered(f"{topic}-{key[1]}", phase.name, strategy.value))
         recovery.phase, recovery.strategy, recovery.somebody_live = phase, strategy, bool(live)
         if phase is not Phase.COMPARING:
             return None
@@ -333,15 +341,28 @@ class UncleanRecoveries:
         valid = {
             broker_id: answer
             for broker_id, answer in recovery.answers.items()
-            if broker_id in live and _fresh(answer, broker_id, state, image)
+            if broker_id in live and self._is_fresh(answer, broker_id, key, image)
         }
         recovery.answers = valid
         if _enough(recovery, live, needed, state, now_ms):
-            return _best(valid, state.replicas, needed if strategy is Strategy.BALANCED else ())
+            best = _best(valid, state.replicas, needed if strategy is Strategy.BALANCED else ())
+            unheard = tuple(broker_id for broker_id in live if broker_id not in valid)
+            self._events.emit(RecoveryDecided(f"{topic}-{key[1]}", best, strategy.value, unheard))
+            return best
         for broker_id in live:
             if broker_id not in valid:
                 self._ask(broker_id, key, now_ms)
         return None
+
+    def _is_fresh(self, answer: LogInfo, broker_id: int, key: TopicIdPartition, image: MetadataImage) -> bool:
+        topic = image.topics[key[0]]
+        if _fresh(answer, broker_id, topic.partitions[key[1]], image):
+            return True
+        registration = image.brokers.get(broker_id)
+        other = registration is None or registration.epoch != answer.broker_epoch
+        name = f"{topic.name}-{key[1]}"
+        self._events.emit(LogInfoDropped(name, broker_id, answer.broker_epoch, answer.leader_epoch, other))
+        return False
 
     def _ask(self, broker_id: int, key: TopicIdPartition, now_ms: int) -> None:
         inquiry = self._inquiries.setdefault(broker_id, _Inquiry())
@@ -425,9 +446,6 @@ def _best(answers: Mapping[int, LogInfo], replicas: Iterable[int], last_known: C
     return max(order, key=lambda replica: answers[replica].position)
 
 
-def _reason(recovery: _Recovery) -> str:
-    logs = ", ".join(
-        f"{broker_id}: epoch {answer.last_epoch} end {answer.log_end_offset}"
-        for broker_id, answer in sorted(recovery.answers.items())
-    )
-    return f"{recovery.strategy.value} unclean recovery compared the logs of {{{logs}}}"
+def _reason(recovery: _Recovery) -> UncleanReason:
+    logs = tuple((broker_id, *answer.position) for broker_id, answer in sorted(recovery.answers.items()))
+    return UncleanReason(recovery.strategy.value, logs)

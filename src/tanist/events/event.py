@@ -25,14 +25,6 @@ class Event:
         Event.kinds[cls.__name__] = cls
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reported(Event):
-    """A line for the operator that no event of its own stands for yet."""
-
-    level: str
-    text: str
-
-
 def to_json(event: Event) -> dict[str, Any]:
     """The event as a JSON object: its kind as `event`, and its fields."""
     return {"event": type(event).__name__, **{name: _plain(getattr(event, name)) for name in _names(event)}}

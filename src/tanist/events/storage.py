@@ -128,6 +128,15 @@ class SegmentRolled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsCut(Event):
+    """A log is about to drop its records from `offset` on, up to its end."""
+
+    partition: str
+    offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogStartMoved(Event):
     """Fine. The log begins later: by retention, DeleteRecords, or its leader's log start."""
 

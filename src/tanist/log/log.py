@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from tanist.events.storage import LogStartMoved
+from tanist.events.storage import LogStartMoved, RecordsCut
 from tanist.events.stream import NOBODY, Events
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
@@ -108,7 +108,6 @@ class Log:
         self.producers = self._appender.producers
         self.recovery: RecoveryReport = loaded.report
         self.flushed_offset = self.recovery_point = loaded.recovery_point
-        self.on_truncate: Callable[[TruncatedTail], None] | None = None
         self.before_cut: Callable[[Log, int], None] | None = None
         """Called before a cut with the offset at which the log will end, with the recovery point lowered: higher
         checkpoints must go down first. Of the recovery point because it would keep recovery from reading the records
@@ -395,7 +394,7 @@ class Log:
         segment = segments.at(index)
         place = segment.find(offset)
         end = offset if place is None else min(offset, place.base_offset)
-        self._hand_out(end, segments.ranges_from(index, segment.size if place is None else place.position))
+        self._events.emit(RecordsCut(str(self.topic_partition), end, self.log_end_offset))
         with self._appender.disk_in_use():
             self._cut(index, place, end, self._appender.time(now_ms))
         return True
@@ -428,7 +427,8 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
         """Drop everything; the next record has `offset`."""
         self.write_pending()
-        self._hand_out(self.log_start_offset, self._segments.ranges_from(0, 0))
+        if self._segments.ranges_from(0, 0):
+            self._events.emit(RecordsCut(str(self.topic_partition), self.log_start_offset, self.log_end_offset))
         self.log_end_offset = self.log_start_offset = offset
         self._appender.epoch = -1
         self.epochs.clear()
@@ -438,11 +438,6 @@ class Log:
             self._snapshots.remove_above(-1)
             self._segments.replace_from(0, offset, self._appender.time(now_ms))
             self._appender.write_epochs(sync=True)
-
-    def _hand_out(self, from_offset: int, ranges: tuple[FileRange, ...]) -> None:
-        if self.on_truncate is not None and ranges:
-            topic, partition = self.topic_partition
-            self.on_truncate(TruncatedTail(topic, partition, from_offset, self.log_end_offset, ranges))
 
     def _lower_recovery_point(self, end: int, base_offset: int) -> None:
         """Records written from `end` on are not durable yet, nor are the indexes of the segment that is cut."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from tanist.events.quorum import (
+    BecameQuorumLeader,
+    MetadataLogTruncated,
+    QuorumLeaderChanged,
+    SnapshotDownloaded,
+    SteppedDown,
+)
 from tanist.quorum.config import RaftConfig
 from tanist.quorum.describe import QuorumInfo
 from tanist.quorum.effects import (
     AppendOutcome,
     BatchTooLarge,
     Effect,
-    Elected,
     HighWatermark,
     IllegalTransition,
-    LeaderChanged,
-    MetadataTruncated,
     NotLeader,
     QuorumError,
     QuorumInconsistent,
     Reply,
     SaveElectionState,
     Send,
-    SnapshotInstalled,
-    SteppedDown,
     SyncLog,
 )
 from tanist.quorum.memory import MemoryLog
@@ -33,22 +35,22 @@ from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, SnapshotId, Voter
 __all__ = [
     "AppendOutcome",
     "BatchTooLarge",
+    "BecameQuorumLeader",
     "CorruptBatch",
     "Effect",
-    "Elected",
     "ElectionState",
     "Endpoint",
     "HighWatermark",
     "IllegalTransition",
-    "LeaderChanged",
     "LogEnd",
     "MemoryLog",
     "MetadataBatch",
-    "MetadataTruncated",
+    "MetadataLogTruncated",
     "NotLeader",
     "QuorumError",
     "QuorumInconsistent",
     "QuorumInfo",
+    "QuorumLeaderChanged",
     "QuorumRules",
     "QuorumStateFile",
     "RaftConfig",
@@ -58,8 +60,8 @@ __all__ = [
     "Reply",
     "SaveElectionState",
     "Send",
+    "SnapshotDownloaded",
     "SnapshotId",
-    "SnapshotInstalled",
     "SteppedDown",
     "SyncLog",
     "UnreadableState",

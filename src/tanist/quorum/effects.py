@@ -1,7 +1,8 @@
 """The effects of a quorum node, and its exceptions.
 
 Effects are to be done in order. A `SaveElectionState` is done durably before any effect that follows it: a vote that
-was sent and then forgotten elects two leaders in one epoch (rule 137).
+was sent and then forgotten elects two leaders in one epoch (rule 137). Those that are facts to others as well are
+events (`events.quorum`).
 """
 
 from __future__ import annotations
@@ -9,8 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tanist.events.quorum import (
+    BecameQuorumLeader,
+    MetadataLogTruncated,
+    QuorumLeaderChanged,
+    SnapshotDownloaded,
+    SteppedDown,
+)
 from tanist.quorum.store import ElectionState
-from tanist.quorum.voters import Endpoint, SnapshotId
+from tanist.quorum.voters import Endpoint
 from tanist.wire.schema import Request, Response
 
 
@@ -60,57 +68,17 @@ class HighWatermark:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChanged:
-    """The leader or the epoch that this node knows has changed."""
-
-    leader_id: int | None
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Elected:
-    """This node leads `epoch`, and everything older than the epoch is committed and readable (rule 149).
-
-    `epoch_start_offset` is where its own records begin. Until this effect, `append` refuses.
-    """
-
-    epoch: int
-    epoch_start_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class SteppedDown:
-    """The node that was `Elected` in `epoch` leads no more. Its uncommitted records may be lost."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataTruncated:
-    """The local log was cut: no record at or above `offset` is left of it. Nothing committed was among them."""
-
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotInstalled:
-    """The log was replaced by the leader's snapshot. Load it before reading on from its end."""
-
-    snapshot_id: SnapshotId
-
-
 Effect: TypeAlias = (
     Send
     | Reply
     | SaveElectionState
     | SyncLog
     | HighWatermark
-    | LeaderChanged
-    | Elected
+    | QuorumLeaderChanged
+    | BecameQuorumLeader
     | SteppedDown
-    | MetadataTruncated
-    | SnapshotInstalled
+    | MetadataLogTruncated
+    | SnapshotDownloaded
 )
 
 

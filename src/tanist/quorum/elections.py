@@ -6,8 +6,12 @@ changes the role through `state.Quorum`, and only reads the end of the log.
 
 from __future__ import annotations
 
+from tanist.events.quorum import ElectionLost, LeaderClaimRefused, LeaderLeaves, PreVoteLost, VoteRefused
 from tanist.quorum import messages
-from tanist.quorum.effects import QuorumInconsistent, Reply
+from tanist.quorum.effects import (
+    QuorumInconsistent,
+    Reply,
+)
 from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.messages import Answer
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
@@ -53,7 +57,9 @@ class Elections:
                 error = ErrorCode.INVALID_VOTER_KEY
             else:
                 granted = quorum.rules.grants_vote(quorum.role, ask, quorum.log_end)
-                if granted and not ask.pre_vote and quorum.role.voted != ask.candidate:
+                if not granted:
+                    quorum.events.emit(VoteRefused(ask.candidate.node_id, ask.epoch, ask.pre_vote))
+                elif not ask.pre_vote and quorum.role.voted != ask.candidate:
                     self._cast(ask.candidate, now_ms)
         quorum.emit(Reply(source, messages.vote_reply(quorum, quorum.role.leader_id, quorum.epoch, error, granted)))
 
@@ -102,6 +108,8 @@ class Elections:
                     position, len(preferred), quorum.config.election_backoff_max_ms
                 )
                 role.deadline_ms = now_ms + wait
+                if not role.leader_lost:
+                    quorum.events.emit(LeaderLeaves(part.leader_id, part.leader_epoch))
                 # The leader itself says that it is leaving, so a pre-vote request does not disturb it.
                 role.leader_lost = role.leader_left = True
         quorum.emit(Reply(source, messages.end_reply(quorum, quorum.role.leader_id, quorum.epoch, error)))
@@ -120,6 +128,7 @@ class Elections:
         """A request of a node that leads, or led, `epoch`."""
         quorum = self._quorum
         if epoch < quorum.epoch:
+            quorum.events.emit(LeaderClaimRefused(leader_id, epoch, quorum.epoch))
             return ErrorCode.FENCED_LEADER_EPOCH
         if leader_id < 0 or (quorum.is_static and leader_id not in quorum.voters):
             return ErrorCode.INVALID_REQUEST
@@ -266,6 +275,8 @@ class Elections:
 
     def _give_up(self, role: Prospective, now_ms: int) -> None:
         quorum = self._quorum
+        followed = None if role.endpoint is None else role.leader_id
+        quorum.events.emit(PreVoteLost(role.epoch, followed))
         if role.leader_id is not None and role.endpoint is not None:
             quorum.become_follower(role.epoch, role.leader_id, now_ms, role.endpoint)
             if role.leader_id not in quorum.voters:
@@ -283,6 +294,7 @@ class Elections:
         if role.tally.is_won:
             self._leading.begin(quorum.become_leader(now_ms), role.tally.granted, now_ms)
         elif role.expired(now_ms):
+            quorum.events.emit(ElectionLost(role.epoch))
             quorum.become_prospective(now_ms)
         elif not role.tally.is_lost:
             self._ask_for_votes(role, now_ms, pre_vote=False)

@@ -7,9 +7,12 @@ observer that cannot become a voter counts for nothing, so it does not wait.
 
 from __future__ import annotations
 
+from tanist.events.quorum import MetadataLogTruncated, SnapshotDownloaded, VoterChangeTruncated
 from tanist.quorum import messages
 from tanist.quorum.batches import voter_records
-from tanist.quorum.effects import MetadataTruncated, QuorumInconsistent, SnapshotInstalled
+from tanist.quorum.effects import (
+    QuorumInconsistent,
+)
 from tanist.quorum.elections import Elections
 from tanist.quorum.raft_log import CorruptBatch
 from tanist.quorum.requests import PendingRequest
@@ -165,8 +168,9 @@ class QuorumFollower:
         quorum.log.truncate_to(offset)
         quorum.durability.cut(offset)
         if quorum.history.truncate_to(quorum.log.end_offset):
+            quorum.events.emit(VoterChangeTruncated(quorum.log.end_offset))
             quorum.voters_changed(now_ms)
-        quorum.emit(MetadataTruncated(offset))
+        quorum.emit(MetadataLogTruncated(offset))
 
     # -- FetchSnapshot
 
@@ -230,7 +234,7 @@ class QuorumFollower:
         quorum.history.load(quorum.log)
         quorum.voters_changed(now_ms)
         quorum.durability.installed(snapshot_id.end_offset)
-        quorum.emit(SnapshotInstalled(snapshot_id))
+        quorum.emit(SnapshotDownloaded(snapshot_id.end_offset, snapshot_id.epoch))
         quorum.advance_high_watermark(snapshot_id.end_offset)
         return True
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import cast
 
+from tanist.events.quorum import BecameQuorumLeader, MetadataFetchRefused, SnapshotOffered, VoterAdded, VoterRemoved
 from tanist.ports import Chunk
 from tanist.quorum import messages
 from tanist.quorum.batches import (
@@ -18,15 +19,20 @@ from tanist.quorum.batches import (
     encode_voters,
     voter_records,
 )
-from tanist.quorum.effects import BatchTooLarge, Elected, NotLeader, Reply
+from tanist.quorum.effects import (
+    BatchTooLarge,
+    NotLeader,
+    Reply,
+)
 from tanist.quorum.fetch_purgatory import DelayedFetch, FetchPurgatory
 from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.roles import Leader, Role
 from tanist.quorum.rules import BOOTSTRAP_SNAPSHOT, Validity
 from tanist.quorum.state import Quorum
 from tanist.quorum.voter_history import FROM_BOOTSTRAP
-from tanist.quorum.voters import ReplicaKey, SnapshotId
+from tanist.quorum.voters import ReplicaKey, SnapshotId, Voter, VoterSet
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages import fetch_response, fetch_snapshot_response
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest
 from tanist.wire.messages.fetch_response import EpochEndOffset, FetchResponse
@@ -123,15 +129,29 @@ class QuorumLeader:
         if offset is None or (leader.committed is not None and offset <= leader.committed):
             return
         leader.committed = offset
+        voters = quorum.history.committed(quorum.high_watermark)
         quorum.advance_high_watermark(offset)
+        self._tell_voter_change(voters, quorum.history.committed(quorum.high_watermark))
         self._announce(leader)
         self._answer(self._held.take_news(quorum.log.end_offset, offset))
+
+    def _tell_voter_change(self, before: VoterSet, after: VoterSet) -> None:
+        """The last committed set is another one than before, perhaps."""
+        if after is before:
+            return
+        events = self._quorum.events
+        for voter in before:
+            if _is_gone(voter, after):
+                events.emit(VoterRemoved(voter.node_id, str(voter.directory_id)))
+        for voter in after:
+            if _is_gone(voter, before):
+                events.emit(VoterAdded(voter.node_id, str(voter.directory_id)))
 
     def _announce(self, leader: Leader) -> None:
         quorum = self._quorum
         if not leader.announced and quorum.rules.may_announce(quorum.high_watermark, leader.epoch_start_offset):
             leader.announced = True
-            quorum.emit(Elected(leader.epoch, leader.epoch_start_offset))
+            quorum.emit(BecameQuorumLeader(leader.epoch, leader.epoch_start_offset))
 
     # -- Fetch
 
@@ -146,6 +166,9 @@ class QuorumLeader:
             return
         error = self._fetch_error(request, part)
         if error != ErrorCode.NONE:
+            if quorum.events.fine:
+                fetching = messages.fetching_replica(request, part)
+                quorum.events.emit(MetadataFetchRefused(fetching.node_id, error.name))
             quorum.emit(Reply(source, self._failed(error)))
             return
         leader = cast(Leader, quorum.role)
@@ -209,6 +232,7 @@ class QuorumLeader:
         if position.validity is Validity.DIVERGING:
             part.diverging_epoch = EpochEndOffset(epoch=position.epoch, end_offset=position.offset)
         elif position.validity is Validity.SNAPSHOT:
+            quorum.events.emit(SnapshotOffered(fetch.replica.node_id, position.offset, position.epoch))
             part.snapshot_id = fetch_response.SnapshotId(end_offset=position.offset, epoch=position.epoch)
         else:
             chunk = quorum.log.read(fetch.part.fetch_offset, fetch.max_bytes)
@@ -303,6 +327,14 @@ class QuorumLeader:
         if isinstance(role, Leader) and self._quorum.has_others:
             times.append(role.begin_quorum_ms)
         return min(times, default=None)
+
+
+def _is_gone(voter: Voter, voters: VoterSet) -> bool:
+    """Whether the set lacks the voter. Static ones have no directory, and are the same under any."""
+    other = voters.get(voter.node_id)
+    if other is None:
+        return True
+    return other.directory_id != voter.directory_id and ZERO_UUID not in (other.directory_id, voter.directory_id)
 
 
 def _records(chunk: Chunk) -> bytes | memoryview:

@@ -13,10 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
+from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.quorum.config import RaftConfig
 from tanist.quorum.describe import QuorumInfo, describe_quorum, quorum_info
-from tanist.quorum.effects import AppendOutcome, Effect, HighWatermark, NotLeader, Reply, SyncLog
+from tanist.quorum.effects import (
+    AppendOutcome,
+    Effect,
+    HighWatermark,
+    NotLeader,
+    Reply,
+    SyncLog,
+)
 from tanist.quorum.elections import Elections
 from tanist.quorum.follower import QuorumFollower
 from tanist.quorum.joining import Joining
@@ -70,6 +78,7 @@ class RaftNode:
         *,
         own: Voter | None = None,
         bootstrap: Sequence[Endpoint] = (),
+        events: Events = NOBODY,
     ) -> None:
         """`own`: this node as a voter, if it is a controller, which can become one. `bootstrap`: servers that know the
         voters, where `voters` is empty."""
@@ -85,6 +94,7 @@ class RaftNode:
             own=own,
             bootstrap=bootstrap,
             can_become_voter=own is not None,
+            events=events,
         )
         self._leading = QuorumLeader(self._quorum)
         self._elections = Elections(self._quorum, self._leading)
@@ -136,7 +146,7 @@ class RaftNode:
 
     @property
     def is_leader(self) -> bool:
-        """Elected. It may append from the effect `Elected` on."""
+        """Elected. It may append from the effect `BecameQuorumLeader` on."""
         return isinstance(self._quorum.role, Leader)
 
     @property
@@ -277,7 +287,7 @@ class RaftNode:
     def append(self, records: Sequence[bytes], now_ms: int, wall_ms: int, *, atomic: bool = False) -> AppendOutcome:
         """Append framed record values, in as many batches as their size asks for; `atomic`: in one.
 
-        `NotLeader` unless this node was `Elected`; `BatchTooLarge` for a record (or an atomic append) that does not
+        `NotLeader` before `BecameQuorumLeader`; `BatchTooLarge` for a record (or an atomic append) that does not
         fit.
         """
         first, last = self._leading.append(records, now_ms, wall_ms, atomic=atomic)

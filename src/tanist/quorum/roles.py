@@ -177,7 +177,7 @@ class Leader(Role):
     committed: int | None = None
     """The high watermark, once this epoch has one."""
     announced: bool = False
-    """`Elected` has been said."""
+    """`BecameQuorumLeader` has been said."""
     begin_quorum_ms: int = 0
     """When to send BeginQuorumEpoch (again) to the voters that did not fetch lately."""
     unbegun: set[int] = field(default_factory=set)

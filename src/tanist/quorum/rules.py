@@ -167,7 +167,7 @@ class QuorumRules:
     # -- serving (149)
 
     def may_announce(self, high_watermark: int, epoch_start_offset: int) -> bool:
-        """Rule 149: everything from before the epoch is committed, hence replayed before `Elected` is acted on."""
+        """Rule 149: all from before the epoch is committed, hence replayed before `BecameQuorumLeader` is acted on."""
         return high_watermark > epoch_start_offset
 
     # -- replication (145-148)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tanist.events.quorum import BecameCandidate, LeaderDeposed, LeaderResigned, QuorumLeaderChanged, SteppedDown
+from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.quorum.config import RaftConfig
 from tanist.quorum.durability import Durability
@@ -17,11 +19,9 @@ from tanist.quorum.effects import (
     Effect,
     HighWatermark,
     IllegalTransition,
-    LeaderChanged,
     QuorumInconsistent,
     SaveElectionState,
     Send,
-    SteppedDown,
     SyncLog,
 )
 from tanist.quorum.progress import Progress
@@ -61,8 +61,10 @@ class Quorum:
         own: Voter | None = None,
         bootstrap: Sequence[Endpoint] = (),
         can_become_voter: bool = False,
+        events: Events = NOBODY,
     ) -> None:
         self.me = me
+        self.events = events
         self.own = own
         """This node as a voter, if it is a controller."""
         self.cluster_id = cluster_id
@@ -242,6 +244,7 @@ class Quorum:
 
     def become_unattached(self, epoch: int, now_ms: int) -> None:
         """A higher epoch is known, and no leader of it; or a pre-vote was lost and no leader is known."""
+        self._may_be_deposed(epoch)
         before = self.role
         same_epoch = epoch == before.epoch
         waits = isinstance(before, (Candidate, Prospective, Unattached)) and not same_epoch
@@ -259,8 +262,13 @@ class Quorum:
     def become_follower(self, epoch: int, leader_id: int, now_ms: int, endpoint: Endpoint | None = None) -> None:
         if leader_id == self.me.node_id:
             raise QuorumInconsistent(f"node {leader_id} should follow itself in epoch {epoch}")
+        self._may_be_deposed(epoch)
         voted = self.role.voted if epoch == self.epoch else None
         self._change(self._follower(epoch, leader_id, voted, now_ms, endpoint))
+
+    def _may_be_deposed(self, epoch: int) -> None:
+        if isinstance(self.role, Leader) and epoch > self.epoch:
+            self.events.emit(LeaderDeposed(self.epoch, epoch))
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Rule 137. The candidate is as good as we are: wait for it."""
@@ -304,6 +312,7 @@ class Quorum:
                 deadline_ms=self._election_deadline(now_ms),
             )
         )
+        self.events.emit(BecameCandidate(self.epoch, self.is_voter))
 
     def become_leader(self, now_ms: int) -> Leader:
         leader = Leader(
@@ -322,6 +331,17 @@ class Quorum:
         leader = self.role
         if not isinstance(leader, Leader):
             raise IllegalTransition(f"a {leader.NAME} has nothing to resign from")
+        silent = leader.expired(now_ms)
+        cause = (
+            "SHUTDOWN"
+            if self.stopping
+            else "MAJORITY_SILENT"
+            if silent
+            else "CONTROLLER"
+            if self.is_voter
+            else "REMOVED"
+        )
+        self.events.emit(LeaderResigned(leader.epoch, cause))
         self._change(
             Resigned(
                 epoch=leader.epoch,
@@ -342,7 +362,7 @@ class Quorum:
             raise IllegalTransition(f"epoch {before.epoch} to {role.epoch}")
         self._enter(role)
         if isinstance(before, Leader) and before.announced:
-            self.emit(SteppedDown(before.epoch))
+            self.emit(SteppedDown(before.epoch, self.log.end_offset - self.high_watermark))
 
     def _enter(self, role: Role) -> None:
         if not self.stands and isinstance(role, (Candidate, Prospective, Leader)):
@@ -353,7 +373,7 @@ class Quorum:
         leader = (self.leader_id, role.epoch)
         if leader != self._reported_leader:
             self._reported_leader = leader
-            self.emit(LeaderChanged(*leader))
+            self.emit(QuorumLeaderChanged(*leader))
 
     def _store(self, wanted: ElectionState) -> None:
         """Save it before all later effects, with one write for all changes of this call.

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
-from tanist.quorum.effects import Reply
+from tanist.events.quorum import VoterChangeEnded, VoterChangeRefused
+from tanist.quorum.effects import (
+    Reply,
+)
 from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.requests import PendingRequest
@@ -34,8 +37,14 @@ from tanist.wire.messages.update_raft_voter_response import CurrentLeader, Updat
 KRAFT_VERSION = "kraft.version"
 LATEST_KRAFT_VERSION = 1
 
-_Refusal: TypeAlias = tuple[ErrorCode, str]
 _Answer: TypeAlias = type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse]
+
+
+class _Refusal(NamedTuple):
+    error: ErrorCode
+    text: str
+    cause: str
+    """As `VoterChangeRefused` and `VoterChangeEnded` have it."""
 
 
 @dataclass(slots=True)
@@ -79,8 +88,10 @@ class VoterChanges:
         key = ReplicaKey(request.voter_id, request.voter_directory_id)
         refusal = self._refusal(request.cluster_id) or self._bad_voter(key, request.listeners)
         if refusal is None and key.node_id in quorum.voters:
-            refusal = (ErrorCode.DUPLICATE_VOTER, f"controller {key.node_id} is a voter already")
+            text = f"controller {key.node_id} is a voter already"
+            refusal = _Refusal(ErrorCode.DUPLICATE_VOTER, text, "ALREADY_VOTER")
         if refusal is not None:
+            quorum.events.emit(VoterChangeRefused(key.node_id, refusal.cause))
             quorum.emit(Reply(source, _answer(AddRaftVoterResponse, refusal)))
             return
         voter = self._voter(key, request.listeners, (0, 0))
@@ -95,9 +106,12 @@ class VoterChanges:
         refusal = self._refusal(request.cluster_id)
         voter = quorum.voters.get(key.node_id)
         if refusal is None and (voter is None or voter.key != key):
-            refusal = (ErrorCode.VOTER_NOT_FOUND, f"controller {key.node_id} with this directory is no voter")
+            text = f"controller {key.node_id} with this directory is no voter"
+            refusal = _Refusal(ErrorCode.VOTER_NOT_FOUND, text, "NO_VOTER")
         if refusal is None and len(quorum.voters) == 1:
-            refusal = (ErrorCode.INVALID_REQUEST, f"controller {key.node_id} is the last voter")
+            refusal = _Refusal(ErrorCode.INVALID_REQUEST, f"controller {key.node_id} is the last voter", "LAST_VOTER")
+        if refusal is not None:
+            quorum.events.emit(VoterChangeRefused(key.node_id, refusal.cause))
         leader = quorum.role
         if refusal is not None or not isinstance(leader, Leader):
             quorum.emit(Reply(source, _answer(RemoveRaftVoterResponse, refusal)))
@@ -134,7 +148,7 @@ class VoterChanges:
         updated = self._voter(key, listeners, versions)
         refusal = self._bad_voter(key, updated.listeners)
         if refusal is not None:
-            return refusal[0]
+            return refusal.error
         known = quorum.voters.get(key.node_id)
         if quorum.history.kraft_version == 0:
             # The set is static; an upgrade of kraft.version writes what is reported here.
@@ -144,7 +158,7 @@ class VoterChanges:
             return ErrorCode.NONE
         refusal = self._refusal(None)
         if refusal is not None:
-            return refusal[0]
+            return refusal.error
         if known is None or known.key != key:
             return ErrorCode.VOTER_NOT_FOUND
         if not versions[0] <= quorum.history.kraft_version <= versions[1]:
@@ -207,26 +221,31 @@ class VoterChanges:
         quorum = self._quorum
         leader = quorum.role
         if cluster_id not in (None, quorum.cluster_id):
-            return ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster"
+            text = "the request is for another cluster"
+            return _Refusal(ErrorCode.INCONSISTENT_CLUSTER_ID, text, "OTHER_CLUSTER")
         if not isinstance(leader, Leader) or quorum.stopping:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is not the active one"
+            return _Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is not the active one", "NOT_LEADER")
         if quorum.history.kraft_version == 0:
-            return ErrorCode.UNSUPPORTED_VERSION, f"{KRAFT_VERSION} is 0; upgrade it to 1 to change the voters"
+            text = f"{KRAFT_VERSION} is 0; upgrade it to 1 to change the voters"
+            return _Refusal(ErrorCode.UNSUPPORTED_VERSION, text, "KRAFT_VERSION")
         if self._change is not None:
-            return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way"
+            return _Refusal(ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way", "UNDER_WAY")
         if not quorum.rules.is_fenced(leader.committed):
-            return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed a record of its epoch yet"
+            text = "the leader has not committed a record of its epoch yet"
+            return _Refusal(ErrorCode.REQUEST_TIMED_OUT, text, "NOT_FENCED")
         offset = quorum.history.offset
         if offset is not None and not quorum.rules.is_change_done(offset, leader.committed):
-            return ErrorCode.REQUEST_TIMED_OUT, f"the last change of the voters, at {offset}, is not committed yet"
+            text = f"the last change of the voters, at {offset}, is not committed yet"
+            return _Refusal(ErrorCode.REQUEST_TIMED_OUT, text, "UNDER_WAY")
         return None
 
     def _bad_voter(self, key: ReplicaKey, listeners: Iterable[_NamedEndpoint]) -> _Refusal | None:
         name = self._quorum.config.listener_name
         if key.node_id < 0 or key.directory_id == ZERO_UUID:
-            return ErrorCode.INVALID_REQUEST, "a voter needs an id and the id of its directory"
+            text = "a voter needs an id and the id of its directory"
+            return _Refusal(ErrorCode.INVALID_REQUEST, text, "BAD_VOTER")
         if not any(listener.name == name for listener in listeners):
-            return ErrorCode.INVALID_REQUEST, f"the voter does not listen on {name}"
+            return _Refusal(ErrorCode.INVALID_REQUEST, f"the voter does not listen on {name}", "BAD_VOTER")
         return None
 
     def _voter(self, key: ReplicaKey, listeners: Iterable[_NamedEndpoint], versions: tuple[int, int]) -> Voter:
@@ -257,7 +276,7 @@ class VoterChanges:
         if not low <= level <= high:
             voter_id = change.voter.node_id
             text = f"controller {voter_id} supports {KRAFT_VERSION} {low}-{high}, and the cluster has {level}"
-            self._end(change, (ErrorCode.INVALID_REQUEST, text))
+            self._end(change, _Refusal(ErrorCode.INVALID_REQUEST, text, "KRAFT_VERSION"))
             return True
         voter = change.voter
         change.voter = Voter(voter.node_id, voter.directory_id, voter.host, voter.port, voter.listeners, (low, high))
@@ -271,7 +290,8 @@ class VoterChanges:
         change = self._change
         if not isinstance(leader, Leader):
             if change is not None:
-                self._end(change, (ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is not the active one any more"))
+                text = "this controller is not the active one any more"
+                self._end(change, _Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, text, "NOT_LEADER"))
             return
         if change is not None:
             self._go_on(leader, change, now_ms)
@@ -305,8 +325,11 @@ class VoterChanges:
                 self._go_on(leader, change, now_ms)
                 return
         if now_ms >= self._deadline_ms(change):
-            what = "it is not committed yet" if change.offset is not None else "the new voter has not caught up"
-            self._end(change, (ErrorCode.REQUEST_TIMED_OUT, f"the change of the voters takes too long: {what}"))
+            written = change.offset is not None
+            text = "it is not committed yet" if written else "the new voter has not caught up"
+            text = f"the change of the voters takes too long: {text}"
+            cause = "NOT_COMMITTED" if written else "NOT_CAUGHT_UP"
+            self._end(change, _Refusal(ErrorCode.REQUEST_TIMED_OUT, text, cause))
 
     def _write(self, leader: Leader, change: _Change, voters: VoterSet, now_ms: int) -> None:
         quorum = self._quorum
@@ -316,6 +339,7 @@ class VoterChanges:
 
     def _end(self, change: _Change, refusal: _Refusal | None) -> None:
         self._change = None
+        self._quorum.events.emit(VoterChangeEnded("" if refusal is None else refusal.cause))
         if not (change.acknowledged and change.offset is not None):
             self._quorum.emit(Reply(change.source, _answer(change.answer, refusal)))
 
@@ -339,4 +363,4 @@ class VoterChanges:
 def _answer(kind: _Answer, refusal: _Refusal | None) -> AddRaftVoterResponse | RemoveRaftVoterResponse:
     if refusal is None:
         return kind(error_code=ErrorCode.NONE, error_message=None)
-    return kind(error_code=refusal[0], error_message=refusal[1])
+    return kind(error_code=refusal.error, error_message=refusal.text)

@@ -50,6 +50,10 @@ class VoterHistory:
                 return False
         return self._static.is_voter(key)
 
+    def committed(self, high_watermark: int) -> VoterSet:
+        """The last set below the high watermark."""
+        return next((voters for offset, voters in reversed(self._sets) if offset < high_watermark), self._static)
+
     def as_of(self, end_offset: int) -> tuple[VoterMessage, ...]:
         """The records that a snapshot of everything below `end_offset` begins with; none with kraft.version 0."""
         version = next((level for offset, level in reversed(self._versions) if offset < end_offset), 0)

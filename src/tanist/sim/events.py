@@ -1,87 +1,327 @@
-"""Events from outside the nodes: faults and operators emit them, checkers receive them.
+"""Events of the world: what faults, operators and checkers do and see, as typed values.
 
-Faults and operators know no checker. An event says what was done, at the moment when it is done; checkers decide what
-it means for the promises of the protocol.
+Faults and operators emit them and know no checker; checkers emit what is committed and lost. `World.emit` passes them
+to all watchers, and `event_text` renders them. What a node itself decides and sees are `tanist.events`.
+
+Names: a node is `node_id`; a host of the network (a node or a client) is its name; `partition_name` is as "events-0".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.controller.partition_state import PartitionState
+from tanist.quorum.voters import VoterSet
 from tanist.wire.ids import TopicIdPartition
 
+Links = tuple[tuple[str, str], ...]
+"""(from host, to host)"""
+TopicPartition = tuple[str, int]
+
+
+class Event:
+    """What has happened in the world, outside of its nodes' programs."""
+
+    __slots__ = ()
+
 
 @dataclass(frozen=True, slots=True)
-class BitRotted:
-    """A synced batch of a replica's log is not what was written."""
+class NodeEvent(Event):
+    """Something has happened to a node, its machine or its disks."""
 
     node_id: int
-    partition: TopicIdPartition
+
+
+# -- processes and machines
 
 
 @dataclass(frozen=True, slots=True)
-class LogRestored:
-    """A rotten log was restored from a copy."""
+class LifeBegan(NodeEvent):
+    """A process of the node is started."""
 
-    node_id: int
-    partition: TopicIdPartition
-
-
-@dataclass(frozen=True, slots=True)
-class LogRemoved:
-    """A log is gone, while its node was down: an operator has removed it, or its disk is a new one."""
-
-    node_id: int
-    partition: TopicIdPartition
+    life: int
+    """Its number, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryFailed:
+class GaveUp(NodeEvent):
+    """The node has ended itself."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CannotStart(NodeEvent):
+    """The process has ended before it was a node."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiedMidTurn(NodeEvent):
+    """SIGKILL in the middle of a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Killed(NodeEvent):
+    """SIGKILL between two turns: the process is gone, the page cache is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLost(NodeEvent):
+    """The machine has lost its power and all unsynced data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldToStop(NodeEvent):
+    """SIGTERM: a controlled shutdown begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped(NodeEvent):
+    """And is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen(NodeEvent):
+    """SIGSTOP, or a long pause of its machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thawed(NodeEvent):
+    """It goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSkewed(NodeEvent):
+    """Its time of day jumps."""
+
+    skew_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Healed(NodeEvent):
+    """A user takes all faults of the node away."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAway(Event):
+    """A client is frozen, dies, or leaves its group, for a time."""
+
+    client: str
+    how: str
+    away_ms: int
+
+
+# -- disks
+
+
+@dataclass(frozen=True, slots=True)
+class SyncsSlowed(NodeEvent):
+    """The syncs of its disk take long."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFailed(NodeEvent):
+    """Every access to its disk fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMended(NodeEvent):
+    """And does not any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFilled(NodeEvent):
+    """There is no room on the disk of these log directories: the ends of their logs are unknown until they are read
+    again."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFreed(NodeEvent):
+    """There is room again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFailed(NodeEvent):
     """A log directory fails: the ends of its logs are unknown until they are read again."""
 
-    node_id: int
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class UncleanElectionRequested:
-    """An operator asks for a leader that may lack committed records."""
+class DirectoryMended(NodeEvent):
+    """And does not any more."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReplaced(NodeEvent):
+    """An empty disk is in the place of a log directory, while the node is down."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDiskReplaced(NodeEvent):
+    """The disk of the metadata log is gone: an empty one, with another directory id, is in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitRotted(NodeEvent):
+    """A synced batch of a replica's log is not what was written."""
+
+    partition: TopicIdPartition
+    path: str
+    offset: int
+    """Of the byte, in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRestored(NodeEvent):
+    """A rotten log was restored from a copy."""
 
     partition: TopicIdPartition
 
 
 @dataclass(frozen=True, slots=True)
-class UnregistrationRequested:
+class LogRemoved(NodeEvent):
+    """A log is gone, while its node was down: an operator has removed it, or its disk is a new one."""
+
+    partition: TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRemoved(NodeEvent):
+    """An operator has removed the folder of a log."""
+
+    path: str
+
+
+# -- links
+
+
+@dataclass(frozen=True, slots=True)
+class LinksFailed(Event):
+    """Links of these hosts fail, in one of the ways of `faults.links`."""
+
+    kind: str
+    hosts: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """At the other ends, where they are named."""
+    number: int = 0
+    """Of the links, where they are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinksMended(Event):
+    """The hosts are connected again."""
+
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinksSteady(Event):
+    """The links of a host to another one do not flap any more."""
+
+    host: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesLate(Event):
+    """What is sent over these links from now on is that long under way."""
+
+    late_ms: int
+    links: Links
+
+
+@dataclass(frozen=True, slots=True)
+class NearEndsReset(Event):
+    """The near ends of these links get a reset, and the far ends do not."""
+
+    links: Links
+
+
+# -- operators
+
+
+@dataclass(frozen=True, slots=True)
+class RestartOfAllBegan(NodeEvent):
+    """An operator restarts all nodes one by one, this one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentRequested(Event):
+    """An operator wants a partition on these replicas; None: its reassignment is cancelled."""
+
+    partition_name: str
+    replicas: tuple[int, ...] | None
+    throttle_bytes: int | None = None
+    """In a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottlesRemoved(Event):
+    """An operator takes the rates of throttled replicas away."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRequested(Event):
+    """An operator asks for another value of a configuration; None: that of the cluster."""
+
+    topic: str
+    """Empty: of the cluster."""
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ElrVersionRequested(Event):
+    """An operator asks for a level of `eligible.leader.replicas.version`. At 0 the protocol survives no loss of a page
+    cache any more."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredLeadersRequested(Event):
+    """An operator asks for preferred leaders."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElectionRequested(Event):
+    """An operator asks for a leader that may lack committed records."""
+
+    partition: TopicIdPartition
+    partition_name: str
+    election_type: int
+    desired: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnregistrationRequested(Event):
     """An operator asks for a broker's registration to be removed."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class ElrDowngradeRequested:
-    """An operator asks for `eligible.leader.replicas.version` 0: the protocol survives no loss of a page cache any
-    more."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataDiskReplaced:
-    """The disk of a node's metadata log is gone: an empty one, with another directory id, is in its place."""
-
-    node_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionRequested:
+class DeletionRequested(Event):
     """An operator asks the leader of a partition to delete the records below an offset (-1: the high watermark)."""
 
     number: int
     """Of the request, in this run."""
     partition: TopicIdPartition
+    partition_name: str
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class DeletionAnswered:
+class DeletionAnswered(Event):
     """And gets an answer."""
 
     number: int
@@ -90,15 +330,89 @@ class DeletionAnswered:
     low_watermark: int
 
 
-Event = (
-    BitRotted
-    | LogRestored
-    | LogRemoved
-    | DirectoryFailed
-    | UncleanElectionRequested
-    | UnregistrationRequested
-    | ElrDowngradeRequested
-    | MetadataDiskReplaced
-    | DeletionRequested
-    | DeletionAnswered
-)
+@dataclass(frozen=True, slots=True)
+class VoterRequested(Event):
+    """An operator asks for a node to be added to the voters of the quorum, or removed."""
+
+    node_id: int
+    adds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMoved(Event):
+    """A group goes over to the other protocol."""
+
+    group: str
+    protocol: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsRequested(Event):
+    """An operator asks for more partitions of a topic."""
+
+    topic: str
+    count: int
+
+
+# -- what is committed, received and lost
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStateCommitted(Event):
+    """The first node has applied a committed record that changes a partition."""
+
+    partition: TopicIdPartition
+    partition_name: str
+    before: PartitionState | None
+    after: PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class ElrSwitched(Event):
+    """Eligible leader replicas are on, or off, from this record on."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VotersCommitted(Event):
+    """Another set of voters of the quorum is committed."""
+
+    voters: VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsLost(Event):
+    """An unclean election has given committed records up."""
+
+    partition_name: str
+    lost: int
+    committed: int
+    leader: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAssigned(Event):
+    """A member of a group has received an assignment."""
+
+    client: str
+    group: str
+    epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRevoked(Event):
+    """A member of a group gives partitions up."""
+
+    client: str
+    group: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyViolated(Event):
+    """A checker has ended the run."""
+
+    text: str

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
+from tanist.sim.checkers.violation import Place
 from tanist.wire.batch import BatchHeader, Record, iterate_headers
 from tanist.wire.ids import TopicIdPartition
 
@@ -173,7 +174,7 @@ class Compaction(Protocol):
     def may_be_gone(self, offset: int) -> bool:
         """Whether compaction may have removed the record."""
 
-    def originals(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
+    def originals(self, place: Place, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches that begin in [start, end), as they were before compaction."""
 
 
@@ -194,7 +195,7 @@ class Trimming(Protocol):
         """An unclean election has made the history shorter."""
 
     def whole(
-        self, name: str, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
+        self, place: Place, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
     ) -> list[Batch]:
         """The batches that begin in [start, end), with those below the log's start that are gone.
 
@@ -209,18 +210,19 @@ class PartitionOracle:
     """The facts about one partition."""
 
     def content(
-        self, name: str, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
+        self, place: Place, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
     ) -> list[Batch]:
         """The batches of a replica's log, as they were before compaction and trimming."""
         if self.trimming is not None:
-            return self.trimming.whole(name, log, start, end, now_us, before)
+            return self.trimming.whole(place, log, start, end, now_us, before)
         if self.compaction is None:
             return list(batches(log, start, end))
-        return self.compaction.originals(name, log, start, end, now_us)
+        return self.compaction.originals(place, log, start, end, now_us)
 
     def __init__(self, key: TopicIdPartition, name: str) -> None:
         self.key = key
         self.name = name
+        self.place = Place(name)
         self.compaction: Compaction | None = None
         """Of a compacted topic: the records that may be gone from its logs."""
         self.trimming: Trimming | None = None

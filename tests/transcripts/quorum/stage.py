@@ -19,16 +19,16 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.quorum import (
+    BecameQuorumLeader,
     Effect,
-    Elected,
     ElectionState,
     HighWatermark,
-    MetadataTruncated,
+    MetadataLogTruncated,
     RaftConfig,
     Reply,
     SaveElectionState,
     Send,
-    SnapshotInstalled,
+    SnapshotDownloaded,
     SteppedDown,
 )
 from tanist.quorum.batches import decode_values, read_headers
@@ -159,14 +159,14 @@ class QuorumTranscript:
             line = f"saves {self._state(effect.state)}"
         elif isinstance(effect, HighWatermark):
             line = f"knows that all before {effect.offset} is committed"
-        elif isinstance(effect, Elected):
+        elif isinstance(effect, BecameQuorumLeader):
             line = f"leads epoch {effect.epoch}, whose records begin at {effect.epoch_start_offset}"
         elif isinstance(effect, SteppedDown):
             line = f"steps down from epoch {effect.epoch}"
-        elif isinstance(effect, MetadataTruncated):
+        elif isinstance(effect, MetadataLogTruncated):
             line = f"cuts its log at {effect.offset}"
-        elif isinstance(effect, SnapshotInstalled):
-            line = f"begins its log anew after the snapshot, at {effect.snapshot_id.end_offset}"
+        elif isinstance(effect, SnapshotDownloaded):
+            line = f"begins its log anew after the snapshot, at {effect.end_offset}"
         if line is not None:
             self._printed.append(f"{node_id} {line}")
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic
 
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition, ShardT
+from tanist.events.coordination import CoordinatorRecordUnreadable, CoordinatorUnreadable
 from tanist.log.log import OffsetOutOfRange
 from tanist.log.markers import parse_marker
 from tanist.log.scan import DamagedBatch
@@ -93,7 +94,7 @@ class Loader(Generic[ShardT]):
             hosted.disk_failed(failure)
             return True
         except (DamagedBatch, OffsetOutOfRange, WireError) as damage:
-            self._context.report("ERROR", f"{partition.name} can't be served, its log can't be read: {damage}")
+            self._context.events.emit(CoordinatorUnreadable(partition.name, str(damage)))
             return True
         return False
 
@@ -107,7 +108,7 @@ class Loader(Generic[ShardT]):
             try:
                 decoded = self._decode(record.key, record.value)
             except WireError as error:
-                self._context.report("WARN", f"{partition.name} at {record.offset}: {error}")
+                self._context.events.emit(CoordinatorRecordUnreadable(partition.name, record.offset, str(error)))
                 continue
             if decoded is None:
                 continue

@@ -29,6 +29,7 @@ from tanist.broker.replication.leadership import Confirmation
 from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import Answer, LogAppend, MarkerAppend
 from tanist.coordinator.partitioning import partition_of
+from tanist.events.coordination import CoordinatorLoaded
 from tanist.ports import Timer
 from tanist.replica.leader import LeaderState
 from tanist.wire.batch import NewRecord, encode_batch
@@ -55,8 +56,10 @@ class CoordinatorKind(Generic[ShardT]):
     """The records of appends, with the time of day where they want it."""
     append_timeout_ms: int
     """How long a client waits for its append."""
-    describe: Callable[[ShardT], str]
-    """The content of a shard that was replayed, for the log: "3 groups"."""
+    entries: str
+    """The content of a shard, in the plural: "groups"."""
+    count: Callable[[ShardT], int]
+    """How many of them a shard has."""
     loaded: Callable[[CoordinatorPartition[ShardT]], None]
     """A partition was replayed, and is served now."""
     carry_out: Callable[[CoordinatorPartition[ShardT], Any], None]
@@ -217,11 +220,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         partition.ready = True
         now_ms = self._context.clock.now_ms()
         self.load_time.record(now_ms - partition.began_ms, now_ms)
-        self._context.report(
-            "INFO",
-            f"{partition.name}: {self._kind.describe(partition.shard)} of {partition.records} records, "
-            f"{now_ms - partition.began_ms} ms after the election",
-        )
+        entries, took_ms = self._kind.count(partition.shard), now_ms - partition.began_ms
+        loaded = CoordinatorLoaded(partition.name, self._kind.entries, entries, partition.records, took_ms)
+        self._context.events.emit(loaded)
         self.carry_out(partition, partition.shard.loaded(now_ms))
         self._kind.loaded(partition)
 

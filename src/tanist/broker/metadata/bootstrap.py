@@ -7,7 +7,7 @@ cannot be had is refused before the node serves anything; never is it replaced b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tanist.broker.endpoints import ConfigError
 from tanist.controller.features import (
@@ -19,6 +19,8 @@ from tanist.controller.features import (
     default_features,
 )
 from tanist.controller.image import METADATA_VERSION
+from tanist.events.metadata import FeatureKept, FeatureLeftOut
+from tanist.events.stream import Events
 from tanist.ports import Disk
 from tanist.quorum.batches import check_crc, decode_values, read_headers
 from tanist.quorum.raft_log import CorruptBatch
@@ -50,7 +52,7 @@ def encode_bootstrap(bootstrap: Bootstrap, wall_ms: int) -> bytes:
     return b"".join(encode_snapshot(SnapshotId(0, 0), values, wall_ms=wall_ms, last_contained_log_timestamp=0))
 
 
-def read_bootstrap(disk: Disk, folder: str, report: Callable[[str, str], None]) -> Bootstrap | None:
+def read_bootstrap(disk: Disk, folder: str, events: Events) -> Bootstrap | None:
     """Features that the folder was formatted with; None if none were named. `ConfigError` if this node lacks them."""
     path = f"{folder}/{FILE_NAME}"
     if not disk.exists(path):
@@ -61,9 +63,9 @@ def read_bootstrap(disk: Disk, folder: str, report: Callable[[str, str], None]) 
         raise ConfigError(f"{path} is damaged ({error}); format the folder anew") from None
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
     for name in [name for name in levels if name in TOLERATED_FEATURES]:
-        report("WARN", f"{path}: {name} {levels.pop(name)} is left out; tanist does not have it")
+        events.emit(FeatureLeftOut(path, name, levels.pop(name)))
     for name in [name for name in levels if name in KEPT_FEATURES]:
-        report("WARN", f"{path}: {name} {levels[name]} is kept for brokers that have it; those of tanist do not")
+        events.emit(FeatureKept(path, name, levels[name]))
     metadata_version = levels.pop(METADATA_VERSION, None)
     if metadata_version is None:
         raise ConfigError(f"{path} names no metadata.version; format the folder anew")

@@ -22,6 +22,7 @@ from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.network.channel import Answer, Channel
 from tanist.broker.network.client_connection import Call
 from tanist.controller.refusals import refusal
+from tanist.events.metadata import ForwardingRefused
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_request, decode_response, encode_response, parse_request_header
@@ -215,9 +216,7 @@ class _Forward:
             self._reply(bytes(data))
             return
         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
-            self._context.report(
-                "WARN", f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}"
-            )
+            self._context.events.emit(ForwardingRefused(ErrorCode(response.error_code).name))
             self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller refuses the request.")
             return
         if response is None and self._route.may_have_arrived:

@@ -24,12 +24,13 @@ from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
-from tanist.controller.decision import Decision
+from tanist.controller.decision import Decision, UncleanReason
 from tanist.controller.election_wait import ElectionWait
 from tanist.controller.features import kraft_version_refusal, update_features_response
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import RECOVERING
 from tanist.controller.unclean_recovery import LogInfo
+from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
 from tanist.quorum.voter_changes import KRAFT_VERSION
 from tanist.wire.errors import ErrorCode
@@ -44,14 +45,13 @@ _REFUSED_FOR_MS = 500
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """An answer or a warning that waits until the metadata log is committed up to `offset`."""
+    """An answer or an event that waits until the metadata log is committed up to `offset`."""
 
     offset: int
     call: Call | None = None
     response: Any = None
     request: Any = None
-    unclean: tuple[str, ...] = ()
-    """Unclean elections, for the operator to read."""
+    unclean: tuple[UncleanElection, ...] = ()
 
 
 class ActiveLog(Protocol):
@@ -108,7 +108,7 @@ class ControllerService:
         """This node leads the quorum, and everything older than its epoch is committed and replayed: claim."""
         self._epoch = epoch
         decision = self.controller.activate(epoch, self._context.clock.now_ms(), self._quorum.log_end_offset)
-        self._context.report("INFO", f"controller {self._context.node_id} is active in epoch {epoch}")
+        self._context.events.emit(ControllerActivated(self._context.node_id, epoch))
         self._carry_out(decision, None, None)
         self._probe_brokers()
         self._go_on()
@@ -117,7 +117,7 @@ class ControllerService:
         """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
         waiting, self._pending = self._pending, deque()
         if self.controller.active:
-            self._context.report("INFO", f"controller {self._context.node_id} resigns epoch {self._epoch}")
+            self._context.events.emit(ControllerResigned(self._context.node_id, self._epoch))
         self.controller.deactivate(image)
         for probe in self._probing.values():
             probe.end()
@@ -137,8 +137,8 @@ class ControllerService:
         pending = self._pending
         while pending and pending[0].offset <= applied_offset:
             done = pending.popleft()
-            for line in done.unclean:
-                self._context.report("WARN", line)
+            for election in done.unclean:
+                self._context.events.emit(election)
             self.unclean_elections += len(done.unclean)
             if done.call is not None and done.response is not None:
                 done.call.reply(done.response)
@@ -237,9 +237,9 @@ class ControllerService:
         call.wait()
         self._pending.append(_Pending(offset, call, response, request))
 
-    def _unclean_elections(self, decision: Decision) -> tuple[str, ...]:
-        """Warnings for the operator: each election by which committed records may be lost (safety U5: once each)."""
-        lines = []
+    def _unclean_elections(self, decision: Decision) -> tuple[UncleanElection, ...]:
+        """Each election by which committed records may be lost (safety U5: once each)."""
+        elections = []
         for record in decision.records:
             if type(record) is not PartitionChangeRecord or record.leader_recovery_state != RECOVERING:
                 continue
@@ -247,12 +247,9 @@ class ControllerService:
             if state is None or record.leader < 0:
                 continue
             name = f"{self.controller.image.topics[record.topic_id].name}-{record.partition_id}"
-            why = decision.reasons.get((record.topic_id, record.partition_id), "nobody eligible is left")
-            lines.append(
-                f"POSSIBLE DATA LOSS: {name} is led by {record.leader} from leader epoch {state.leader_epoch + 1} on, "
-                f"by an unclean election; committed records that it lacks are lost ({why})"
-            )
-        return tuple(lines)
+            reason = decision.reasons.get((record.topic_id, record.partition_id), UncleanReason())
+            elections.append(UncleanElection(name, record.leader, state.leader_epoch + 1, *reason))
+        return tuple(elections)
 
     # -- time
 
@@ -332,6 +329,6 @@ class ControllerService:
             return
         decision = self.controller.broker_lost(broker_id, epoch, self._context.clock.now_ms())
         if decision is not None and decision.records:
-            self._context.report("WARN", f"broker {broker_id} is gone (connection refused): fenced")
+            self._context.events.emit(BrokerGone(broker_id))
             self._carry_out(decision, None, None)
         self._go_on()

@@ -14,7 +14,8 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_topics import AwaitedTopics
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.throttled_warnings import ThrottledWarnings
+from tanist.broker.network.throttled import Throttled
+from tanist.events.metadata import InternalTopicNotCreated
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -44,7 +45,7 @@ class InternalTopics:
         self._awaited_topics = awaited_topics
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         """By the topic that the controller has been asked for."""
-        self._failed = ThrottledWarnings(context.clock, context.report, _FAILED_INTERVAL_MS)
+        self._failed = Throttled(context.clock, context.events, _FAILED_INTERVAL_MS)
 
     def create(self, name: str, then: Callable[[], None]) -> None:
         """Call `then` once the broker knows the topic, or it cannot be made now."""
@@ -65,8 +66,8 @@ class InternalTopics:
                 then()
 
         if response is None or response.topics[0].error_code not in _ANSWERED:
-            why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
-            self._failed.add(f"{name} can't be created: {why}")
+            error = "" if response is None else ErrorCode(response.topics[0].error_code).name
+            self._failed.emit(lambda left_out: InternalTopicNotCreated(name, error, left_out))
             go_on()
             return
         self._awaited_topics.when_known([name], self._context.clock.now_ms() + _KNOWN_HERE_MS, go_on)

@@ -18,6 +18,8 @@ from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.features import broker_features
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
+from tanist.events.metadata import FencingLearned, RegistrationAccepted, RegistrationLost, UnfencingLearned
+from tanist.events.process import RegistrationFailed
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -221,21 +223,16 @@ class Lifecycle:
                     self._context.clock.now_ms() - self._refused_since_ms
                     > self._context.config.initial_broker_registration_timeout_ms
                 ):
-                    reason = (
-                        "the cluster has levels of features that it does not support"
-                        if response.error_code == ErrorCode.UNSUPPORTED_VERSION
-                        else f"it is registered elsewhere ({name}): is another one running?"
-                    )
-                    self._context.fatal(f"broker {self._context.node_id} cannot register: {reason}")
+                    self._context.fatal(RegistrationFailed(self._context.node_id, name, waited=True))
                     return
                 self._again()
                 return
-            self._context.fatal(f"the controller refuses to register broker {self._context.node_id}: {name}")
+            self._context.fatal(RegistrationFailed(self._context.node_id, name, waited=False))
             return
         self.broker_epoch = response.broker_epoch
         self._refused_since_ms = None
         self._retry_ms = _RETRY_MS
-        self._context.report("INFO", f"registered broker {self._context.node_id} with epoch {self.broker_epoch}")
+        self._context.events.emit(RegistrationAccepted(self._context.node_id, self.broker_epoch))
         self.on_registered()
         self._beat_in(0)
 
@@ -267,9 +264,7 @@ class Lifecycle:
         if response is None or response.error_code:
             if response is not None and response.error_code == ErrorCode.STALE_BROKER_EPOCH:
                 # Unregistered behind our back, or replaced: a new registration decides (as a new incarnation would).
-                self._context.report(
-                    "WARN", f"broker {self._context.node_id}: epoch {self.broker_epoch} is stale, registering anew"
-                )
+                self._context.events.emit(RegistrationLost(self._context.node_id, self.broker_epoch))
                 if self._shutdown_done is not None:
                     self._shutdown_finished()
                     return
@@ -291,10 +286,10 @@ class Lifecycle:
             return
         if self.state is LifecycleState.RECOVERY and not response.is_fenced:
             self.state = LifecycleState.RUNNING
-            self._context.report("INFO", f"broker {self._context.node_id} is unfenced")
+            self._context.events.emit(UnfencingLearned(self._context.node_id))
         elif self.state is LifecycleState.RUNNING and response.is_fenced:
             self.state = LifecycleState.RECOVERY
-            self._context.report("WARN", f"broker {self._context.node_id} was fenced")
+            self._context.events.emit(FencingLearned(self._context.node_id))
         if self.state is LifecycleState.RUNNING:
             self._beat_in(self._context.config.broker_heartbeat_interval_ms)
         else:

@@ -17,20 +17,29 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
+from tanist.controller.committed import committed_events
 from tanist.controller.image import ImageError, MetadataImage
 from tanist.controller.snapshot import from_records
+from tanist.events.event import Event
+from tanist.events.metadata import ControllerActivationAbandoned, ControllerActivationWaits
+from tanist.events.process import MetadataLogFailed
+from tanist.events.quorum import (
+    BecameQuorumLeader,
+    MetadataLogNotClosed,
+    QuorumLeaderChanged,
+    QuorumLeaderGone,
+    SnapshotDownloaded,
+    SnapshotLoaded,
+    SnapshotWritten,
+    SteppedDown,
+)
 from tanist.ports import FileRange, Timer, is_descriptor_shortage
 from tanist.quorum.effects import (
     Effect,
-    Elected,
     HighWatermark,
-    LeaderChanged,
-    MetadataTruncated,
     Reply,
     SaveElectionState,
     Send,
-    SnapshotInstalled,
-    SteppedDown,
     SyncLog,
 )
 from tanist.quorum.log import MetadataLog
@@ -151,9 +160,7 @@ class MetadataQuorum:
             self._log.close()
         except OSError as failure:
             # No promise depends on it: all that was acknowledged had been synced before.
-            self._context.report(
-                "ERROR", f"the metadata log could not be closed, the next start recovers it: {failure}"
-            )
+            self._context.events.emit(MetadataLogNotClosed(str(failure)))
 
     # -- what others ask
 
@@ -259,9 +266,7 @@ class MetadataQuorum:
             self._timer.cancel()
             self._timer = None
         self._snapshots.close()
-        short = is_descriptor_shortage(failure)
-        what = "the metadata log cannot be used" if short else "the metadata log's disk has failed"
-        self._context.fatal(f"{what}: {failure.strerror or failure}")
+        self._context.fatal(MetadataLogFailed(failure.strerror or str(failure), is_descriptor_shortage(failure)))
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
@@ -285,6 +290,8 @@ class MetadataQuorum:
     def _carry_out(self, effect: Effect) -> None:
         if self.closed:
             return
+        if isinstance(effect, Event):
+            self._context.events.emit(effect)
         if isinstance(effect, Send):
             self._send(effect)
         elif isinstance(effect, Reply):
@@ -301,23 +308,25 @@ class MetadataQuorum:
             self._committed_offset = max(self._committed_offset, effect.offset)
             if self._replay is None:
                 self._apply_committed()
-        elif isinstance(effect, LeaderChanged):
+        elif isinstance(effect, QuorumLeaderChanged):
             if effect.leader_id is not None:
-                self._context.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
                 self._context.metrics.new_active_controllers += 1
             self.on_leader_changed()
-        elif isinstance(effect, Elected):
+        elif isinstance(effect, BecameQuorumLeader):
             self._elected_epoch = effect.epoch
             self._lead_when_applied()
+            if self._elected_epoch is not None:
+                waits = ControllerActivationWaits(effect.epoch, self._next_offset, self._committed_offset)
+                self._context.events.emit(waits)
         elif isinstance(effect, SteppedDown):
+            if self._elected_epoch is not None:
+                self._context.events.emit(ControllerActivationAbandoned(self._elected_epoch))
             self._elected_epoch = None
             self._contact_ms = self._context.clock.now_ms()
             if self.controller_service is not None:
                 self.controller_service.stepped_down(self._metadata.image.copy())
-        elif isinstance(effect, SnapshotInstalled):
+        elif isinstance(effect, SnapshotDownloaded):
             self._load_snapshot()
-        elif isinstance(effect, MetadataTruncated):
-            self._context.report("INFO", f"metadata log truncated to {effect.offset}")
 
     def _send(self, effect: Send) -> None:
         request_id = effect.request_id
@@ -380,7 +389,7 @@ class MetadataQuorum:
     def _probed(self, node_id: int, gone: bool) -> None:
         self._probe = None
         if gone and not self.closed and node_id == self.raft.leader_id:
-            self._context.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
+            self._context.events.emit(QuorumLeaderGone(node_id))
             self._step(lambda: self.raft.peer_lost(node_id, self._context.clock.now_ms()))
 
     def _arm(self) -> None:
@@ -440,15 +449,21 @@ class MetadataQuorum:
         if host is not None and standby:
             for record in records:
                 host.controller.replay(record)
+        leads = self.raft.is_leader
+        changes: list[Event] = []
+
+        def watch(record: MetadataRecord, before: MetadataImage) -> None:
+            metrics.committed(record, before, elapsed_ms)
+            if leads:
+                changes.extend(committed_events(record, before))
+
         try:
-            self._metadata.apply(
-                records,
-                self._next_offset - 1,
-                (lambda record, before: metrics.committed(record, before, elapsed_ms)) if news else None,
-            )
+            self._metadata.apply(records, self._next_offset - 1, watch if news else None)
         except ImageError:
             metrics.metadata_errors += 1
             raise
+        for change in changes:
+            self._context.events.emit(change)
         if host is not None:
             host.committed()
         self.on_applied()
@@ -482,6 +497,8 @@ class MetadataQuorum:
         if host is not None and not host.active:
             host.controller.deactivate(image.copy())
         self._metadata.replace(image, snapshot_id.end_offset - 1)
+        loaded = SnapshotLoaded(snapshot_id.end_offset, snapshot_id.epoch, controller=host is not None)
+        self._context.events.emit(loaded)
         self.on_applied()
 
     def _write_snapshot(self) -> None:
@@ -495,7 +512,7 @@ class MetadataQuorum:
 
     def _snapshot_written(self, snapshot_id: SnapshotId) -> None:
         clock = self._context.clock
-        self._context.report("INFO", f"metadata snapshot at offset {snapshot_id.end_offset}")
+        self._context.events.emit(SnapshotWritten(snapshot_id.end_offset, snapshot_id.epoch))
         self._step(lambda: self.raft.snapshot_created(snapshot_id, clock.now_ms(), clock.wall_ms()))
 
 

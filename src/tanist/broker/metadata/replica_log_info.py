@@ -21,7 +21,7 @@ from tanist.broker.metadata.view import endpoint_in
 from tanist.broker.network.channel import Channel
 from tanist.controller.image import MetadataImage
 from tanist.controller.unclean_recovery import AskReplica, LogInfo
-from tanist.text import counted
+from tanist.events.metadata import LogEndsAsked, LogInfoUnanswered, LogInfoUnsupported
 from tanist.wire.apis import NODE_SOFTWARE, ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
@@ -50,13 +50,13 @@ class ReplicaLogInfoRequests:
         self._on_answer = on_answer
         self._peers: dict[int, _Peer] = {}
         self._silent: set[int] = set()
-        """Brokers whose silence has been reported, and that have not answered since."""
+        """Brokers that have not answered when they were last asked."""
 
     def ask(self, question: AskReplica) -> None:
         broker_id = question.broker_id
 
         def answered(logs: dict[TopicIdPartition, LogInfo] | None) -> None:
-            self._report(question, logs)
+            self._note_silence(question, logs)
             self._on_answer(broker_id, logs)
 
         peer = self._peer(broker_id)
@@ -94,19 +94,14 @@ class ReplicaLogInfoRequests:
         )
         return peer
 
-    def _report(self, question: AskReplica, logs: dict[TopicIdPartition, LogInfo] | None) -> None:
-        """One line when a broker begins to be silent about its logs, however often it is asked."""
+    def _note_silence(self, question: AskReplica, logs: dict[TopicIdPartition, LogInfo] | None) -> None:
         broker_id = question.broker_id
         if logs:
             self._silent.discard(broker_id)
-        elif broker_id not in self._silent:
-            self._silent.add(broker_id)
-            waiting = counted(len(question.partitions), "partition")
-            self._context.report(
-                "WARN",
-                f"broker {broker_id} does not say where its logs end, for the unclean recovery of {waiting}: "
-                "it is asked again, less and less often",
-            )
+            return
+        again = broker_id in self._silent
+        self._silent.add(broker_id)
+        self._context.events.emit(LogInfoUnanswered(broker_id, len(question.partitions), again))
 
 
 class _Peer:
@@ -170,11 +165,7 @@ class _Peer:
             return
         self._has_log_info = any(each.api_key == ApiKey.GET_REPLICA_LOG_INFO for each in response.api_keys)
         if not self._has_log_info:
-            self._context.report(
-                "INFO",
-                f"broker {self._broker_id} does not have GetReplicaLogInfo: "
-                "it is asked for the ends of its logs by ListOffsets and Fetch",
-            )
+            self._context.events.emit(LogInfoUnsupported(self._broker_id))
         self.ask(partitions, on_answer)
 
     # -- GetReplicaLogInfo
@@ -205,6 +196,7 @@ class _Peer:
         self._conversation = ReplicaLogEnds(
             self._channel, self._client_id, self.broker_epoch, asked, _TIMEOUT_MS, on_answer
         )
+        self._context.events.emit(LogEndsAsked(self._broker_id, len(asked)))
         self._conversation.begin()
 
 

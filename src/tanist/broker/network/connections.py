@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
-from tanist.broker.network.throttled_warnings import ThrottledWarnings
+from tanist.broker.network.throttled import Throttled
+from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
 
 _MALFORMED_INTERVAL_MS = 1_000
@@ -37,7 +38,7 @@ class Connections:
         # A set would be in the order of their addresses, another one in every process.
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
-        self._malformed = ThrottledWarnings(context.clock, context.report, _MALFORMED_INTERVAL_MS)
+        self._malformed = Throttled(context.clock, context.events, _MALFORMED_INTERVAL_MS)
         self.requests = context.metrics.requests
 
     def __iter__(self) -> Iterator[ClientConnection]:
@@ -71,7 +72,7 @@ class Connections:
                     listener.open()
                 except OSError as error:
                     # Two processes can take an address before either listens.
-                    self._context.fatal(f"listener {name}: {error.strerror}")
+                    self._context.fatal(ListenerFailed(name, str(error.strerror)))
                     return
 
     def port_of(self, listener: str) -> int | None:
@@ -140,4 +141,4 @@ class Connections:
     def malformed_request(self, peer: str, why: str) -> None:
         """A connection is closed for what it sent. One line a second: a client must not fill the disk with it."""
         self._context.metrics.malformed_requests += 1
-        self._malformed.add(f"closing {peer}: malformed request: {why}")
+        self._malformed.emit(lambda left_out: MalformedRequest(peer, why, left_out))

@@ -26,6 +26,7 @@ from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.log_directories import LogDirectories
+from tanist.events.process import LogDirectoriesFailed, NodeFailed
 from tanist.events.storage import LogDirectoryFailed, LogRecovered, LogsLoaded, LogsLoading, LogsLost
 from tanist.events.text.storage import loading_progress
 from tanist.log.config import LogConfig
@@ -285,7 +286,7 @@ class LogLoading:
         if saves:
             self._saving = False
         if isinstance(result, BaseException):
-            self._context.fatal(f"{load.directory.path} cannot be loaded: {result!r}")
+            self._context.fatal(NodeFailed(f"{load.directory.path} cannot be loaded: {result!r}"))
             result = []
         for found, log in result:
             if isinstance(log, OSError):
@@ -336,11 +337,11 @@ class LogLoading:
         """A directory cannot be loaded. If it was the last, or descriptors are short, the node ends."""
         if is_descriptor_shortage(failure):
             opened = counted(sum(len(each.logs) for each in self._directories), "log")
-            self._context.fatal(f"only {opened} could be opened: {failure.strerror}")
+            self._context.fatal(NodeFailed(f"only {opened} could be opened: {failure.strerror}"))
             return
         self._context.events.emit(LogDirectoryFailed(directory.path, str(failure)))
         if self._directories.all_failed:
-            self._context.fatal(self._directories.failure_causes)
+            self._context.fatal(LogDirectoriesFailed(self._directories.failure_causes))
 
     # -- reports
 

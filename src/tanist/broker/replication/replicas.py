@@ -26,6 +26,7 @@ from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage
 from tanist.controller.image_changes import local_changes
 from tanist.controller.partition_state import PartitionState
+from tanist.events.process import LogDirectoriesFailed, NodeFailed
 from tanist.events.replication import (
     ReplicaDeleted,
     ReplicaFoundTwice,
@@ -514,7 +515,7 @@ class Replicas:
         and its next start finds all that is there.
         """
         if is_descriptor_shortage(failure):
-            self._context.fatal(f"files in {directory.path} could not be opened: {failure.strerror}")
+            self._context.fatal(NodeFailed(f"files in {directory.path} could not be opened: {failure.strerror}"))
             return
         if directory in self._reported:
             return
@@ -526,7 +527,7 @@ class Replicas:
             self._offline[(hosted.topic_id, hosted.index)] = directory
             self._unhost(hosted)
         if self.directories.all_failed:
-            self._context.fatal(self.directories.failure_causes)
+            self._context.fatal(LogDirectoriesFailed(self.directories.failure_causes))
             return
         self._lifecycle.directories_changed()
 

@@ -18,6 +18,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.coordinator.effects import MarkerAppend
 from tanist.coordinator.transactions.hanging import Ending, OpenTransaction, aborted, is_of_a_later_one
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, TopicIndex
+from tanist.events.coordination import HangingMarkerRefused, HangingTransactionEnded
 from tanist.wire.control import encode_marker_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -181,20 +182,23 @@ class MarkerWrites:
             ending.committed,
             ending.transaction_version,
         )
-        outcome = "it is committed" if ending.committed else "it is aborted, and no reader of committed records gets it"
         self._context.metrics.hanging_transactions += 1
-        self._context.report(
-            "WARN",
-            f"{hosted.topic}-{hosted.index}: the transaction of producer {transaction.producer_id} in epoch "
-            f"{transaction.producer_epoch} has no marker and gets none, as after an unclean election: {ending.reason}; "
-            f"{outcome} (offsets {transaction.first_offset} to {transaction.last_offset})",
+        name = f"{hosted.topic}-{hosted.index}"
+        self._context.events.emit(
+            HangingTransactionEnded(
+                name,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                ending.committed,
+                ending.reason,
+                transaction.first_offset,
+                transaction.last_offset,
+            )
         )
 
         def written(errors: dict[TopicIndex, int]) -> None:
             for error in filter(None, errors.values()):
-                self._context.report(
-                    "WARN", f"{hosted.topic}-{hosted.index}: that marker was refused with error {error}"
-                )
+                self._context.events.emit(HangingMarkerRefused(name, error))
 
         self.write(marker, [transaction.partition], written)
 

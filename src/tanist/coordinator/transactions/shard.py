@@ -38,6 +38,8 @@ from tanist.coordinator.transactions.state import (
     TransactionValues,
     values_of,
 )
+from tanist.events.coordination import TransactionEnded
+from tanist.events.stream import NOBODY, Events
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.transaction_records import TransactionKey, TransactionValue
@@ -80,8 +82,9 @@ class Transaction:
 class TransactionShard:
     """The transactional ids of one partition."""
 
-    def __init__(self, settings: TransactionSettings, coordinator_epoch: int) -> None:
+    def __init__(self, settings: TransactionSettings, coordinator_epoch: int, events: Events = NOBODY) -> None:
         self._settings = settings
+        self._events = events
         self.coordinator_epoch = coordinator_epoch
         """The leader epoch of the partition: markers carry it, and an older one is fenced."""
         self.transactions: dict[str, Transaction] = {}
@@ -122,6 +125,10 @@ class TransactionShard:
         """An append is committed: its values count, and a prepared transaction gets its markers."""
         transactional_id, values = append.transactional_id, append.values
         self._put(transactional_id, values)
+        if values is not None and values.state in COMPLETED and self._events.fine:
+            committed = values.state is TransactionState.COMPLETE_COMMIT
+            ended = TransactionEnded(transactional_id, values.producer_id, values.producer_epoch, committed)
+            self._events.emit(ended)
         if values is not None and values.state in PREPARED:
             return self._complete(transactional_id, self.transactions[transactional_id])
         return []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tanist.events.event import Event, Reported
-from tanist.events.text import replication, storage
+from tanist.events.event import Event
+from tanist.events.text import coordination, metadata, process, quorum, replication, storage
 from tanist.events.text.line import Line, Lines
 
 _TABLE: Lines = {
-    Reported: lambda event: (event.level, event.text),
+    **metadata.LINES,
+    **quorum.LINES,
+    **coordination.LINES,
+    **process.LINES,
     **replication.LINES,
     **storage.LINES,
 }

@@ -142,7 +142,7 @@ class Turn(NamedTuple):
 
     member: Member
     elected_at: int = -1
-    """The effect `Elected`, for an epoch that begins at this offset; -1: none."""
+    """The effect `BecameQuorumLeader`, for an epoch that begins at this offset; -1: none."""
     cut_at: int = -1
     pre_vote_granted: bool = False
     fatal: str = ""

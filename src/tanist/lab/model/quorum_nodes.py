@@ -27,11 +27,11 @@ from tanist.lab.model.quorum_member import (
     voters_in,
 )
 from tanist.quorum import (
+    BecameQuorumLeader,
     Effect,
-    Elected,
     ElectionState,
     MemoryLog,
-    MetadataTruncated,
+    MetadataLogTruncated,
     QuorumError,
     RaftConfig,
     RaftNode,
@@ -380,9 +380,9 @@ class Quorum:
         for effect in effects:
             if isinstance(effect, SaveElectionState):
                 saved = _saved(effect.state)
-            elif isinstance(effect, Elected):
+            elif isinstance(effect, BecameQuorumLeader):
                 elected_at = effect.epoch_start_offset
-            elif isinstance(effect, MetadataTruncated):
+            elif isinstance(effect, MetadataLogTruncated):
                 cut_at = effect.offset
         on_disk = before.on_disk if cut_at < 0 else min(before.on_disk, cut_at)
         return Turn(self._member(node, saved, on_disk, before), elected_at, cut_at)

@@ -343,7 +343,7 @@ class Directed(ChaosRun):
 
     def fail(self, property_id: str, message: str) -> None:
         """A violation that only the script can recognize."""
-        raise Violation(property_id, message, self.world.now_us)
+        raise Violation(property_id, self.world.now_us, message)
 
 
 def _line_of(script: Any) -> int:

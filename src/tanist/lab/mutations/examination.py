@@ -109,7 +109,7 @@ def healthy(mutation: Mutation, seed: int) -> Violation | None:
     run = mutation.play(seed)
     violation = run.run().violation
     if violation is None and isinstance(run, Directed) and not run.completed:
-        return Violation("script", f"{mutation.directed} waits in vain at line {run.line}", run.world.now_us)
+        return Violation("script", run.world.now_us, f"{mutation.directed} waits in vain at line {run.line}")
     return violation
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
+from tanist.sim.event_text import ids, state_text
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE
 
 
@@ -30,20 +31,10 @@ class Situation:
     """Brokers that have reported their log's end since there is no leader."""
 
 
-def state_text(state: PartitionState) -> str:
-    """The state of a partition."""
-    parts = [f"leader {_leader(state)}, epoch {state.leader_epoch}", f"ISR {_set(state.isr)}"]
-    if state.elr:
-        parts.append(f"ELR {_set(state.elr)}")
-    if state.last_known_elr:
-        parts.append(f"LastKnownElr {_set(state.last_known_elr)}")
-    return ", ".join(parts)
-
-
 def changed(before: PartitionState | None, after: PartitionState) -> str:
     """The differences between the two states."""
     if before is None:
-        return f"created on {_set(after.replicas)}: {state_text(after)}"
+        return f"created on {ids(after.replicas)}: {state_text(after)}"
     parts: list[str] = []
     if before.leader != after.leader:
         parts.append(f"leader {_leader(before)} → {_leader(after)}")
@@ -58,7 +49,7 @@ def changed(before: PartitionState | None, after: PartitionState) -> str:
         ("removing", before.removing, after.removing),
     ):
         if one != other:
-            parts.append(f"{name} {_set(one)} → {_set(other)}")
+            parts.append(f"{name} {ids(one)} → {ids(other)}")
     if after.recovering and not before.recovering:
         parts.append("recovering")
     elif before.recovering and not after.recovering:
@@ -85,7 +76,7 @@ def _election(before: PartitionState, after: PartitionState, situation: Situatio
     if after.leader < 0:
         if before.leader >= 0:
             if after.elr:
-                yield f"nobody of the ELR {_set(after.elr)} can lead now: it waits for one of them (KIP-966, rule 49)"
+                yield f"nobody of the ELR {ids(after.elr)} can lead now: it waits for one of them (KIP-966, rule 49)"
             else:
                 yield "nobody is left who surely has everything"
         return
@@ -107,19 +98,19 @@ def _election(before: PartitionState, after: PartitionState, situation: Situatio
 
 def _unclean(before: PartitionState, after: PartitionState, situation: Situation) -> str:
     eligible = {*before.isr, *before.elr}
-    waiting = f"{_set(sorted(eligible))} may lead but cannot" if eligible else "nobody is in ISR or ELR"
+    waiting = f"{ids(sorted(eligible))} may lead but cannot" if eligible else "nobody is in ISR or ELR"
     if situation.asked_for:
         return f"{waiting}; an operator asked for an unclean election (rules 36, 102)"
     if situation.strategy == BALANCED:
-        known = f"LastKnownElr {_set(before.last_known_elr)}" if before.last_known_elr else "the replicas"
+        known = f"LastKnownElr {ids(before.last_known_elr)}" if before.last_known_elr else "the replicas"
         return (
-            f"{waiting}; strategy Balanced: when all of {known} have answered ({_set(situation.answered)} had), the "
+            f"{waiting}; strategy Balanced: when all of {known} have answered ({ids(situation.answered)} had), the "
             "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; rule 36)"
         )
     if situation.strategy == AGGRESSIVE:
         return (
             f"{waiting}; strategy Aggressive: the longest log by (last epoch, end) of those who answered, "
-            f"{_set(situation.answered)} (KIP-966, Unclean Recovery; rule 36)"
+            f"{ids(situation.answered)} (KIP-966, Unclean Recovery; rule 36)"
         )
     if situation.strategy == FIRST_PHASE:
         if after.leader in before.last_known_elr:
@@ -132,7 +123,7 @@ def _eligible(before: PartitionState, after: PartitionState, situation: Situatio
     if not situation.elr_enabled:
         return
     enough = len(after.isr) >= situation.min_isr
-    size = f"ISR {_set(after.isr)} {'meets' if enough else 'is below'} min.insync.replicas {situation.min_isr}"
+    size = f"ISR {ids(after.isr)} {'meets' if enough else 'is below'} min.insync.replicas {situation.min_isr}"
     entered = sorted(set(after.elr) - set(before.elr))
     if entered:
         stay = "stays" if len(entered) == 1 else "stay"
@@ -151,7 +142,7 @@ def _eligible(before: PartitionState, after: PartitionState, situation: Situatio
             if situation.strategy == FIRST_PHASE
             else ("remembered for an unclean recovery (KIP-966, rule 51)")
         )
-        yield f"LastKnownElr {_set(after.last_known_elr)}: {rule}"
+        yield f"LastKnownElr {ids(after.last_known_elr)}: {rule}"
 
 
 def _moves(before: PartitionState, after: PartitionState) -> Iterable[str]:
@@ -181,10 +172,6 @@ def broker_changed(broker_id: int, before: BrokerRegistration | None, after: Bro
 
 def _leader(state: PartitionState) -> str:
     return "none" if state.leader < 0 else str(state.leader)
-
-
-def _set(members: Iterable[int]) -> str:
-    return "[" + ",".join(map(str, members)) + "]"
 
 
 def _who(brokers: Iterable[int]) -> str:

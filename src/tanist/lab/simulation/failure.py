@@ -17,7 +17,7 @@ from tanist.lab.replay.selection import Choice, choose, lanes_of
 from tanist.lab.simulation.breaking import broken, rules
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.lab.simulation.player import Played, play
-from tanist.lab.simulation.properties import breach, meaning, readable
+from tanist.lab.simulation.properties import breach, meaning
 from tanist.lab.simulation.running import Terms
 from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
@@ -77,7 +77,7 @@ def examine(
         title=f"{breach(least.property_id)} (seed {plan.seed}). What has to hold: {meaning(least.property_id)}",
         property_id=least.property_id,
         mutation=terms.mutation,
-        violation=f"at {least.now_us / 1e6:.6f} s: {readable(least.message)}",
+        violation=f"at {least.now_us / 1e6:.6f} s: {least.message}",
         notes=tuple(_kept(plan, shrunk)),
     )
     file = folder / f"{outcome.seed}.json"
@@ -94,7 +94,7 @@ def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
     if mutation is not None:
         yield from _wrapped(f"The rule {mutation} is broken for it: {rules()[mutation]}.", width)
     least = failure.violation if failure.shrunk is None else failure.shrunk.violation
-    text = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {readable(least.message)}"
+    text = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {least.message}"
     yield from _wrapped(text, width)
     yield ""
     if failure.shrunk is not None:

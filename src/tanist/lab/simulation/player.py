@@ -1,47 +1,69 @@
 """A run of the simulator as the moments of a replay.
 
-It has three sources: the world's notes (faults, operators, nodes' reports), the frames as they arrive, and every node
-after each of its turns. It changes nothing: a run ends with the same digest with it and without. Its moments depend on
+It has three sources: the events of the world and of its nodes, the frames as they arrive, and every node after each of
+its turns. It changes nothing: a run ends with the same digest with it and without. Its moments depend on
 the plan alone, so the same plan gives the same moments everywhere.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.event import Event as NodeEvent
+from tanist.events.metadata import (
+    BrokerGone,
+    ControllerActivated,
+    ControllerResigned,
+    RegistrationAccepted,
+    UncleanElection,
+    UnfencingLearned,
+)
+from tanist.events.quorum import QuorumLeaderChanged, QuorumLeaderGone
+from tanist.events.replication import IsrChanged
+from tanist.events.text import describe
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
 from tanist.lab.simulation.exchanges import Exchanges, Statement
 from tanist.lab.simulation.plan import Plan
-from tanist.lab.simulation.properties import breach, meaning, readable
+from tanist.lab.simulation.properties import breach, meaning
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.oracle import PartitionOracle
+from tanist.sim.event_text import OPERATOR, line
+from tanist.sim.events import (
+    CannotStart,
+    DiedMidTurn,
+    DiskMended,
+    Event,
+    Frozen,
+    GaveUp,
+    Killed,
+    LifeBegan,
+    LinksMended,
+    PartitionStateCommitted,
+    PowerLost,
+    RecordsLost,
+    Stopped,
+    Thawed,
+    ToldToStop,
+)
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.world.world import COMBINED, Host, Watcher
-from tanist.wire.ids import TopicIdPartition
 
 CLIENT = "client"
-OPERATOR = "operator"
 
-_PARTITION = re.compile(r"^([A-Za-z0-9._-]+-\d+): ")
-_ENDS = ("killed", "lost power", "has stopped", "died in the middle of a turn")
-_NOT_A_TURN = ("goes on", "has stopped", "connected again", "can reach", "the disk is mended")
-_TURNING_REPORTS = ("controller ", "POSSIBLE DATA LOSS", "quorum leader is gone")
-_RETOLD = re.compile(r": ISR is now |^quorum leader is \d|^registered broker|^broker \d+ is unfenced")
-"""Reports of nodes that their actions already show."""
-_BEGINS = re.compile(r"life (\d+) begins")
-_NODE = re.compile(r"\bnode(\d+)\b")
-FAULT_WORDS = {
-    "killed": "killed (SIGKILL); what it wrote stays in the page cache",
-    "lost power": "loses its power, and what was not synced with it",
-    "frozen": "frozen: nothing runs, its connections stay",
-    "is told to stop": "stops (controlled shutdown)",
+_ENDS = (Killed, PowerLost, Stopped, DiedMidTurn)
+_NOT_A_TURN = (Thawed, Stopped, LinksMended, DiskMended)
+_TURNS = (ControllerActivated, ControllerResigned, UncleanElection, QuorumLeaderGone, BrokerGone)
+_RETOLD = (IsrChanged, QuorumLeaderChanged, RegistrationAccepted, UnfencingLearned)
+"""Events of nodes that their actions already show."""
+FAULT_WORDS: dict[type[Event], str] = {
+    Killed: "killed (SIGKILL); what it wrote stays in the page cache",
+    PowerLost: "loses its power, and what was not synced with it",
+    Frozen: "frozen: nothing runs, its connections stay",
+    ToldToStop: "stops (controlled shutdown)",
 }
 
 
@@ -67,26 +89,8 @@ def play(run: ChaosRun) -> Played:
     player = _Player(run)
     outcome = run.run()
     player.finish(outcome.violation)
-    partition = None if outcome.violation is None else failed_partition(run, outcome.violation)
+    partition = None if outcome.violation is None else outcome.violation.partition
     return Played(outcome, tuple(player.moments), player.lanes, partition)
-
-
-def failed_partition(run: ChaosRun, violation: Violation) -> str | None:
-    """The partition that the violation names."""
-    for key, oracle in run.checkers.replicas.oracles.items():
-        if re.search(rf"(?<![\w.-]){re.escape(oracle.name)}(?!\d)", violation.message):
-            return oracle.name
-        if f"{key[0]}-{key[1]}" in violation.message:
-            return oracle.name
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    oracle: PartitionOracle
-    before: PartitionState | None
-    after: PartitionState
-    situation: Situation
 
 
 class _AfterTheCheckers(Watcher):
@@ -112,7 +116,6 @@ class _Player(Watcher):
         self._image = run.checkers.metadata.image
         self._replicas = Replicas()
         self._exchanges = Exchanges(self._topic_name, lambda broker_id: broker_id in self._brokers, self._said)
-        self._states: dict[TopicIdPartition, PartitionState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._last_said: dict[tuple[str, str, str | None], str] = {}
         """Sender, receiver and subject -> the last statement: a repeated one is not shown."""
@@ -120,12 +123,11 @@ class _Player(Watcher):
         """Partition -> the brokers that have reported their logs' ends since it last had a leader."""
         self._did: list[Did] = []
         """Actions of the replicas in this turn, shown after the committed changes that caused them."""
-        self._changes: list[_Change] = []
+        self._changes: list[tuple[PartitionStateCommitted, Situation]] = []
         """Committed in this turn."""
         self._applied_offset = -1
         self._acting = self.lanes[0]
         """The node that had the last turn."""
-        world.trace = self._noted
         world.watchers.insert(0, self)
         world.watchers.append(_AfterTheCheckers(self))
         world.network.on_frame = self._exchanges.read
@@ -155,57 +157,56 @@ class _Player(Watcher):
             weight=Weight.DETAIL if again else said.weight,
         )
 
-    def _noted(self, now_us: int, who: str, level: str, message: str) -> None:
-        """`sim.world.Trace`."""
-        if level == "STATE":
-            self._committed(message.partition(": ")[0])
-        elif level == "LOSS":
-            about, _, said = message.partition(": ")
-            self._tell(self._acting, said, about=about, weight=Weight.TURN, why=_LOSS)
-        elif who == OPERATOR:
-            self._tell(OPERATOR, self._with_lanes(message), weight=Weight.TURN, about=_operated(message))
-        elif who in self._names:
-            self._reported(self._names[who], level, message)
+    def happened(self, event: Event) -> None:
+        told = line(event, self._shown)
+        if told is None:
+            return
+        about = getattr(event, "partition_name", None)
+        text = told.text.removeprefix(f"{about}: ")
+        match event:
+            case PartitionStateCommitted():
+                self._committed(event)
+            case RecordsLost():
+                self._tell(self._acting, text, about=about, weight=Weight.TURN, why=_LOSS)
+            case LifeBegan(life=1):
+                self._tell(told.who, "starts", weight=Weight.DETAIL, alive=True)
+            case LifeBegan(life=life):
+                self._tell(told.who, f"starts again (life {life})", weight=Weight.TURN, alive=True)
+            case GaveUp() | CannotStart():
+                self._tell(told.who, f"gives up: {text}", weight=Weight.TURN, alive=False)
+            case _ if told.who == OPERATOR:
+                self._tell(OPERATOR, text, weight=Weight.TURN, about=about)
+            case _ if told.who in self.lanes:
+                alive = False if isinstance(event, _ENDS) else None
+                weight = Weight.PART if isinstance(event, _NOT_A_TURN) else Weight.TURN
+                self._tell(told.who, FAULT_WORDS.get(type(event), text), weight=weight, alive=alive)
 
-    def _reported(self, lane: str, level: str, message: str) -> None:
-        begins = _BEGINS.fullmatch(message)
-        if begins is not None:
-            first = begins[1] == "1"
-            text = "starts" if first else f"starts again (life {begins[1]})"
-            self._tell(lane, text, weight=Weight.DETAIL if first else Weight.TURN, alive=True)
-        elif level == "FAULT":
-            alive = False if message in _ENDS else None
-            weight = Weight.PART if message.startswith(_NOT_A_TURN) else Weight.TURN
-            self._tell(lane, FAULT_WORDS.get(message, self._with_lanes(message)), weight=weight, alive=alive)
-        elif level == "FATAL":
-            self._tell(lane, f"gives up: {message}", weight=Weight.TURN, alive=False)
-        elif not _RETOLD.search(message):
-            turn = message.startswith(_TURNING_REPORTS) or "is gone (connection refused)" in message
-            weight = Weight.TURN if turn else Weight.DETAIL if level == "INFO" else Weight.PART
-            about = _about(message)
-            self._tell(lane, message if about is None else message[len(about) + 2 :], weight=weight, about=about)
+    def observed(self, host: Host, event: NodeEvent) -> None:
+        told = describe(event)
+        if told is None or isinstance(event, _RETOLD):
+            return
+        level, text = told
+        about = getattr(event, "partition", None)
+        weight = Weight.TURN if isinstance(event, _TURNS) else Weight.DETAIL if level == "INFO" else Weight.PART
+        self._tell(self._names[host.name], text.removeprefix(f"{about}: "), weight=weight, about=about)
 
     # -- committed metadata
 
-    def _committed(self, name: str) -> None:
+    def _committed(self, event: PartitionStateCommitted) -> None:
         """A partition has changed: kept until the turn's end, because the records of a broker come after those."""
+        key, name = event.partition, event.partition_name
         replicas = self._run.checkers.replicas
-        for key, after in replicas.states.items():
-            oracle = replicas.oracle_of(key)
-            before = self._states.get(key)
-            if oracle.name == name and before != after:
-                self._states[key] = after
-                elections = replicas.elections
-                situation = Situation(
-                    self._image.effective_min_isr(*key),
-                    elections.promise.strategy(oracle),
-                    self._image.elr_enabled,
-                    key in elections.asked_for,
-                    tuple(dict.fromkeys(self._answered.get(name, ()))),
-                )
-                if after.leader >= 0:
-                    self._answered.pop(name, None)
-                self._changes.append(_Change(oracle, before, after, situation))
+        oracle, elections = replicas.oracle_of(key), replicas.elections
+        situation = Situation(
+            self._image.effective_min_isr(*key),
+            elections.promise.strategy(oracle),
+            self._image.elr_enabled,
+            key in elections.asked_for,
+            tuple(dict.fromkeys(self._answered.get(name, ()))),
+        )
+        if event.after.leader >= 0:
+            self._answered.pop(name, None)
+        self._changes.append((event, situation))
 
     def tell_turn(self) -> None:
         """The moments of the last turn, causes first: brokers, then partitions, then replicas."""
@@ -214,11 +215,11 @@ class _Player(Watcher):
             self._applied_offset = applied_offset
             self._tell_brokers()
         changes, self._changes = self._changes, []
-        for change in changes:
-            name, before, after = change.oracle.name, change.before, change.after
+        for change, situation in changes:
+            name, before, after = change.partition_name, change.before, change.after
             weight = Weight.TURN if is_turning_point(before, after) else Weight.PART
             text = f"committed: {changed(before, after)}"
-            why = reason(before, after, change.situation)
+            why = reason(before, after, situation)
             self._tell(self._acting, text, why=why, about=name, weight=weight)
         did, self._did = self._did, []
         for each in did:
@@ -249,8 +250,7 @@ class _Player(Watcher):
             return
         self.tell_turn()
         lane = OPERATOR if violation.property_id.startswith("L") else self._acting
-        said = readable(violation.message)
-        about = failed_partition(self._run, violation)
+        about, said = violation.partition, violation.message
         if about is not None:
             said = said.removeprefix(about).removeprefix(": ").lstrip()
         text = f"{breach(violation.property_id)}: {said}"
@@ -276,8 +276,8 @@ class _Player(Watcher):
     def _lane(self, host: str) -> str:
         return self._names.get(host) or (OPERATOR if host == "admin" else CLIENT)
 
-    def _with_lanes(self, message: str) -> str:
-        return _NODE.sub(lambda found: self._names.get(found[0], found[0]), message)
+    def _shown(self, host: str) -> str:
+        return self._names.get(host, host)
 
     def _topic_name(self, topic_id: UUID) -> str | None:
         topic = self._image.topics.get(topic_id)
@@ -290,14 +290,3 @@ _LOSS = "the elected lacks them; the configuration, an operator or too many loss
 def _lane(host: Host) -> str:
     role = host.properties["process.roles"]
     return f"{'node' if role == COMBINED else role} {host.node_id}"
-
-
-def _about(message: str) -> str | None:
-    found = _PARTITION.match(message)
-    return None if found is None else found[1]
-
-
-def _operated(message: str) -> str | None:
-    """The partition that an operation names, if it names one."""
-    found = re.search(r"(?:wants|reassignment of|leader of) (\S+-\d+)\b", message)
-    return None if found is None else found[1]

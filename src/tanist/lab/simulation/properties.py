@@ -1,12 +1,10 @@
 """The meanings of the simulator's properties, a sentence each, for readers of a failure who do not know their numbers.
 
 The numbers are those of docs/simulator.md, which also names the checkers. `tests/lab/test_lab_run.py` keeps both tables
-together. Also a violation's message without the values that only programs need.
+together.
 """
 
 from __future__ import annotations
-
-import re
 
 from tanist.sim.checkers.violation import CRASH
 
@@ -88,36 +86,3 @@ def breach(property_id: str) -> str:
 def meaning(property_id: str) -> str:
     """The meaning of a property; empty if it has no description."""
     return MEANINGS.get(property_id, "")
-
-
-def readable(message: str) -> str:
-    """A checker's message, with partitions and brokers as people write them."""
-    return _REGISTRATION.sub(_registration, _STATE.sub(_state, message))
-
-
-_STATE = re.compile(
-    r"PartitionState\(.*?isr=\((?P<isr>[\d, ]*)\).*?leader=(?P<leader>-?\d+).*?leader_epoch=(?P<epoch>\d+).*?"
-    r"[( ]elr=\((?P<elr>[\d, ]*)\), last_known_elr=\((?P<known>[\d, ]*)\).*?last_unclean_epoch=-?\d+\)"
-)
-_REGISTRATION = re.compile(
-    r"BrokerRegistration\(id=(?P<id>\d+), .*?epoch=(?P<epoch>\d+), .*?fenced=(?P<fenced>True|False), "
-    r"in_controlled_shutdown=(?P<leaving>True|False).*?cordoned_directories=\([^)]*\)+"
-)
-
-
-def _state(found: re.Match[str]) -> str:
-    leader = "no leader" if found["leader"] == "-1" else f"leader {found['leader']}"
-    parts = [f"{leader}, epoch {found['epoch']}, ISR {_members(found['isr'])}"]
-    parts += [
-        f"{name} {_members(found[key])}" for name, key in (("ELR", "elr"), ("LastKnownElr", "known")) if found[key]
-    ]
-    return f"<{', '.join(parts)}>"
-
-
-def _registration(found: re.Match[str]) -> str:
-    state = "fenced" if found["fenced"] == "True" else "shutting down" if found["leaving"] == "True" else "unfenced"
-    return f"<broker {found['id']}, broker epoch {found['epoch']}, {state}>"
-
-
-def _members(text: str) -> str:
-    return "[" + ",".join(text.replace(" ", "").strip(",").split(",")) + "]"

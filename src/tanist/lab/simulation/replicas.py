@@ -13,6 +13,7 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.lab.replay.moments import Weight
 from tanist.replica.leader import LeaderState
+from tanist.sim.event_text import ids
 from tanist.sim.world.world import Host
 from tanist.wire.ids import TopicIdPartition
 
@@ -122,7 +123,7 @@ def _role(node_id: int, hosted: HostedPartition, now: _Seen) -> str:
     epoch, leader = now.role
     where = f"log ends at {now.end}, HW {now.high_watermark}"
     if leader == node_id:
-        return f"leads epoch {epoch}; {where}, ISR {_set(now.isr)}"
+        return f"leads epoch {epoch}; {where}, ISR {ids(now.isr)}"
     if leader < 0:
         return f"epoch {epoch}, no leader; {where}"
     return f"follows {leader} in epoch {epoch}; {where}"
@@ -131,9 +132,9 @@ def _role(node_id: int, hosted: HostedPartition, now: _Seen) -> str:
 def _membership(before: _Seen, now: _Seen) -> list[str]:
     said = []
     if now.isr != before.isr:
-        said.append(f"ISR {_set(before.isr)} → {_set(now.isr)}")
+        said.append(f"ISR {ids(before.isr)} → {ids(now.isr)}")
     if now.maximal_isr != before.maximal_isr and now.maximal_isr != frozenset(now.isr):
-        said.append(f"counts with {_set(sorted(now.maximal_isr))} until it is answered")
+        said.append(f"counts with {ids(sorted(now.maximal_isr))} until it is answered")
     return said
 
 
@@ -153,7 +154,7 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
     """Rules 1 and 4, as Kafka states them, not as the leader counted."""
     needed = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
     if len(leader.isr) < needed:
-        return f"ISR {_set(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, rule 1)"
+        return f"ISR {ids(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, rule 1)"
     behind = [
         broker_id
         for broker_id in sorted(leader.maximal_isr)
@@ -163,7 +164,7 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
         is_not = "is not" if len(behind) == 1 else "are not"
         return f"{' and '.join(map(str, behind))} {is_not} known to have it: it has to wait (rule 4)"
     return (
-        f"all of {_set(sorted(leader.maximal_isr))} have it; ISR {_set(leader.isr)} meets min ISR {needed} (rules 1, 4)"
+        f"all of {ids(sorted(leader.maximal_isr))} have it; ISR {ids(leader.isr)} meets min ISR {needed} (rules 1, 4)"
     )
 
 
@@ -175,7 +176,3 @@ def _why_joins(leader: LeaderState, joining: frozenset[int]) -> str:
     if all(end >= max(high_watermark, start) for end in ends.values()):
         return f"{known}: the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
     return f"{known}, and must have the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
-
-
-def _set(members: list[int] | tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, members)) + "]"

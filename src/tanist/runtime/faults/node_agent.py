@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from tanist.events.process import AllFaultsHealed, FaultApplied, FaultHealed, FaultsIgnored, FaultsNotAcknowledged
+from tanist.events.stream import Events
 from tanist.runtime.faults.settings import (
     FOLDER_VARIABLE,
     REQUEST_SIGNAL,
@@ -27,21 +29,19 @@ from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
 
-Report = Callable[[str, str], None]
-
 
 class NodeFaults:
     """The faults of one node: of its links and of its disk."""
 
     def __init__(
-        self, loop: Loop, network: SocketNetwork, disk: RealDisk, node_id: int, folder: Path, report: Report
+        self, loop: Loop, network: SocketNetwork, disk: RealDisk, node_id: int, folder: Path, events: Events
     ) -> None:
         self._loop = loop
         self._network = network
         self._disk = disk
         self._node_id = node_id
         self._folder = folder
-        self._report = report
+        self._events = events
         self._present = FaultSet()
         self._links: object | None = None
         self._requests: object | None = None
@@ -62,7 +62,7 @@ class NodeFaults:
                 raise FaultsUnreadable(f"other users can write to {self._folder}: its faults are ignored")
             self._apply(faults)
         except (FaultsUnreadable, OSError) as error:
-            self._report("WARN", f"faults are ignored: {error}")
+            self._events.emit(FaultsIgnored(str(error)))
             self._answer(None, str(error))
             return
         self._answer(faults.number, "")
@@ -88,19 +88,19 @@ class NodeFaults:
             filters.apply(faults.requests)
             for rule in faults.requests:
                 if rule not in self._present.requests:
-                    self._report("WARN", f"fault set: {rule}")
+                    self._events.emit(FaultApplied(str(rule)))
             for rule in self._present.requests:
                 if rule not in faults.requests:
-                    self._report("WARN", f"fault healed: {rule}")
+                    self._events.emit(FaultHealed(str(rule)))
         self._present = faults
 
     def _report_changes(self, faults: FaultSet) -> None:
         before, now = self._present, faults
         for fault in now.faults:
             if fault not in before.faults and FaultSet(faults=(fault,)).concern(self._node_id):
-                self._report("WARN", f"fault set: {fault}")
+                self._events.emit(FaultApplied(str(fault)))
         if before.concern(self._node_id) and not now.concern(self._node_id):
-            self._report("WARN", "all faults are healed")
+            self._events.emit(AllFaultsHealed())
 
     def _answer(self, number: int | None, problem: str) -> None:
         path = applied_path(self._folder, self._node_id)
@@ -109,7 +109,7 @@ class NodeFaults:
             Path(f"{path}.tmp").write_text(json.dumps(answer))
             os.replace(f"{path}.tmp", path)
         except OSError as error:
-            self._report("WARN", f"cannot report that faults are applied: {error}")
+            self._events.emit(FaultsNotAcknowledged(str(error)))
 
 
 def apply_faults(
@@ -117,13 +117,13 @@ def apply_faults(
     network: SocketNetwork,
     disk: RealDisk,
     node_id: int,
-    report: Report,
+    events: Events,
     environment: Mapping[str, str] = os.environ,
 ) -> NodeFaults | None:
     """From now on apply the faults that are set for this node, if it was started that way."""
     folder = environment.get(FOLDER_VARIABLE)
     if not folder:
         return None
-    faults = NodeFaults(loop, network, disk, node_id, Path(folder), report)
+    faults = NodeFaults(loop, network, disk, node_id, Path(folder), events)
     faults.start()
     return faults

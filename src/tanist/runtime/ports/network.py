@@ -122,7 +122,7 @@ class SocketNetwork:
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
-        on_exhausted: Callable[[str], None] | None = None,
+        on_exhausted: Callable[[int, str], None] | None = None,
     ) -> None:
         self.loop = loop
         self.bulk = Bulk(loop)
@@ -248,7 +248,7 @@ class SocketNetwork:
         if not self._resting:
             self._resting = True
             if self._on_exhausted is not None:
-                self._on_exhausted(f"accepting no connections for now ({self.accepted} are open): {why}")
+                self._on_exhausted(self.accepted, why)
         for listener in self._listeners:
             listener.rest()
         if retry:

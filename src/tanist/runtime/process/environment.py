@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 
 from tanist.broker.config import ConfigError, NodeConfig, parse_properties
 from tanist.controller.definitions import split_list
+from tanist.events.event import Event
+from tanist.events.process import BrokerReady, ClusterIdIgnored, FolderFormatted, ServerStarted
 from tanist.runtime.format import format_folders, formatted_cluster_id
 
 PREFIX = "KAFKA_"
@@ -116,26 +118,22 @@ def properties_from(path: str | None, environment: Mapping[str, str]) -> dict[st
         return properties_of(environment, parse_properties(file.read()))
 
 
-def format_new(config: NodeConfig, environment: Mapping[str, str], report: Callable[[str, str], None]) -> None:
+def format_new(config: NodeConfig, environment: Mapping[str, str], emit: Callable[[Event], None]) -> None:
     """Format what is not formatted. A folder keeps the cluster that it belongs to, whatever the environment names.
 
     `FormatError`, `OSError`.
     """
     present, wanted = formatted_cluster_id(config), environment.get(CLUSTER_ID, "")
     if present is not None and wanted not in ("", present):
-        report("WARN", f"{config.metadata_log_dir} belongs to cluster {present}; {CLUSTER_ID}={wanted} is ignored")
+        emit(ClusterIdIgnored(config.metadata_log_dir, present, CLUSTER_ID, wanted))
     cluster_id = present or wanted or DEFAULT_CLUSTER_ID
     for done in format_folders(config, cluster_id, ignore_formatted=True):
         if done.fresh:
-            report("INFO", f"formatted {done.folder} for node {config.node_id} of cluster {cluster_id}")
+            emit(FolderFormatted(done.folder, config.node_id, cluster_id))
 
 
-def report_started(config: NodeConfig, report: Callable[[str, str], None]) -> None:
+def tell_started(config: NodeConfig, emit: Callable[[Event], None]) -> None:
     """The lines that wait strategies look for in the log."""
     if config.is_broker:
-        report(
-            "INFO",
-            f"[BrokerLifecycleManager id={config.node_id}] The broker has been unfenced. "
-            "Transitioning from RECOVERY to RUNNING.",
-        )
-    report("INFO", f"[KafkaRaftServer nodeId={config.node_id}] Kafka Server started")
+        emit(BrokerReady(config.node_id))
+    emit(ServerStarted(config.node_id))

@@ -21,6 +21,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.events.event import Event
+from tanist.events.process import (
+    ConfigWarned,
+    ConnectionsExhausted,
+    DescriptorLimitLow,
+    DescriptorLimitReached,
+    FolderMissing,
+    FormatFailed,
+    MetricsNotServed,
+    MetricsServed,
+    NodeStarted,
+    SignalReceived,
+    StartFailed,
+    UnexpectedError,
+)
 from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
@@ -77,8 +91,15 @@ class MakeNode(Protocol):
     ) -> ServedNode: ...
 
 
-def report(level: str, message: str, now_ms: int | None = None) -> None:
-    """Print a line. A log that cannot be written to (a full disk, a closed pipe) must not take the node down."""
+def print_event(event: Event, now_ms: int | None = None) -> None:
+    """Print the operator's line of an event, if it has one.
+
+    A log that cannot be written to (a full disk, a closed pipe) must not take the node down.
+    """
+    line = describe(event)
+    if line is None:
+        return
+    level, message = line
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
     try:
@@ -93,9 +114,7 @@ def _reporter(log: EventLog) -> Callable[[Event], None]:
     def told(event: Event) -> None:
         now_ms = time.time_ns() // 1_000_000
         log.write(now_ms, event)
-        line = describe(event)
-        if line is not None:
-            report(*line, now_ms)
+        print_event(event, now_ms)
 
     return told
 
@@ -112,23 +131,25 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     """Run a node until it gets a signal to stop; gives the exit code. `on_ready`: once its broker is unfenced."""
     began = time.monotonic()
     name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
+    events = Events()
+    events.subscribe(_reporter(EventLog(config.log_dirs[0])), fine=config.events_fine)
     for warning in config.warnings:
-        report("WARN", warning)
+        events.emit(ConfigWarned(warning))
     for folder in config.log_dirs:
         if not os.path.isdir(folder):
-            report("ERROR", f"{folder} does not exist: format it first (`tanist format -c FILE -t CLUSTER_ID`)")
+            events.emit(FolderMissing(folder))
             return EXIT_FAILED
     exit_record = _exit_record(config.log_dirs[0])
-    descriptors = _descriptors()
+    descriptors = _descriptors(events)
     if descriptors is None:
-        return _cannot_start(config, too_few() or "too few open files", exit_record)
+        return _cannot_start(config, too_few() or "too few open files", events, exit_record)
     try:
-        loop = Loop(on_failure=_report_failure)
+        loop = Loop(on_failure=lambda where, error: events.emit(_unexpected(where, error)))
         # One more than open logs at a start, for all else that runs off the loop meanwhile.
         job_threads = max(JOB_THREADS, 1 + len(config.log_dirs) * config.num_recovery_threads_per_data_dir)
         disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}", job_threads=job_threads)
     except OSError as error:
-        return _cannot_start(config, _in_words(error), exit_record)
+        return _cannot_start(config, _in_words(error), events, exit_record)
     network = SocketNetwork(
         loop,
         # Half of the descriptors are for files: a partition has one to three open for each segment.
@@ -140,26 +161,23 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
         receive_buffer_bytes=(
             config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in config.static else SYSTEM_DEFAULT
         ),
-        on_exhausted=lambda why: report("WARN", why),
+        on_exhausted=lambda open_now, why: events.emit(ConnectionsExhausted(open_now, why)),
     )
-    process = _Process(loop, exit_record)
-    node_faults = apply_faults(loop, network, disk, config.node_id, report)
-    events = Events()
-    events.subscribe(_reporter(EventLog(config.log_dirs[0])), fine=config.events_fine)
+    process = _Process(loop, events, exit_record)
+    node_faults = apply_faults(loop, network, disk, config.node_id, events)
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal)
         process.stop_with(node)
-        metrics = _tell_metrics(loop, config, node, network.cold_reads)
+        metrics = _tell_metrics(loop, config, node, network.cold_reads, events)
         node.start()
     except (OSError, ValueError) as error:
-        return _cannot_start(config, _in_words(error), exit_record)
+        return _cannot_start(config, _in_words(error), events, exit_record)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-    where = ", ".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in config.listeners)
-    roles = " and ".join(sorted(config.roles))
+    where = tuple(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in config.listeners)
     took_ms = round((time.monotonic() - began) * 1000)
-    report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) is at {where}; started in {took_ms} ms")
+    events.emit(NodeStarted(config.node_id, tuple(sorted(config.roles)), os.getpid(), where, took_ms))
     _tell_when_ready(loop, node, on_ready)
     if node_faults is not None:
         loop.post(node_faults.look)
@@ -173,7 +191,9 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     return process.exit_code
 
 
-def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: ColdReads) -> MetricsServer | None:
+def _tell_metrics(
+    loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: ColdReads, events: Events
+) -> MetricsServer | None:
     """Open the metrics' port, if there is to be one and it is to be had. A broker does not go down for its metrics."""
     from tanist.broker.node import Node
 
@@ -182,13 +202,12 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: 
     from tanist.runtime.process.metrics_http import MetricsServer, node_pages
 
     host, port = config.metrics_listener
-    where = f"[{host}]" if ":" in host else host
     try:
         server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads))
     except OSError as error:
-        report("WARN", f"there are no metrics at {where}:{port}: {_in_words(error)}")
+        events.emit(MetricsNotServed(host, port, _in_words(error)))
         return None
-    report("INFO", f"metrics at http://{where}:{server.port}/metrics")
+    events.emit(MetricsServed(host, server.port))
     return server
 
 
@@ -208,8 +227,9 @@ def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None],
 class _Process:
     """How the process comes to its end."""
 
-    def __init__(self, loop: Loop, exit_record: ExitRecord | None) -> None:
+    def __init__(self, loop: Loop, events: Events, exit_record: ExitRecord | None) -> None:
         self._loop = loop
+        self._events = events
         self._exit_record = exit_record
         self._node: ServedNode | None = None
         self._stopping = False
@@ -241,19 +261,20 @@ class _Process:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def _on_signal(self, number: int) -> None:
+        name = signal.Signals(number).name
         if self._stopping or self._node is None:
-            report("WARN", f"{signal.Signals(number).name} again: ending at once")
+            self._events.emit(SignalReceived(name, again=True))
             os._exit(128 + number)
         self._stopping = True
-        report("INFO", f"{signal.Signals(number).name}: shutting down (once more to end at once)")
+        self._events.emit(SignalReceived(name, again=False))
         self._node.stop(self._loop.stop)
 
 
-def _report_failure(where: str, error: BaseException) -> None:
+def _unexpected(where: str, error: BaseException) -> UnexpectedError:
     """A bug: an error that nobody expected. Say all there is to say about it, and go on with the rest."""
     import traceback
 
-    report("ERROR", f"unexpected error in {where}: {error!r}\n{''.join(traceback.format_exception(error)).rstrip()}")
+    return UnexpectedError(where, repr(error), "".join(traceback.format_exception(error)).rstrip())
 
 
 def _in_words(error: Exception) -> str:
@@ -262,26 +283,15 @@ def _in_words(error: Exception) -> str:
     return str(error)
 
 
-def _descriptors() -> int | None:
+def _descriptors(events: Events) -> int | None:
     """How many files the process may have open, some of them in reserve; None if they are too few for a node."""
     number = raise_limit()
     widen_table()
     if number < NEEDED:
         return None
     if number < PLENTY:
-        report(
-            "WARN",
-            f"the limit of open files is {number}: {number // 2} for connections, the rest for log segments and "
-            f"indexes; `ulimit -n {PLENTY}` before the start raises it",
-        )
-    keep_reserve(
-        number,
-        lambda: report(
-            "WARN",
-            f"the limit of {number} open files is reached: new connections and new replicas wait until some are "
-            "closed; `ulimit -n` before the start raises it",
-        ),
-    )
+        events.emit(DescriptorLimitLow(number, PLENTY))
+    keep_reserve(number, lambda: events.emit(DescriptorLimitReached(number)))
     return number
 
 
@@ -292,11 +302,12 @@ def _exit_record(folder: str) -> ExitRecord | None:
         return None  # whatever is wrong with the folder will be said by what needs it
 
 
-def _cannot_start(config: NodeConfig, reason: str, exit_record: ExitRecord | None) -> int:
-    reported = f"node {config.node_id} cannot start: {reason}"
-    report("ERROR", reported)
-    if exit_record is not None:
-        exit_record.record(reported)
+def _cannot_start(config: NodeConfig, reason: str, events: Events, exit_record: ExitRecord | None) -> int:
+    failed = StartFailed(config.node_id, reason)
+    events.emit(failed)
+    line = describe(failed)
+    if exit_record is not None and line is not None:
+        exit_record.record(line[1])
     return EXIT_FAILED
 
 
@@ -369,7 +380,7 @@ def run_environment(
     """
     from tanist.log.properties import encode_properties
     from tanist.runtime.format import FormatError
-    from tanist.runtime.process.environment import format_new, properties_from, report_started
+    from tanist.runtime.process.environment import format_new, properties_from, tell_started
 
     try:
         properties = {**properties_from(path, environment), **overrides}
@@ -384,14 +395,14 @@ def run_environment(
         print(encode_properties(dict(sorted(properties.items()))), end="")
         return 0
     try:
-        format_new(config, environment, report)
+        format_new(config, environment, print_event)
     except (FormatError, OSError) as error:
-        report("ERROR", f"cannot format {', '.join(config.log_dirs)}: {_in_words(error)}")
+        print_event(FormatFailed(tuple(config.log_dirs), _in_words(error)))
         return EXIT_FAILED
 
     def ready() -> None:
         tell_ready()
-        report_started(config, report)
+        tell_started(config, print_event)
 
     return serve(config, make_node, ready)
 

@@ -178,7 +178,7 @@ class AnswerChecks(Watcher):
         raise self._violation(host, f"{message} before its life {life.number} began")
 
     def _violation(self, host: Host, message: str) -> Violation:
-        return Violation("S27", f"{host.name} says that {message}", self._world.now_us)
+        return Violation("S27", self._world.now_us, f"{host.name} says that {message}")
 
 
 def _read(hosted: HostedPartition, entries: Entries, end: int, decode: Decode) -> None:

@@ -1,7 +1,7 @@
 """All checks of a run: safety after every turn, clients' answers as they arrive, liveness after the faults.
 
-Nodes report nothing to the checkers. The checkers read the nodes' own objects and disks, and keep an oracle that no
-node has (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
+The checkers believe nothing that nodes say of themselves. They read the nodes' own objects and disks, and keep an
+oracle that no node has (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import NoReturn
 from uuid import UUID
 
+from tanist.events.event import Event as NodeEvent
+from tanist.events.metadata import UncleanElection
+from tanist.events.storage import RecordsCut
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.checkers.voters import VoterChecks
@@ -38,6 +41,8 @@ class Checkers(Watcher):
         self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         self._steps_healed = 0
+        self._observed: list[UncleanElection | RecordsCut] = []
+        """In this turn."""
         world.watchers.append(self)
         history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
@@ -50,6 +55,7 @@ class Checkers(Watcher):
     # -- world.Watcher
 
     def turn_ended(self, host: Host) -> None:
+        self._judge_observed(host)
         node = host.node
         if node is None:
             return
@@ -60,12 +66,26 @@ class Checkers(Watcher):
         self.replicas.look(host, node)
         host.disk.failing = failing
 
+    def observed(self, host: Host, event: NodeEvent) -> None:
+        """Judged when the turn has ended: an exception from here would be one of the node."""
+        if isinstance(event, UncleanElection | RecordsCut):
+            self._observed.append(event)
+
+    def _judge_observed(self, host: Host) -> None:
+        observed, self._observed = self._observed, []
+        for event in observed:
+            if isinstance(event, RecordsCut):
+                self.replicas.records_cut(host, event)
+            else:
+                self.replicas.elections.reported(host.node_id, event)
+
     def happened(self, event: Event) -> None:
         self.replicas.happened(event)
         if self.voters is not None:
             self.voters.happened(event)
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        self._judge_observed(host)
         self.replicas.went_down(host, lost_power=lost_power, mid_turn=mid_turn)
         if self.voters is not None:
             self.voters.went_down(host, mid_turn=mid_turn)
@@ -76,7 +96,7 @@ class Checkers(Watcher):
         """S20: what an idempotent producer sends is committed once, in its order."""
         send = self._history.by_value.get(value)
         if send is None:
-            self._fail("S18", f"{oracle.name}: {value!r} is committed, and no client sent it")
+            self._fail("S18", oracle.place, f": {value!r} is committed, and no client sent it")
         if not send.ordered:
             return
         if oracle.trimming is not None and oracle.offsets.get(value, oracle.trimming.highest) < oracle.trimming.highest:
@@ -84,11 +104,11 @@ class Checkers(Watcher):
             self._world.counts["trimming: a deleted record written again"] += 1
             return
         if value in oracle.offsets:
-            self._fail("S20", f"{oracle.name}: {value!r} is committed at {oracle.offsets[value]} and at {offset}")
+            self._fail("S20", oracle.place, f": {value!r} is committed at {oracle.offsets[value]} and at {offset}")
         key = (send.topic, send.partition, send.producer)
         last = self._last_number.get(key, -1)
         if send.number <= last:
-            self._fail("S20", f"{oracle.name}: {value!r} is committed after number {last} of its producer")
+            self._fail("S20", oracle.place, f": {value!r} is committed after number {last} of its producer")
         self._last_number[key] = send.number
 
     def _given_up(self, oracle: PartitionOracle) -> None:
@@ -116,16 +136,17 @@ class Checkers(Watcher):
         if send.offset >= oracle.high_watermark:
             self._fail(
                 "S17",
-                f"{oracle.name}: {send.value!r} was acknowledged at offset {send.offset}, and "
-                f"{oracle.high_watermark} is committed",
+                oracle.place,
+                f": {send.value!r} was acknowledged at offset {send.offset}, and {oracle.high_watermark} is committed",
             )
         found = oracle.values.get(send.offset)
         if found != send.value:
-            self._fail("S7", f"{oracle.name}: {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
+            self._fail("S7", oracle.place, f": {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
         if send.offset < send.least_offset and not oracle.unclean:
             self._fail(
                 "S17",
-                f"{oracle.name}: {send.value!r} is at {send.offset}, but {send.least_offset} was committed before",
+                oracle.place,
+                f": {send.value!r} is at {send.offset}, but {send.least_offset} was committed before",
             )
         self._acknowledged_end[oracle.key] = max(self._acknowledged_end.get(oracle.key, 0), send.offset + 1)
 
@@ -137,7 +158,7 @@ class Checkers(Watcher):
         oracle = self._oracle_of(send.topic, send.partition)
         state = self.metadata.image.partition(*oracle.key)
         if not oracle.unclean and state is not None and state.leader == send.asked:
-            self._fail("S20", f"{oracle.name}: {send.producer} is refused with error {error}")
+            self._fail("S20", oracle.place, f": {send.producer} is refused with error {error}")
 
     def _read(self, read: Read) -> None:
         """S18: a consumer gets all committed records, and no others."""
@@ -149,14 +170,14 @@ class Checkers(Watcher):
         self._last_read[key] = read.offset
         left_out = range(expected, read.offset)
         if read.offset != expected and not self._may_be_left_out(oracle, left_out):
-            self._fail("S18", f"{oracle.name}: {read.offset} was read, {expected} was next")
+            self._fail("S18", oracle.place, f": {read.offset} was read, {expected} was next")
         if (read.offset, read.value) in oracle.given_up:
             return
         if read.offset >= oracle.high_watermark:
-            self._fail("S18", f"{oracle.name}: {read.offset} was read, and {oracle.high_watermark} is committed")
+            self._fail("S18", oracle.place, f": {read.offset} was read, and {oracle.high_watermark} is committed")
         found = oracle.values.get(read.offset)
         if found != read.value:
-            self._fail("S18", f"{oracle.name}: {read.value!r} was read at {read.offset}, there is {found!r}")
+            self._fail("S18", oracle.place, f": {read.value!r} was read at {read.offset}, there is {found!r}")
 
     def _may_be_left_out(self, oracle: PartitionOracle, offsets: range) -> bool:
         """A consumer of a compacted topic may miss a record if a later committed record has its key."""
@@ -168,7 +189,7 @@ class Checkers(Watcher):
         if oracle.trimming is not None and offset < oracle.trimming.highest:
             self._world.counts["trimming: consumers behind the log start"] += 1
         elif not oracle.unclean:
-            self._fail("S18", f"{oracle.name}: offset {offset} was reached by a consumer, and is gone")
+            self._fail("S18", oracle.place, f": offset {offset} was reached by a consumer, and is gone")
 
     def _moved(self, topic: str, partition: int, consumer: str, offset: int) -> None:
         """A consumer continues at another offset."""
@@ -182,12 +203,13 @@ class Checkers(Watcher):
         if seen.offset < seen.least and seen.leader_epoch >= oracle.unclean_epoch:
             self._fail(
                 "S19",
-                f"{oracle.name}: the leader of epoch {seen.leader_epoch} says it ends at {seen.offset}, {seen.least} "
+                oracle.place,
+                f": the leader of epoch {seen.leader_epoch} says it ends at {seen.offset}, {seen.least} "
                 "had been committed before that epoch",
             )
         if seen.offset > oracle.high_watermark and seen.leader_epoch >= oracle.unclean_epoch:
             self._fail(
-                "S18", f"{oracle.name}: {seen.offset} is said to be the end, {oracle.high_watermark} is committed"
+                "S18", oracle.place, f": {seen.offset} is said to be the end, {oracle.high_watermark} is committed"
             )
 
     def committed_before(self, topic: str, partition: int, leader_epoch: int) -> int:
@@ -201,7 +223,7 @@ class Checkers(Watcher):
                 continue
             oracle = self._oracle_of(send.topic, send.partition)
             if send.value not in oracle.offsets and (send.offset, send.value) not in oracle.given_up:
-                self._fail("S7", f"{oracle.name}: {send.value!r} was acknowledged, and is not there")
+                self._fail("S7", oracle.place, f": {send.value!r} was acknowledged, and is not there")
 
     def lost_acknowledged(self) -> int:
         """Records that were acknowledged with acks=all, and lost by an unclean election."""
@@ -259,5 +281,5 @@ class Checkers(Watcher):
             topic_id = self._topic_ids[topic] = self.metadata.image.topic_ids[topic]
         return self.replicas.oracle_of((topic_id, partition))
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)

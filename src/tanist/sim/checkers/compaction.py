@@ -13,7 +13,7 @@ from typing import Final
 
 from tanist.log.log import Log
 from tanist.log.markers import parse_marker
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import Batch, PartitionOracle, pieces
 from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_batches
 from tanist.wire.crc import crc32c
@@ -81,7 +81,7 @@ class CompactionAllowance:
         key = self._keys.get(offset)
         return key is not None and self._latest.get(key, -1) > offset
 
-    def originals(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
+    def originals(self, place: Place, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of a log that begin in [start, end), as they were before compaction."""
         oracle = self._oracle
         found: list[Batch] = []
@@ -91,24 +91,24 @@ class CompactionAllowance:
                 if header.next_offset <= start:
                     continue
                 batch = Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
-                found += self._filled(name, at, batch.first, now_us)
+                found += self._filled(place, at, batch.first, now_us)
                 at = batch.end
                 whole = self._original(batch)
                 if whole is not None and header.is_control:
                     # The cleaner rewrites a marker once, to give it a delete horizon (KIP-534).
                     if not header.has_horizon or self._markers[batch.first] != _marker_of(header, content):
-                        raise Violation("S21", f"{name}: the marker at {batch.first} is not what it was", now_us)
+                        raise Violation("S21", now_us, place, f": the marker at {batch.first} is not what it was")
                     batch = whole
                 elif whole is not None:
                     records = decode_batch(content)
                     for record in records:
                         if oracle.values.get(record.offset) != bytes(record.value or b""):
-                            raise Violation("S21", f"{name}: {record} is not what was committed there", now_us)
+                            raise Violation("S21", now_us, place, f": {record} is not what was committed there")
                     left = {record.offset for record in records}
-                    self._judge(name, (each for each in range(batch.first, batch.end) if each not in left), now_us)
+                    self._judge(place, (each for each in range(batch.first, batch.end) if each not in left), now_us)
                     batch = whole
                 found.append(batch)
-        return found + self._filled(name, at, end, now_us)
+        return found + self._filled(place, at, end, now_us)
 
     def _original(self, batch: Batch) -> Batch | None:
         """The batch of the history that this batch is a part of; None if it is whole, or not committed."""
@@ -118,7 +118,7 @@ class CompactionAllowance:
             return None
         return whole
 
-    def _filled(self, name: str, start: int, end: int, now_us: int) -> list[Batch]:
+    def _filled(self, place: Place, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of the history between two batches, or before the log's end."""
         found: list[Batch] = []
         at = start
@@ -128,16 +128,16 @@ class CompactionAllowance:
             if whole is None or whole.end > end:
                 if self._oracle.unclean:
                     return found
-                raise Violation("S21", f"{name}: offsets {at} to {end - 1} are gone, and were not committed", now_us)
-            self._judge(name, range(whole.first, whole.end), now_us)
+                raise Violation("S21", now_us, place, f": offsets {at} to {end - 1} are gone, and were not committed")
+            self._judge(place, range(whole.first, whole.end), now_us)
             found.append(whole)
             at = whole.end
         return found
 
-    def _judge(self, name: str, gone: Iterable[int], now_us: int) -> None:
+    def _judge(self, place: Place, gone: Iterable[int], now_us: int) -> None:
         for offset in gone:
             if not self.may_be_gone(offset):
-                raise Violation("S21", f"{name}: offset {offset} is gone, the latest of its key", now_us)
+                raise Violation("S21", now_us, place, f": offset {offset} is gone, the latest of its key")
 
 
 def _marker_of(header: BatchHeader, batch: memoryview) -> tuple[int, int, Record]:

@@ -25,7 +25,7 @@ from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.shard import Shard
 from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import pieces
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
@@ -116,7 +116,7 @@ class CoordinatorChecks(Watcher):
                 if self._advance(of_groups, decode_group_record, _new_groups):
                     self._compare("C6", of_groups, state_of_groups)
                     if wrong := misremembered(of_groups.shard):
-                        raise Violation("C6", f"{of_groups.name}: {wrong}", self._world.now_us)
+                        raise Violation("C6", self._world.now_us, Place(of_groups.name), f": {wrong}")
         if transactions is not None:
             for partition in transactions.partitions():
                 if self._advance(partition, decode_transaction_record, _new_transactions):
@@ -161,9 +161,10 @@ class CoordinatorChecks(Watcher):
             name = next(name for name in sorted({*has, *says}) if has.get(name) != says.get(name))
             raise Violation(
                 property_id,
-                f"{partition.name} up to {partition.hosted.log.log_end_offset}: {name} is {has.get(name)!r} at the "
-                f"coordinator, {says.get(name)!r} by the replay of its log",
                 self._world.now_us,
+                Place(partition.name),
+                f" up to {partition.hosted.log.log_end_offset}: {name} is {has.get(name)!r} at the "
+                f"coordinator, {says.get(name)!r} by the replay of its log",
             )
 
 

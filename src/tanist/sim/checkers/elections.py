@@ -9,7 +9,6 @@ election was right.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
@@ -18,15 +17,16 @@ from uuid import UUID
 from tanist.broker.node import Node
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.metadata import UncleanElection
 from tanist.replica.leader import LeaderState
-from tanist.sim.checkers.violation import CannotJudge, Violation
+from tanist.sim.checkers.violation import CannotJudge, Place, Violation
 from tanist.sim.events import (
-    ElrDowngradeRequested,
+    ElrVersionRequested,
     Event,
+    RecordsLost,
     UncleanElectionRequested,
     UnregistrationRequested,
 )
-from tanist.sim.marks.controller import mark_partition
 from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.world.world import Host, World
@@ -36,7 +36,6 @@ _BY_AN_OPERATOR = -2
 _QUESTION_US = 15_000_000
 """No question to a replica about its log, with all its repetitions, takes longer."""
 """In place of a broker epoch."""
-_REPORT = re.compile(r"POSSIBLE DATA LOSS: (\S+) is led by -?\d+ from leader epoch (\d+) on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class _Suspicion:
     broker_id: int
     state: PartitionState
     """The partition before the election."""
-    message: str
+    violation: Violation
 
 
 class ElectionChecks:
@@ -78,7 +77,6 @@ class ElectionChecks:
         self._unclean: dict[tuple[str, int], None] = {}
         """(partition, leader epoch) of each committed unclean election: each must be reported once."""
         self._reported: set[tuple[str, int]] = set()
-        world.on_note = self._noted
 
     # -- processes and registrations
 
@@ -116,8 +114,9 @@ class ElectionChecks:
                 continue
             self._fail(
                 "S8",
-                f"{self._oracle_of(key).name}: {broker_id} is registered after an unclean end and still eligible, in "
-                f"{self._image.partition(*key)}",
+                self._oracle_of(key).place,
+                f": {broker_id} is registered after an unclean end and still eligible, in ",
+                self._image.partition(*key),
             )
 
     def _ended_well(self, broker_id: int, before: BrokerRegistration | None, now: BrokerRegistration) -> bool:
@@ -153,8 +152,7 @@ class ElectionChecks:
         if entered:
             counts["into the ELR"] += 1
             if not entered <= set(before.isr) or len(after.isr) >= min_isr:
-                self._fail("S15", f"{oracle.name}: {sorted(entered)} came into the ELR, of {before} made {after}")
-        mark_partition(counts, before, after, min_isr=min_isr, elr_enabled=self._image.elr_enabled)
+                self._fail("S15", oracle.place, f": {sorted(entered)} came into the ELR, of ", before, " made ", after)
         counts["into LastKnownElr"] += not set(after.last_known_elr) <= set(before.last_known_elr)
         counts["ISR empty"] += bool(before.isr and not after.isr)
         counts["ISR shrunk"] += bool(set(before.isr) - set(after.isr))
@@ -173,7 +171,7 @@ class ElectionChecks:
             counts["elections from the ELR"] += after.leader in before.elr and not unclean
             broker = self._image.brokers.get(after.leader)
             if broker is None or not broker.active:
-                self._fail("S12", f"{oracle.name}: {after.leader} was elected, and is {broker}")
+                self._fail("S12", oracle.place, f": {after.leader} was elected, and is ", broker)
         if unclean:
             self._elected_unclean(oracle, before, after)
             oracle.needed = min(oracle.needed, 1)
@@ -191,7 +189,7 @@ class ElectionChecks:
         """S14: it is alive, and the leader has seen a fetch of this life in this epoch. (S2 checks its log.)"""
         broker = self._image.brokers.get(broker_id)
         if broker is None or not broker.active:
-            self._fail("S14", f"{oracle.name}: {broker_id} joined the ISR, and is {broker}")
+            self._fail("S14", oracle.place, f": {broker_id} joined the ISR, and is ", broker)
         leader = self._acting_leader(oracle.key, before)  # the change itself may end its leadership
         remote = None if leader is None else leader.remotes.get(broker_id)
         if remote is None:
@@ -199,12 +197,17 @@ class ElectionChecks:
         if remote.broker_epoch is None or remote.log_end_offset < 0:
             self._fail(
                 "S14",
-                f"{oracle.name}: {broker_id} joined the ISR without a fetch from its leader, {before} made {after}",
+                oracle.place,
+                f": {broker_id} joined the ISR without a fetch from its leader, ",
+                before,
+                " made ",
+                after,
             )
         if 0 <= remote.broker_epoch < broker.epoch:
             self._fail(
                 "S14",
-                f"{oracle.name}: {broker_id} joined the ISR with broker epoch {remote.broker_epoch}, it is registered "
+                oracle.place,
+                f": {broker_id} joined the ISR with broker epoch {remote.broker_epoch}, it is registered "
                 f"with {broker.epoch}",
             )
 
@@ -219,13 +222,13 @@ class ElectionChecks:
             if broker_id not in after.replicas and self.promise.anybody_will_do(oracle):
                 continue
             if (mirror is None or not mirror.doubtful) and broker_id not in self.unregistered:
-                self._fail("S13", f"{oracle.name}: {broker_id} is not eligible any more, of {before} made {after}")
+                self._fail("S13", oracle.place, f": {broker_id} is not eligible any more, of ", before, " made ", after)
         if self.promise.strategy(oracle) == FIRST_PHASE:
             return
         known = {*after.isr, *after.elr, *after.last_known_elr}
         known |= self.unregistered.intersection(after.replicas)
         if len(known) < min(oracle.needed, len(after.replicas)):
-            self._fail("S13", f"{oracle.name}: fewer than {oracle.needed} are known to have had everything: {after}")
+            self._fail("S13", oracle.place, f": fewer than {oracle.needed} are known to have had everything: ", after)
 
     # -- unclean elections
 
@@ -241,7 +244,7 @@ class ElectionChecks:
             or not after.recovering
             or after.leader_epoch <= before.leader_epoch
         ):
-            self._fail("U5", f"{oracle.name}: an unclean election made {after} of {before}")
+            self._fail("U5", oracle.place, ": an unclean election made ", after, " of ", before)
         strategy = self.promise.strategy(oracle)
         risky = self._check_allowed(oracle, before, after, strategy)
         mirror = oracle.mirrors.get(leader)
@@ -265,7 +268,8 @@ class ElectionChecks:
         if mirror.agreed_end < committed and not risky and len(lossy) < oracle.needed:
             self._fail(
                 "U4",
-                f"{oracle.name}: {leader} was elected ({strategy}) with {mirror.agreed_end} of {committed} committed, "
+                oracle.place,
+                f": {leader} was elected ({strategy}) with {mirror.agreed_end} of {committed} committed, "
                 f"and only {sorted(lossy)} may have lost any",
             )
         lost = oracle.forget_beyond(mirror, after.leader_epoch)
@@ -274,7 +278,7 @@ class ElectionChecks:
             raise CannotJudge("trimming: records were lost below a log start")
         counts["losses" if lost else "lossless recoveries"] += 1
         if lost:
-            self._world.note("checker", "LOSS", f"{oracle.name}: {lost} of {committed} given up for {leader} to lead")
+            self._world.emit(RecordsLost(oracle.name, lost, committed, leader))
             self.on_given_up(oracle)
 
     def _check_allowed(
@@ -287,7 +291,7 @@ class ElectionChecks:
             counts["operators' elections"] += 1
             return True
         if strategy == NONE:
-            self._fail("U1", f"{oracle.name}: {after.leader} was elected uncleanly, the strategy is None")
+            self._fail("U1", oracle.place, f": {after.leader} was elected uncleanly, the strategy is None")
         if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(oracle)):
             counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
             # Rule 31: while a member of the ISR is left, though it is down, nobody of the ELR can be elected cleanly.
@@ -300,16 +304,15 @@ class ElectionChecks:
         else:
             counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
         for broker_id in eligible:
-            message = (
-                f"{oracle.name}: {after.leader} was elected ({strategy}) though {broker_id} was eligible: {before}"
-            )
-            self._suspicions.append(_Suspicion(broker_id, before, message))
+            said = f": {after.leader} was elected ({strategy}) though {broker_id} was eligible: "
+            violation = Violation("U1", self._world.now_us, oracle.place, said, before)
+            self._suspicions.append(_Suspicion(broker_id, before, violation))
         if (
             strategy == FIRST_PHASE
             and not self.promise.anybody_will_do(oracle)
             and before.last_known_elr not in ((), (after.leader,))
         ):
-            self._fail("U2", f"{oracle.name}: {after.leader} is not the last known leader of {before}")
+            self._fail("U2", oracle.place, f": {after.leader} is not the last known leader of ", before)
         return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(oracle))
 
     def _is_live(self, state: PartitionState, broker_id: int) -> bool:
@@ -326,12 +329,12 @@ class ElectionChecks:
         for suspicion in suspicions:
             went = is_another or not self._is_live(suspicion.state, broker_id)  # a failed directory is enough
             if not went or suspicion.broker_id != broker_id:
-                self._fail("U1", suspicion.message)
+                raise suspicion.violation
 
     def batch_ended(self) -> None:
         """The records of a decision are one batch, so the explanation of a change must have come by now."""
         for suspicion in self._suspicions:
-            self._fail("U1", suspicion.message)
+            raise suspicion.violation
         left, self._left = self._left, []
         for oracle, before, after in left:
             self._check_leavers(oracle, before, after)
@@ -359,7 +362,8 @@ class ElectionChecks:
         if least is not None and not chosen.contains(least):
             self._fail(
                 "U2",
-                f"{oracle.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, and "
+                oracle.place,
+                f": {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, and "
                 f"lacks records of {least.node_id}, which is in LastKnownElr",
             )
         for broker_id in asked:
@@ -369,7 +373,8 @@ class ElectionChecks:
             if mirror.position > chosen.position:
                 self._fail(
                     "U2",
-                    f"{oracle.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
+                    oracle.place,
+                    f": {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
                     f"{broker_id} has {mirror.position}",
                 )
 
@@ -411,8 +416,8 @@ class ElectionChecks:
         """Operators' requests that concern elections."""
         if isinstance(event, UncleanElectionRequested):
             self.asked_for.add(event.partition)
-        elif isinstance(event, ElrDowngradeRequested):
-            self.promise.elr_may_be_off = True
+        elif isinstance(event, ElrVersionRequested):
+            self.promise.elr_may_be_off |= not event.level
         elif isinstance(event, UnregistrationRequested):
             self._unregistering(event.broker_id)
 
@@ -428,14 +433,11 @@ class ElectionChecks:
 
     # -- reports
 
-    def _noted(self, who: str, message: str) -> None:
+    def reported(self, node_id: int, event: UncleanElection) -> None:
         """U5: an unclean election is reported to the operator at most once."""
-        found = _REPORT.match(message)
-        if found is None:
-            return
-        report = (found[1], int(found[2]))
+        report = (event.partition, event.leader_epoch)
         if report in self._reported:
-            self._fail("U5", f"{who} reports the election of {report} again")
+            self._fail("U5", f"node{node_id} reports the election of {report} again")
         self._reported.add(report)
 
     def check_reports(self) -> None:
@@ -445,10 +447,10 @@ class ElectionChecks:
         for partition, epoch in self._unclean:
             if (partition, epoch) in self._reported:
                 continue
-            self._fail("U5", f"{partition}: the unclean election in epoch {epoch} was not reported")
+            self._fail("U5", Place(partition), f": the unclean election in epoch {epoch} was not reported")
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
 
 def _nobody(oracle: PartitionOracle) -> None:

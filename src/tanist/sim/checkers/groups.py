@@ -20,7 +20,8 @@ from typing import Final, NoReturn
 
 from tanist.coordinator.partitioning import partition_of
 from tanist.sim.checkers.replicas import ReplicaChecks
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.events import MemberAssigned, MemberRevoked
 from tanist.sim.oracle import PartitionOracle, pieces
 from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicPartition
 from tanist.sim.world.world import Host, Watcher, World
@@ -142,7 +143,8 @@ class Ledger(Watcher):
         if before is not None and self._author(register.latest) != self._author(tag) and value.offset < before[1]:
             self._fail(
                 "C4",
-                f"{_name(group_partition)}: {tag} commits {value.offset} at {at}, {before[1]} by {register.latest}",
+                _place(group_partition),
+                f" of {group_partition[0]}: {tag} commits {value.offset} at {at}, {before[1]} by {register.latest}",
             )
         register.latest = tag
 
@@ -207,8 +209,8 @@ class Ledger(Watcher):
         *,
         classic: bool,
     ) -> None:
-        partitions = list(partitions)
-        self._world.note(client, "MEMBER", f"has {_partitions(partitions)} in epoch {epoch} of {group}")
+        partitions = tuple(partitions)
+        self._world.emit(MemberAssigned(client, group, epoch, partitions))
         self._world.counts["groups: an assignment is received"] += 1
         if self._oracle_of(group).unclean:
             return
@@ -224,14 +226,15 @@ class Ledger(Watcher):
             if other is not None and other.client != client:
                 self._fail(
                     "C3",
-                    f"{_name(group_partition)} is assigned to {client} in epoch {epoch}, and {other.client} owns it "
-                    f"since epoch {other.epoch}",
+                    _place(group_partition),
+                    f" of {group_partition[0]} is assigned to {client} in epoch {epoch}, and {other.client} "
+                    f"owns it since epoch {other.epoch}",
                 )
             self._tenures[group_partition] = Tenure(client, member_id, epoch, classic)
 
     def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
-        partitions = list(partitions)
-        self._world.note(client, "MEMBER", f"gives up {_partitions(partitions)} of {group}")
+        partitions = tuple(partitions)
+        self._world.emit(MemberRevoked(client, group, partitions))
         for partition in partitions:
             tenure = self._tenures.get((group, *partition))
             if tenure is not None and tenure.client == client:
@@ -257,7 +260,8 @@ class Ledger(Watcher):
             if at < least:
                 self._fail(
                     "C2",
-                    f"{_name(group_partition)}: {client} got {offset} ({tag or 'nothing'}, at {at}) after {least}",
+                    _place(group_partition),
+                    f" of {group_partition[0]}: {client} got {offset} ({tag or 'nothing'}, at {at}) after {least}",
                 )
             if at != _NOTHING:
                 self._hears(group_partition, at)
@@ -274,7 +278,11 @@ class Ledger(Watcher):
         register = self._registers.get(group_partition)
         found = None if register is None else register.commits.get(tag)
         if found is None or found[1] != offset:
-            self._fail("C1", f"{_name(group_partition)}: {client} got {offset} ({tag}), which is not in the log")
+            self._fail(
+                "C1",
+                _place(group_partition),
+                f" of {group_partition[0]}: {client} got {offset} ({tag}), which is not in the log",
+            )
         return found[0]
 
     def _hears(self, group_partition: GroupPartition, at: int) -> None:
@@ -291,14 +299,10 @@ class Ledger(Watcher):
         topic = image.topics[image.topic_ids[OFFSETS_TOPIC]]
         return self._replicas.oracle_of((topic.topic_id, partition_of(group, len(topic.partitions))))
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
 
-def _name(group_partition: GroupPartition) -> str:
-    group, topic, index = group_partition
-    return f"{topic}-{index} of {group}"
-
-
-def _partitions(partitions: Iterable[TopicPartition]) -> str:
-    return " ".join(f"{name}-{index}" for name, index in sorted(partitions)) or "nothing"
+def _place(group_partition: GroupPartition) -> Place:
+    _, topic, index = group_partition
+    return Place(f"{topic}-{index}")

@@ -15,7 +15,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import World
 from tanist.wire.batch import decode_batch, iterate_batches
@@ -32,7 +32,7 @@ class LeaderChecks:
 
     def check(
         self,
-        name: str,
+        place: Place,
         node: Node,
         hosted: HostedPartition,
         leader: LeaderState,
@@ -41,11 +41,11 @@ class LeaderChecks:
         mirror: ReplicaMirror,
     ) -> None:
         if leader.high_watermark > high_watermark_before:
-            self._check_waiters(name, hosted, leader)
+            self._check_waiters(place, hosted, leader)
         epoch = leader.leader_epoch
         other = oracle.leaders.setdefault(epoch, node.node_id)
         if other != node.node_id:
-            self._fail("S10", f"{name}: epoch {epoch} is led by {other} as well")
+            self._fail("S10", place, f": epoch {epoch} is led by {other} as well")
         if epoch < oracle.newest_epoch:
             self._world.counts["two leaders"] += 1
         oracle.newest_epoch = max(oracle.newest_epoch, epoch)
@@ -56,13 +56,14 @@ class LeaderChecks:
         if epoch == oracle.newest_epoch and not oracle.is_complete(mirror):
             self._fail(
                 "S1",
-                f"{name} leads epoch {epoch} with log end {mirror.end}, which agrees up to {mirror.agreed_end}, but "
-                f"{oracle.high_watermark} was committed",
+                place,
+                f" leads epoch {epoch} with log end {mirror.end}, which agrees up to {mirror.agreed_end}, "
+                f"but {oracle.high_watermark} was committed",
             )
         if leader.high_watermark > high_watermark_before >= 0:
-            self._check_advance(name, node, hosted, leader, high_watermark_before, oracle)
+            self._check_advance(place, node, hosted, leader, high_watermark_before, oracle)
         if leader.high_watermark > oracle.high_watermark:
-            self._freeze(name, hosted, leader, oracle, mirror)
+            self._freeze(place, hosted, leader, oracle, mirror)
         elif leader.under_min_isr and leader.high_watermark < min(
             [mirror.end, *(leader.remotes[each].log_end_offset for each in leader.maximal_isr if each != node.node_id)]
         ):
@@ -71,17 +72,24 @@ class LeaderChecks:
         if state is not None and state.leader == node.node_id and state.leader_epoch == epoch:
             self.check_quorum_superset(oracle, leader, state)
 
-    def _check_waiters(self, name: str, hosted: HostedPartition, leader: LeaderState) -> None:
+    def _check_waiters(self, place: Place, hosted: HostedPartition, leader: LeaderState) -> None:
         """L3: nobody waits for a high watermark that has been reached, whatever else waits beside it."""
         for required_offset, waiter, _ in hosted.ack_waiters:
             if required_offset <= leader.high_watermark and not waiter.done:
                 self._fail(
                     "L3",
-                    f"{name}: a request waits for offset {required_offset}, and {leader.high_watermark} is committed",
+                    place,
+                    f": a request waits for offset {required_offset}, and {leader.high_watermark} is committed",
                 )
 
     def _check_advance(
-        self, name: str, node: Node, hosted: HostedPartition, leader: LeaderState, before: int, oracle: PartitionOracle
+        self,
+        place: Place,
+        node: Node,
+        hosted: HostedPartition,
+        leader: LeaderState,
+        before: int,
+        oracle: PartitionOracle,
     ) -> None:
         """S4: the committed ISR meets min ISR, and all of the maximal ISR have it, as the leader knows and in fact."""
         high_watermark = leader.high_watermark
@@ -89,7 +97,8 @@ class LeaderChecks:
         if len(leader.isr) < min_isr:
             self._fail(
                 "S4",
-                f"{name}: high watermark from {before} to {high_watermark} with ISR {leader.isr}, "
+                place,
+                f": high watermark from {before} to {high_watermark} with ISR {leader.isr}, "
                 f"min.insync.replicas {min_isr}",
             )
         own = oracle.mirrors[node.node_id].last_before(high_watermark)
@@ -99,7 +108,7 @@ class LeaderChecks:
             known = leader.remotes[broker_id].log_end_offset
             if known < high_watermark:
                 self._fail(
-                    "S4", f"{name}: high watermark {high_watermark}, member {broker_id} is known to have {known}"
+                    "S4", place, f": high watermark {high_watermark}, member {broker_id} is known to have {known}"
                 )
             member = oracle.mirrors.get(broker_id)
             if member is not None and (
@@ -110,20 +119,21 @@ class LeaderChecks:
                 continue
             if own is not None and (member is None or member.last_before(high_watermark) != own):
                 has = None if member is None else member.end
-                self._fail("S4", f"{name}: high watermark {high_watermark}, member {broker_id} really has {has}")
+                self._fail("S4", place, f": high watermark {high_watermark}, member {broker_id} really has {has}")
 
     def _freeze(
-        self, name: str, hosted: HostedPartition, leader: LeaderState, oracle: PartitionOracle, mirror: ReplicaMirror
+        self, place: Place, hosted: HostedPartition, leader: LeaderState, oracle: PartitionOracle, mirror: ReplicaMirror
     ) -> None:
         """S5, S7: the history grows and never changes, and enough replicas hold it."""
         high_watermark = leader.high_watermark
         if not oracle.is_complete(mirror):
             self._fail(
                 "S5",
-                f"{name}: commits {high_watermark}, but lacks some of the {oracle.high_watermark} committed before",
+                place,
+                f": commits {high_watermark}, but lacks some of the {oracle.high_watermark} committed before",
             )
         if mirror.last_before(high_watermark) is None:
-            self._fail("S5", f"{name}: high watermark {high_watermark} is not at a batch's end")
+            self._fail("S5", place, f": high watermark {high_watermark} is not at a batch's end")
         added = [batch for batch in mirror.batches[mirror.agreeing :] if batch.end <= high_watermark]
         self._read_values(hosted.log, oracle, added, added[0].first, high_watermark, None)
         oracle.extend(added)
@@ -175,7 +185,8 @@ class LeaderChecks:
             has = "nothing" if mirror is None else f"{mirror.end}, which agrees up to {mirror.agreed_end}"
             self._fail(
                 "S2",
-                f"{oracle.name}: {broker_id} can be elected (ISR {state.isr}, ELR {state.elr}) and has {has}, but "
+                oracle.place,
+                f": {broker_id} can be elected (ISR {state.isr}, ELR {state.elr}) and has {has}, but "
                 f"{oracle.high_watermark} was committed",
             )
 
@@ -197,7 +208,7 @@ class LeaderChecks:
             # Such a leader may begin with only its own high watermark, of a history that was lost before.
             needed = min(needed, max(oracle.needed, 1))
         if holders < needed - lossy:
-            self._fail("S7", f"{oracle.name}: {oracle.high_watermark} is committed, and {holders} replicas have it")
+            self._fail("S7", oracle.place, f": {oracle.high_watermark} is committed, and {holders} replicas have it")
 
     def check_quorum_superset(self, oracle: PartitionOracle, leader: LeaderState, state: PartitionState) -> None:
         """S3: the leader's maximal ISR has every replica that the controller might elect."""
@@ -207,8 +218,9 @@ class LeaderChecks:
         if not electable <= leader.maximal_isr:
             self._fail(
                 "S3",
-                f"{oracle.name}: leader {leader.broker_id} counts with {sorted(leader.maximal_isr)}, "
-                f"but {sorted(electable)} can be elected",
+                oracle.place,
+                f": leader {leader.broker_id} counts with {sorted(leader.maximal_isr)}, but "
+                f"{sorted(electable)} can be elected",
             )
 
     def is_excused(self, mirror: ReplicaMirror) -> bool:
@@ -216,8 +228,8 @@ class LeaderChecks:
         broker = self._oracle.image.brokers.get(mirror.node_id)
         return mirror.lossy_since_epoch is not None and (broker is None or broker.epoch == mirror.lossy_since_epoch)
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
 
 def _ignore(oracle: PartitionOracle, offset: int, value: bytes) -> None:

@@ -10,12 +10,11 @@ every client done.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tanist.controller.partition_state import PartitionState
 from tanist.sim.checkers.checkers import Checkers
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Said, Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.workload.operations import Admin
@@ -102,7 +101,7 @@ class LivenessPhase:
         for consumer in consumers:
             consumer.stop()
         self.must(self._checkers.metadata.all_applied, "L2", lambda: "not all have the newest metadata")
-        self.must(lambda: not self._pending(), "L8", lambda: f"AlterPartition pending: {self._pending()}")
+        self.must(lambda: not self._pending(), "L8", lambda: ["AlterPartition pending: ", *_and(self._pending())])
         self._world.run_for(1_000)
         # A coordinator may still write: the session of a member that died late expires only now.
         self.must(self._is_whole, "L7", self._who_is_not_whole)
@@ -111,11 +110,12 @@ class LivenessPhase:
         self._checkers.check_calm()
 
     def must(
-        self, condition: Callable[[], bool], property_id: str, message: Callable[[], str], *, more_ms: int = 0
+        self, condition: Callable[[], bool], property_id: str, message: Callable[[], str | Said], *, more_ms: int = 0
     ) -> None:
         """The condition must hold within the time limit, `more_ms` later at most."""
         if not self._world.run_until(condition, within_ms=self._settle_time_ms + more_ms):
-            self._fail(property_id, message())
+            said = message()
+            raise Violation(property_id, self._world.now_us, *((said,) if isinstance(said, str) else said))
 
     # -- voters
 
@@ -141,18 +141,20 @@ class LivenessPhase:
             "L15",
             lambda: f"DeleteRecords is not acknowledged: {trimmer.described()}",
         )
-        self.must(lambda: not self._begin_too_early(), "L15", lambda: f"not trimmed: {_and(self._begin_too_early())}")
+        self.must(lambda: not self._begin_too_early(), "L15", lambda: ["not trimmed: ", *_and(self._begin_too_early())])
 
-    def _begin_too_early(self) -> list[str]:
+    def _begin_too_early(self) -> list[Said]:
         """Replicas whose log begins below their leader's."""
         replicas = self._checkers.replicas
-        early: list[str] = []
+        early: list[Said] = []
         for key, state in self._states().items():
             leader = replicas.acting_leader(key, state)
             least = 0 if leader is None else leader.log.log_start_offset
             early += [
-                f"{replicas.oracle_of(key).name} on {node.node_id} begins at {hosted.log.log_start_offset}, its leader "
-                f"at {least}"
+                (
+                    replicas.oracle_of(key).place,
+                    f" on {node.node_id} begins at {hosted.log.log_start_offset}, its leader at {least}",
+                )
                 for node in self._world.nodes()
                 for hosted in [node.replicas.get(*key)]
                 if hosted is not None and hosted.log.log_start_offset < least
@@ -240,7 +242,7 @@ class LivenessPhase:
                 state.leader >= 0 or self._is_excused(key, state, left_out) for key, state in self._states().items()
             ),
             "L4",
-            lambda: f"no leader: {self._leaderless()}",
+            lambda: ["no leader: ", *_and(self._leaderless())],
             more_ms=self._unclean_sweep_ms(),
         )
 
@@ -269,12 +271,12 @@ class LivenessPhase:
     def _states(self) -> dict[TopicIdPartition, PartitionState]:
         return self._checkers.replicas.states
 
-    def _leaderless(self) -> str:
+    def _leaderless(self) -> Iterator[Said]:
         replicas = self._checkers.replicas
-        waiting = [(replicas.oracle_of(key), state) for key, state in self._states().items() if state.leader < 0]
-        return _and(
-            f"{oracle.name} ({replicas.elections.promise.strategy(oracle)}): {state}" for oracle, state in waiting
-        )
+        for key, state in self._states().items():
+            if state.leader < 0:
+                oracle = replicas.oracle_of(key)
+                yield oracle.place, f" ({replicas.elections.promise.strategy(oracle)}): ", state
 
     def _is_whole(self) -> bool:
         """L6, L7, L9: every replica is in its ISR, has all records and the high watermark; no reassignment is open."""
@@ -282,24 +284,27 @@ class LivenessPhase:
             return False
         return not self._behind()
 
-    def _behind(self) -> list[str]:
+    def _behind(self) -> list[Said]:
         replicas = self._checkers.replicas
         return [
-            f"{oracle.name} on {node.node_id} at {hosted.log.log_end_offset} (high watermark "
-            f"{hosted.replica.high_watermark}) of {oracle.high_watermark}"
+            (
+                oracle.place,
+                f" on {node.node_id} at {hosted.log.log_end_offset} (high watermark "
+                f"{hosted.replica.high_watermark}) of {oracle.high_watermark}",
+            )
             for node in self._world.nodes()
             for hosted in node.replicas
             for oracle in [replicas.oracles[(hosted.topic_id, hosted.index)]]
             if not oracle.high_watermark == hosted.replica.high_watermark == hosted.log.log_end_offset
         ]
 
-    def _who_is_not_whole(self) -> str:
-        unsettled = (
-            f"{self._checkers.replicas.oracle_of(key).name}: {state}"
+    def _who_is_not_whole(self) -> Said:
+        unsettled: Iterator[Said] = (
+            (self._checkers.replicas.oracle_of(key).place, ": ", state)
             for key, state in self._states().items()
             if set(state.isr) != set(state.replicas) or state.reassigning
         )
-        return f"not all replicas are in sync again: {_and([*unsettled, *self._behind()])}"
+        return "not all replicas are in sync again: ", *_and([*unsettled, *self._behind()])
 
     def _has_read_all(self, consumer: Consumer) -> bool:
         return all(
@@ -308,17 +313,15 @@ class LivenessPhase:
             if oracle.name == f"{consumer.topic}-{key[1]}"
         )
 
-    def _pending(self) -> str:
-        return _and(
-            f"{hosted!r} on {node.node_id}"
+    def _pending(self) -> list[Said]:
+        return [
+            (Place(f"{hosted.topic}-{hosted.index}", node.node_id),)
             for node in self._world.nodes()
             for hosted in node.replicas
             if hosted.leader is not None and hosted.leader.pending is not None
-        )
-
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+        ]
 
 
-def _and(each: Iterable[str]) -> str:
-    return "; ".join(each)
+def _and(each: Iterable[Said]) -> Iterator[object]:
+    for number, said in enumerate(each):
+        yield from ("; ", *said) if number else said

@@ -13,9 +13,8 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.checkpoints import LOG_START_CHECKPOINT, PARTITION_METADATA, decode_offsets
 from tanist.log.log import Log
-from tanist.log.log import TruncatedTail as CutOff
 from tanist.replica.metadata import NO_EPOCH
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror, Trimming
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import iterate_headers
@@ -37,12 +36,12 @@ class LogChecks:
 
     def meet(self, host: Host, log: Log, oracle: PartitionOracle) -> ReplicaMirror:
         """A log was opened."""
-        name = f"{oracle.name} on node {host.node_id}"
+        place = Place(oracle.name, host.node_id)
         known = oracle.mirrors.get(host.node_id)
         mirror = ReplicaMirror(host.node_id, host.lives, log)
         mirror.log_start = 0 if oracle.trimming is not None else log.log_start_offset
         before = () if known is None else known.batches
-        mirror.batches = oracle.content(name, log, mirror.log_start, log.log_end_offset, self._world.now_us, before)
+        mirror.batches = oracle.content(place, log, mirror.log_start, log.log_end_offset, self._world.now_us, before)
         if known is not None:
             mirror.most_start = known.most_start
             if known.mid_turn and log.epochs.earliest is not None:
@@ -50,7 +49,7 @@ class LogChecks:
                 mirror.most_start = max(mirror.most_start, log.epochs.earliest.start_offset)
         _follow_start(log, mirror)
         if known is not None and known.released_epoch is None:
-            self._check_restart(name, known, mirror, rotten=(oracle.key, host.node_id) in self._rotten)
+            self._check_restart(place, known, mirror, rotten=(oracle.key, host.node_id) in self._rotten)
             mirror.cut = known.cut
             mirror.lossy_since_epoch, mirror.lossy_life = known.lossy_since_epoch, known.lossy_life
             mirror.doubtful = known.doubtful
@@ -59,18 +58,10 @@ class LogChecks:
             mirror.released_epoch = known.released_epoch  # until it is a replica again
             mirror.member_since = (known.released_epoch or 0) + 1
         for number, batch in enumerate(mirror.batches):
-            self._check_written(name, oracle, batch, mirror.batches[number - 1] if number else None)
-        self.check_epoch_cache(name, log, mirror)
+            self._check_written(place, oracle, batch, mirror.batches[number - 1] if number else None)
+        self.check_epoch_cache(place, log, mirror)
         oracle.mirrors[host.node_id] = mirror
         oracle.agree(mirror)
-        hand_out = log.on_truncate
-
-        def cut(what: CutOff) -> None:
-            self._cut_off(name, oracle, mirror, what.from_offset)
-            if hand_out is not None:
-                hand_out(what)
-
-        log.on_truncate = cut
         return mirror
 
     def went_down(
@@ -100,7 +91,7 @@ class LogChecks:
 
     def follow(
         self,
-        name: str,
+        place: Place,
         hosted: HostedPartition,
         oracle: PartitionOracle,
         mirror: ReplicaMirror,
@@ -113,35 +104,35 @@ class LogChecks:
         log = hosted.log
         end = log.written_end_offset
         if mirror.end > end:
-            self._cut_off(name, oracle, mirror, end)  # not by a requested truncation
+            self.cut_off(place, oracle, mirror, end)  # not by a requested truncation
         if oracle.trimming is not None:
-            self._follow_trimmed(name, log, oracle, oracle.trimming, mirror)
+            self._follow_trimmed(place, log, oracle, oracle.trimming, mirror)
         elif not mirror.batches:
             mirror.log_start = log.log_start_offset
-        for batch in oracle.content(name, log, mirror.end, end, self._world.now_us):
+        for batch in oracle.content(place, log, mirror.end, end, self._world.now_us):
             before = mirror.batches[-1] if mirror.batches else None
             if before is not None and batch.first != before.end:
-                self._fail("S6", f"{name}: {batch} was appended behind {before}")
-            self._check_written(name, oracle, batch, before)
+                self._fail("S6", place, f": {batch} was appended behind {before}")
+            self._check_written(place, oracle, batch, before)
             if leader is not None and batch.end > mirror.queued_end and leader.last_before(batch.end) != batch:
-                self._fail("S21", f"{name}: has {batch}, its leader {leader.last_before(batch.end)}")
+                self._fail("S21", place, f": has {batch}, its leader {leader.last_before(batch.end)}")
             mirror.batches.append(batch)
         mirror.queued_end = log.log_end_offset
         oracle.agree(mirror)
         _follow_start(log, mirror)
         if mirror.was_cut:
             mirror.was_cut = False
-            self.check_epoch_cache(name, log, mirror)
+            self.check_epoch_cache(place, log, mirror)
         elif (
             mirror.batches
             and mirror.end > mirror.began_at
             and log.latest_epoch < mirror.batches[-1].epoch
             and (end > log.log_start_offset or not oracle.unclean)
         ):
-            self._fail("S22", f"{name}: ends with {mirror.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
+            self._fail("S22", place, f": ends with {mirror.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
 
     def _follow_trimmed(
-        self, name: str, log: Log, oracle: PartitionOracle, trimming: Trimming, mirror: ReplicaMirror
+        self, place: Place, log: Log, oracle: PartitionOracle, trimming: Trimming, mirror: ReplicaMirror
     ) -> None:
         """S26: within a life the log start never goes back, unless the log begins anew.
 
@@ -159,17 +150,17 @@ class LogChecks:
         if log.log_start_offset < mirror.start and not oracle.unclean:
             whole_batch = mirror.began_at == mirror.start and log.log_start_offset == mirror.end
             if not whole_batch:
-                self._fail("S26", f"{name}: its start went back from {mirror.start} to {log.log_start_offset}")
+                self._fail("S26", place, f": its start went back from {mirror.start} to {log.log_start_offset}")
 
-    def _check_written(self, name: str, oracle: PartitionOracle, batch: Batch, before: Batch | None) -> None:
+    def _check_written(self, place: Place, oracle: PartitionOracle, batch: Batch, before: Batch | None) -> None:
         """S6 in its strongest form: an offset and epoch are the same batch after the same batch on all replicas."""
         known = oracle.written.setdefault((batch.first, batch.epoch), (batch, before))
         if known[0] != batch:
-            self._fail("S6", f"{name}: has {batch}, another replica {known[0]}")
+            self._fail("S6", place, f": has {batch}, another replica {known[0]}")
         if before is not None and known[1] is not None and known[1] != before:
-            self._fail("S6", f"{name}: has {batch} behind {before}, another replica behind {known[1]}")
+            self._fail("S6", place, f": has {batch} behind {before}, another replica behind {known[1]}")
 
-    def _cut_off(self, name: str, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
+    def cut_off(self, place: Place, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
         """S21: no committed batch is truncated. Only diverging batches are."""
         mirror.was_cut = True
         mirror.queued_end = min(mirror.queued_end, offset)
@@ -186,16 +177,17 @@ class LogChecks:
             if position is not None and oracle.history[position] == gone:
                 self._fail(
                     "S21",
-                    f"{name}: {gone} was cut off (at {offset}), though it was committed "
-                    f"(true high watermark {oracle.high_watermark})",
+                    place,
+                    f": {gone} was cut off (at {offset}), though it was committed (true high watermark "
+                    f"{oracle.high_watermark})",
                 )
 
     # -- a log comes back
 
-    def _check_restart(self, name: str, known: ReplicaMirror, now: ReplicaMirror, *, rotten: bool) -> None:
+    def _check_restart(self, place: Place, known: ReplicaMirror, now: ReplicaMirror, *, rotten: bool) -> None:
         """S22: a crash loses nothing, a loss of power only unsynced batches, and neither adds any."""
         if now.start < known.durable_start and not (known.mid_turn or rotten):
-            self._fail("S26", f"{name}: begins at {now.start}, {known.durable_start} was written down")
+            self._fail("S26", place, f": begins at {now.start}, {known.durable_start} was written down")
         before = [batch for batch in known.batches if batch.end > now.start]
         found = [batch for batch in now.batches if batch.end > now.start]
         same = 0
@@ -207,7 +199,7 @@ class LogChecks:
             return  # truncated before the rotten batch, or somewhere after the durable end
         if known.durable_end is None:
             if not known.mid_turn and before != found:
-                self._fail("S22", f"{name}: had {known.end} before the crash, has {now.end}, {same} batches the same")
+                self._fail("S22", place, f": had {known.end} before the crash, has {now.end}, {same} batches the same")
             return
         kept = found[same - 1].end if same else now.start
         lost = before[same].end if same < len(before) else None
@@ -215,13 +207,13 @@ class LogChecks:
             self._world.counts["logs recovered with a loss"] += 1
             if lost <= known.durable_end:
                 self._fail(
-                    "S22", f"{name}: was synced up to {known.durable_end}, has {now.end} of which {kept} as it was"
+                    "S22", place, f": was synced up to {known.durable_end}, has {now.end} of which {kept} as it was"
                 )
         for batch in found[same:]:
             if batch not in known.cut and not known.mid_turn:
-                self._fail("S22", f"{name}: has {batch} after the loss of power, which it never had")
+                self._fail("S22", place, f": has {batch} after the loss of power, which it never had")
 
-    def check_epoch_cache(self, name: str, log: Log, mirror: ReplicaMirror) -> None:
+    def check_epoch_cache(self, place: Place, log: Log, mirror: ReplicaMirror) -> None:
         """S22: the leader-epoch cache agrees with the log, from a log start on that it has, or had before a crash."""
         entries = [(entry.epoch, entry.start_offset) for entry in log.epochs.entries]
         end = log.written_end_offset
@@ -235,11 +227,11 @@ class LogChecks:
         # (A log that began anew within a batch has that whole batch.)
         if [(epoch, max(first, since)) for epoch, first in entries if first < end] != found:
             self._fail(
-                "S22", f"{name}: its leader epochs are {entries}, those of its batches {found}, its end is {end}"
+                "S22", place, f": its leader epochs are {entries}, those of its batches {found}, its end is {end}"
             )
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
 
 def _follow_start(log: Log, mirror: ReplicaMirror) -> None:

@@ -17,7 +17,8 @@ from tanist.controller.partition_state import RECOVERING, PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.quorum.raft_log import MetadataBatch, RaftLog
 from tanist.quorum.voters import SnapshotId
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.events import ElrSwitched
 from tanist.sim.world.world import Host, World
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, decode_record
@@ -172,7 +173,7 @@ class MetadataChecks:
         """That changes no partition's state, only the states that it may get."""
         on = self.image.elr_enabled
         self._world.counts[f"ELR switched {'on' if on else 'off'}"] += bool(self.image.topics)
-        self._world.note("metadata", "STATE", f"eligible leader replicas are {'on' if on else 'off'}")
+        self._world.emit(ElrSwitched(on))
         self._before_elr = {
             (topic.topic_id, index): state
             for topic in self.image.topics.values()
@@ -181,29 +182,31 @@ class MetadataChecks:
 
     # -- the properties
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
     def _check_structure(self, name: str, key: TopicIdPartition, state: PartitionState) -> None:
         """S12."""
         image = self.image
         isr, elr, replicas = set(state.isr), set(state.elr), set(state.replicas)
         if not isr <= replicas or not elr <= replicas or not set(state.last_known_elr) <= replicas or isr & elr:
-            self._fail("S12", f"{name}: ISR, ELR, LastKnownElr and replicas do not fit in {state}")
+            self._fail("S12", Place(name), ": ISR, ELR, LastKnownElr and replicas do not fit in ", state)
         if state.leader >= 0 and state.leader not in isr:
-            self._fail("S12", f"{name}: leader {state.leader} is not in its ISR {state.isr}")
+            self._fail("S12", Place(name), f": leader {state.leader} is not in its ISR {state.isr}")
         if not image.elr_enabled or self._is_from_before_elr(key, state):
             return
         if state.leader < 0 and isr:
-            self._fail("S12", f"{name}: no leader, but ISR {state.isr}")
+            self._fail("S12", Place(name), f": no leader, but ISR {state.isr}")
         if len(isr) >= image.effective_min_isr(*key) and (elr or state.last_known_elr):
             self._fail(
-                "S12", f"{name}: ISR {state.isr} is large enough for ELR {state.elr}, last {state.last_known_elr}"
+                "S12",
+                Place(name),
+                f": ISR {state.isr} is large enough for ELR {state.elr}, last {state.last_known_elr}",
             )
         for broker_id in state.isr:
             broker = image.brokers.get(broker_id)
             if broker is None or broker.fenced:
-                self._fail("S12", f"{name}: fenced broker {broker_id} is in ISR {state.isr}")
+                self._fail("S12", Place(name), f": fenced broker {broker_id} is in ISR {state.isr}")
 
     def _is_from_before_elr(self, key: TopicIdPartition, state: PartitionState) -> bool:
         """As Kafka left it before KIP-966: without a leader, and with the last member still in its ISR."""
@@ -228,7 +231,11 @@ class MetadataChecks:
             for topic_id, index in self.image.partitions_in_isr(broker_id):
                 if self._is_from_before_elr((topic_id, index), self.image.topics[topic_id].partitions[index]):
                     continue
-                self._fail("S12", f"broker {broker_id} is fenced, but in the ISR of {topic_id}-{index}")
+                self._fail(
+                    "S12",
+                    f"broker {broker_id} is fenced, but in the ISR of ",
+                    Place(f"{self.image.topics[topic_id].name}-{index}"),
+                )
 
     def _check_step(
         self, name: str, key: TopicIdPartition, before: PartitionState, after: PartitionState, *, single: bool
@@ -237,11 +244,13 @@ class MetadataChecks:
         if after.partition_epoch <= before.partition_epoch or (
             single and after.partition_epoch != before.partition_epoch + 1
         ):
-            self._fail("S9", f"{name}: partition epoch from {before.partition_epoch} to {after.partition_epoch}")
+            self._fail("S9", Place(name), f": partition epoch from {before.partition_epoch} to {after.partition_epoch}")
         if after.leader_epoch < before.leader_epoch or after.leader_epoch > after.partition_epoch:
-            self._fail("S9", f"{name}: leader epoch {after.leader_epoch} after {before.leader_epoch}, of {after}")
+            self._fail(
+                "S9", Place(name), f": leader epoch {after.leader_epoch} after {before.leader_epoch}, of ", after
+            )
         if after.leader not in (before.leader, -1) and after.leader_epoch == before.leader_epoch:
-            self._fail("S9", f"{name}: leader {after.leader} without a new epoch")
+            self._fail("S9", Place(name), f": leader {after.leader} without a new epoch")
 
 
 def _has_all_of(log: RaftLog, snapshot: SnapshotId) -> bool:

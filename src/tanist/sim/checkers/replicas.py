@@ -13,6 +13,7 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
+from tanist.events.storage import RecordsCut
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.checkers.compaction import POLICY, CompactionAllowance
@@ -21,8 +22,16 @@ from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks, logs_of
 from tanist.sim.checkers.metadata import MetadataChecks
 from tanist.sim.checkers.trimming import TrimChecks
-from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import BitRotted, DirectoryFailed, Event, LogRemoved, LogRestored
+from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.events import (
+    BitRotted,
+    DirectoryFailed,
+    DiskFilled,
+    Event,
+    LogRemoved,
+    LogRestored,
+    PartitionStateCommitted,
+)
 from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import Host, World
 from tanist.wire.ids import TopicIdPartition
@@ -155,11 +164,22 @@ class ReplicaChecks:
         for oracle in self.oracles.values():
             self.logs.went_down(host, oracle, lost_power=lost_power, mid_turn=mid_turn, broker_epoch=epoch)
 
+    def records_cut(self, host: Host, event: RecordsCut) -> None:
+        """A log of the node was truncated."""
+        node = host.node
+        for key, oracle in self.oracles.items():
+            mirror = oracle.mirrors.get(host.node_id)
+            hosted = None if node is None or oracle.name != event.partition else node.replicas.get(*key)
+            if mirror is not None and hosted is not None and hosted.log is mirror.log:
+                self.logs.cut_off(Place(oracle.name, host.node_id), oracle, mirror, event.offset)
+
     def happened(self, event: Event) -> None:
         """Faults and operators."""
         match event:
             case DirectoryFailed(node_id, path):
-                self._directory_failed(node_id, path)
+                self._directories_failed(node_id, (path,))
+            case DiskFilled(node_id, paths):
+                self._directories_failed(node_id, paths)
             case BitRotted(node_id, key):
                 self._bit_rotted(node_id, key)
             case LogRemoved(node_id, key):
@@ -170,11 +190,12 @@ class ReplicaChecks:
         if self.trims is not None:
             self.trims.happened(event)
 
-    def _directory_failed(self, node_id: int, path: str) -> None:
-        """The ends of the logs in that directory are unknown until they are read again."""
+    def _directories_failed(self, node_id: int, paths: tuple[str, ...]) -> None:
+        """The ends of the logs in these directories are unknown until they are read again."""
+        folders = tuple(f"{path}/" for path in paths)
         for oracle in self.oracles.values():
             mirror = oracle.mirrors.get(node_id)
-            if mirror is not None and mirror.log is not None and mirror.log.directory.startswith(path + "/"):
+            if mirror is not None and mirror.log is not None and mirror.log.directory.startswith(folders):
                 mirror.mid_turn = True
 
     def _bit_rotted(self, node_id: int, key: TopicIdPartition) -> None:
@@ -214,7 +235,7 @@ class ReplicaChecks:
             return
         self.states[key] = after
         oracle = self.oracle_of(key)
-        self._world.note("metadata", "STATE", f"{oracle.name}: {_in_words(after)}")
+        self._world.emit(PartitionStateCommitted(key, oracle.name, before, after))
         for node_id, mirror in oracle.mirrors.items():
             if node_id not in after.replicas:
                 mirror.released_epoch = after.partition_epoch  # the newest: the node may be several changes behind
@@ -276,23 +297,24 @@ class ReplicaChecks:
         oracle = seen.oracle
         if oracle.key not in self.oracles:
             return
-        name = f"{oracle.name} on node {host.node_id}"
+        place = Place(oracle.name, host.node_id)
         if mirror.released_epoch is not None and replica.partition_epoch > mirror.released_epoch:
             mirror.released_epoch = None  # a replica again, with its old log
-        self.logs.follow(name, hosted, oracle, mirror, self._acting_leader_mirror(oracle, hosted))
-        self._check_epochs(name, seen, hosted)
+        self.logs.follow(place, hosted, oracle, mirror, self._acting_leader_mirror(oracle, hosted))
+        self._check_epochs(place, seen, hosted)
         if leader is not None:
-            self.leaders.check(name, node, hosted, leader, seen.high_watermark, oracle, mirror)
+            self.leaders.check(place, node, hosted, leader, seen.high_watermark, oracle, mirror)
         if high_watermark > log_end and not queues:
-            self._fail("S6", f"{name}: high watermark {high_watermark} is beyond the log's end {log_end}")
+            self._fail("S6", place, f": high watermark {high_watermark} is beyond the log's end {log_end}")
         if high_watermark > max(mirror.agreed_end, mirror.start) and not (queues or oracle.is_excused(mirror)):
             self._fail(
                 "S6",
-                f"{name}: its log agrees with what is committed up to {mirror.agreed_end}, its high watermark is "
-                f"{high_watermark} (log end {log_end}, true high watermark {oracle.high_watermark})",
+                place,
+                f": its log agrees with what is committed up to {mirror.agreed_end}, its high watermark "
+                f"is {high_watermark} (log end {log_end}, true high watermark {oracle.high_watermark})",
             )
         if oracle.trimming is not None and self.trims is not None:
-            self.trims.check(name, host, hosted, oracle, mirror)
+            self.trims.check(place, host, hosted, oracle, mirror)
         seen.log_start = log.log_start_offset
         seen.leader, seen.leader_epoch, seen.partition_epoch = leader, replica.leader_epoch, replica.partition_epoch
         seen.metadata = replica.metadata
@@ -300,16 +322,16 @@ class ReplicaChecks:
 
     # -- epochs
 
-    def _check_epochs(self, name: str, seen: _Seen, hosted: HostedPartition) -> None:
+    def _check_epochs(self, place: Place, seen: _Seen, hosted: HostedPartition) -> None:
         """S9, S16: a replica's epochs never go back, and are never newer than the committed ones."""
         replica = hosted.replica
         if replica.leader_epoch < seen.leader_epoch or replica.partition_epoch < seen.partition_epoch:
-            self._fail("S9", f"{name}: epochs went back to {replica.leader_epoch}, {replica.partition_epoch}")
+            self._fail("S9", place, f": epochs went back to {replica.leader_epoch}, {replica.partition_epoch}")
         state = self.states.get(seen.oracle.key)
         if state is not None and (
             replica.leader_epoch > state.leader_epoch or replica.partition_epoch > state.partition_epoch
         ):
-            self._fail("S16", f"{name}: knows epochs {replica.leader_epoch}, {replica.partition_epoch} of {state}")
+            self._fail("S16", place, f": knows epochs {replica.leader_epoch}, {replica.partition_epoch} of {state}")
 
     # -- at the end
 
@@ -324,28 +346,28 @@ class ReplicaChecks:
                 if hosted is None:
                     continue
                 log = hosted.log
-                name = f"{oracle.name} on node {node.node_id}"
+                place = Place(oracle.name, node.node_id)
                 if hosted.replica.high_watermark != log.log_end_offset:
                     self._fail(
-                        "L7", f"{name}: high watermark {hosted.replica.high_watermark}, end {log.log_end_offset}"
+                        "L7", place, f": high watermark {hosted.replica.high_watermark}, end {log.log_end_offset}"
                     )
                 mirror = oracle.mirrors[node.node_id]
                 now_us = self._world.now_us
                 mirrored_from = 0 if oracle.trimming is not None else log.log_start_offset
-                if mirror.batches != oracle.content(name, log, mirrored_from, log.log_end_offset, now_us):
-                    self._fail("S22", f"{name}: its log is not what it was seen to become")
-                self.logs.check_epoch_cache(name, log, mirror)
+                if mirror.batches != oracle.content(place, log, mirrored_from, log.log_end_offset, now_us):
+                    self._fail("S22", place, ": its log is not what it was seen to become")
+                self.logs.check_epoch_cache(place, log, mirror)
                 if oracle.compaction is None:  # else each replica compacts on its own
                     content[node.node_id] = b"".join(pieces(log, begin, log.log_end_offset))
             first = next(iter(content.values()), b"")
             for node_id, found in content.items():
                 if found != first:
-                    self._fail("L7", f"{oracle.name}: node {node_id} has other bytes than node {next(iter(content))}")
+                    self._fail("L7", oracle.place, f": node {node_id} has other bytes than node {next(iter(content))}")
 
     # -- bits
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
     def acting_leader(self, key: TopicIdPartition, state: PartitionState) -> LeaderState | None:
         """The leader that the controller has elected, if it acts as leader in that epoch."""
@@ -368,23 +390,3 @@ class ReplicaChecks:
         if theirs is None or theirs.leader is None or theirs.leader.leader_epoch != follower.leader_epoch:
             return None
         return oracle.mirrors.get(host.node_id)
-
-
-def _in_words(state: PartitionState) -> str:
-    """A line of the trace."""
-    parts = [
-        f"leader {state.leader} in epoch {state.leader_epoch}.{state.partition_epoch}",
-        f"replicas {list(state.replicas)}",
-        f"ISR {list(state.isr)}",
-    ]
-    for name, members in (
-        ("ELR", state.elr),
-        ("last known", state.last_known_elr),
-        ("adding", state.adding),
-        ("removing", state.removing),
-    ):
-        if members:
-            parts.append(f"{name} {list(members)}")
-    if state.recovering:
-        parts.append("recovering")
-    return ", ".join(parts)

@@ -47,7 +47,7 @@ from tanist.coordinator.transactions.state import (
 from tanist.log.log import Log
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.replicas import ReplicaChecks
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.oracle import pieces
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import Assignments
@@ -114,8 +114,8 @@ class TransactionChecks(Watcher):
         if since_us is not None and since_us < sent_us and not self._has_lost(OFFSETS_TOPIC):
             self._fail(
                 "X11",
-                f"{attempt.client} commits {group}'s offset of {topic}-{attempt.partition} in generation {generation}, "
-                f"and another member has had it since {since_us / 1e6:.3f} s",
+                f"{attempt.client} commits {group}'s offset of {topic}-{attempt.partition} in generation "
+                f"{generation}, and another member has had it since {since_us / 1000000.0:.3f} s",
             )
 
     def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
@@ -226,7 +226,7 @@ class TransactionChecks(Watcher):
                 trimming = oracle.trimming
                 scan = own if trimming is None else scan_of(trimming.committed_batches())
                 aborted = scan.aborted if oracle.compaction is None else oracle.compaction.aborted
-                self._check_replica(f"{hosted.topic}-{hosted.index} on node {node.node_id}", hosted.log, own, aborted)
+                self._check_replica(Place(f"{hosted.topic}-{hosted.index}", node.node_id), hosted.log, own, aborted)
                 if hosted.leader is None:
                     continue
                 if hosted.topic == reader.topic:
@@ -258,8 +258,8 @@ class TransactionChecks(Watcher):
             at = next((n for n, pair in enumerate(zip(read, wanted, strict=False)) if pair[0] != pair[1]), len(wanted))
             self._fail(
                 "X10",
-                f"{hosted.topic}-{hosted.index}: read {read[at : at + 1]} where {wanted[at : at + 1]} is committed, "
-                f"{len(read)} records of {len(wanted)}",
+                f"{hosted.topic}-{hosted.index}: read {read[at : at + 1]} where {wanted[at : at + 1]} is "
+                f"committed, {len(read)} records of {len(wanted)}",
             )
 
     def _check_numbers(self, numbers: Counter[str], offsets: dict[tuple[str, int], int]) -> None:
@@ -281,7 +281,7 @@ class TransactionChecks(Watcher):
             if attempt.next > offsets.get(self._sources[attempt.source], 0):
                 self._fail("X2", f"{attempt.client}: {attempt.next} was acknowledged, and is not committed")
 
-    def _check_replica(self, name: str, log: Log, own: Scan, aborted: list[tuple[int, int, int]]) -> None:
+    def _check_replica(self, place: Place, log: Log, own: Scan, aborted: list[tuple[int, int, int]]) -> None:
         """X8, by a scan of the replica's own log, and what was aborted before it was trimmed or compacted."""
         entries = log.producers.entries
         known = {
@@ -290,35 +290,35 @@ class TransactionChecks(Watcher):
             if entry.transaction_first_offset >= 0
         }
         if known != own.open:
-            self._fail("X8", f"{name}: open transactions {known}, a scan finds {own.open}")
+            self._fail("X8", place, f": open transactions {known}, a scan finds {own.open}")
         for producer_id, entry in entries.items():
             if entry.epoch != own.epochs.get(producer_id, entry.epoch):
                 found = own.epochs[producer_id]
-                self._fail("X8", f"{name}: producer {producer_id} in epoch {entry.epoch}, a scan finds {found}")
+                self._fail("X8", place, f": producer {producer_id} in epoch {entry.epoch}, a scan finds {found}")
         index = [
             (each.producer_id, each.first_offset, each.last_offset)
             for each in log.aborted_transactions(log.log_start_offset, log.log_end_offset)
         ]
         if aborted is not own.aborted:
-            self._check_aborted(name, index, own, aborted)
+            self._check_aborted(place, index, own, aborted)
         elif sorted(index) != sorted(own.aborted):
-            self._fail("X8", f"{name}: aborted transactions {sorted(index)}, a scan finds {sorted(own.aborted)}")
+            self._fail("X8", place, f": aborted transactions {sorted(index)}, a scan finds {sorted(own.aborted)}")
 
     def _check_aborted(
-        self, name: str, index: list[tuple[int, int, int]], own: Scan, aborted: list[tuple[int, int, int]]
+        self, place: Place, index: list[tuple[int, int, int]], own: Scan, aborted: list[tuple[int, int, int]]
     ) -> None:
         """X8 with records that are gone, by trimming or compaction: its index may know of them, or not."""
         known = {(producer_id, last): first for producer_id, first, last in index}
         first_of = {(producer_id, last): first for producer_id, first, last in aborted}
         for producer_id, first, last in own.aborted:
             if known.get((producer_id, last), last) > first:
-                self._fail("X8", f"{name}: aborted transactions {index}, a scan finds {(producer_id, first, last)}")
+                self._fail("X8", place, f": aborted transactions {index}, a scan finds {(producer_id, first, last)}")
         for key, first in known.items():
             if key not in first_of or first < first_of[key]:
-                self._fail("X8", f"{name}: an aborted transaction {key} from {first} on, the history has {first_of}")
+                self._fail("X8", place, f": an aborted transaction {key} from {first} on, the history has {first_of}")
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
 
 def numbers_of(scan: Scan, start: int) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
-from tanist.sim.checkers.violation import Violation
+from tanist.sim.checkers.violation import Place, Violation
 from tanist.sim.events import DeletionAnswered, DeletionRequested, Event
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, batches, pieces
 from tanist.sim.world.world import Host, World
@@ -65,7 +65,7 @@ class TrimAllowance:
         self.highest = min(self.highest, self._oracle.high_watermark)
 
     def whole(
-        self, name: str, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
+        self, place: Place, log: Log, start: int, end: int, now_us: int, before: Sequence[Batch] = ()
     ) -> list[Batch]:
         found = list(batches(log, max(start, log.first_segment_offset), end))
         for number in range(len(found) - 1, 0, -1):
@@ -75,7 +75,7 @@ class TrimAllowance:
                 break
         first = found[0].first if found else end
         if first > max(start, log.log_start_offset):
-            raise Violation("S26", f"{name}: begins at {log.log_start_offset}, and its first batch at {first}", now_us)
+            raise Violation("S26", now_us, place, f": begins at {log.log_start_offset}, and its first batch at {first}")
         if first <= start:
             return found
         known = [batch for batch in before if start <= batch.first and batch.end <= first]
@@ -157,7 +157,7 @@ class TrimChecks:
     # -- log starts
 
     def check(
-        self, name: str, host: Host, hosted: HostedPartition, oracle: PartitionOracle, mirror: ReplicaMirror
+        self, place: Place, host: Host, hosted: HostedPartition, oracle: PartitionOracle, mirror: ReplicaMirror
     ) -> None:
         """S26: after a turn that may have moved the log start, and for each log that was opened."""
         allowance = allowance_of(oracle)
@@ -165,20 +165,21 @@ class TrimChecks:
         start = log.log_start_offset
         allowance.started(host.node_id, self._world.now_us, start)
         if log.first_segment_offset > start:
-            self._fail(f"{name}: its first segment begins at {log.first_segment_offset}, its log at {start}")
+            self._fail(place, f": its first segment begins at {log.first_segment_offset}, its log at {start}")
         if replica.high_watermark < start:
-            self._fail(f"{name}: begins at {start}, above its high watermark {replica.high_watermark}")
+            self._fail(place, f": begins at {start}, above its high watermark {replica.high_watermark}")
         if start <= allowance.highest or replica.leader_epoch < oracle.unclean_epoch or oracle.is_excused(mirror):
             return
         if start > oracle.high_watermark:
             if oracle.unclean:
                 return  # it has yet to cut off what an unclean election has lost
-            self._fail(f"{name}: begins at {start}, and {oracle.high_watermark} is committed")
+            self._fail(place, f": begins at {start}, and {oracle.high_watermark} is committed")
         if start not in allowance.requested and not self._may_drop(host, hosted, allowance):
             if hosted.leader is None or not allowance.all_requested:
                 self._fail(
-                    f"{name}: begins at {start}. Nobody has asked for it, retention does not allow it, and no other "
-                    f"replica began above {allowance.highest}"
+                    place,
+                    f": begins at {start}. Nobody has asked for it, retention does not allow it, and no other "
+                    f"replica began above {allowance.highest}",
                 )
             allowance.all_requested.remove(min(allowance.all_requested))
             self._world.counts["trimming: all committed records deleted"] += 1
@@ -225,20 +226,23 @@ class TrimChecks:
             return
         self._world.counts["trimming: DeleteRecords acknowledged"] += 1
         if answer.low_watermark < offset:
-            self._fail(f"{oracle.name}: {offset} was asked for, and {answer.low_watermark} acknowledged")
+            self._fail(oracle.place, f": {offset} was asked for, and {answer.low_watermark} acknowledged")
         state = self._oracle.states.get(key)
         if oracle.unclean or state is None or state is not asked.state or state.leader != answer.broker_id:
             return
         if answer.low_watermark > oracle.high_watermark:
-            self._fail(f"{oracle.name}: deleted below {answer.low_watermark}, and {oracle.high_watermark} is committed")
+            self._fail(
+                oracle.place, f": deleted below {answer.low_watermark}, and {oracle.high_watermark} is committed"
+            )
         for broker_id in state.isr:
             mirror, host = oracle.mirrors.get(broker_id), self._world.hosts[broker_id]
             if mirror is None or host.lives != asked.lives[broker_id] or mirror.life != host.lives:
                 continue
             if mirror.most_start < answer.low_watermark:  # (the leader knows it of a life that a crash has ended)
                 self._fail(
-                    f"{oracle.name}: {answer.low_watermark} was acknowledged as the low watermark, {broker_id} is in "
-                    f"sync and never began above {mirror.most_start}"
+                    oracle.place,
+                    f": {answer.low_watermark} was acknowledged as the low watermark, {broker_id} is in sync "
+                    f"and never began above {mirror.most_start}",
                 )
 
     def check_read(self, oracle: PartitionOracle, broker_id: int, offset: int, since_us: int) -> None:
@@ -247,18 +251,18 @@ class TrimChecks:
             return
         least = allowance_of(oracle).least_start_since(broker_id, since_us)
         if offset < least:
-            self._fail(f"{oracle.name}: {offset} was read from {broker_id}, whose log began at {least}")
+            self._fail(oracle.place, f": {offset} was read from {broker_id}, whose log began at {least}")
 
     def check_reset(self, oracle: PartitionOracle, position: int) -> None:
         """S26: a consumer whose offset is gone goes on at an offset below which records may be gone."""
         if oracle.trimming is not None and position > oracle.trimming.highest and not oracle.unclean:
             self._fail(
-                f"{oracle.name}: a consumer is to go on at {position}, and only records below "
-                f"{oracle.trimming.highest} may be gone"
+                oracle.place,
+                f": a consumer is to go on at {position}, and only records below {oracle.trimming.highest} may be gone",
             )
 
-    def _fail(self, message: str) -> NoReturn:
-        raise Violation("S26", message, self._world.now_us)
+    def _fail(self, *said: object) -> NoReturn:
+        raise Violation("S26", self._world.now_us, *said)
 
 
 def allowance_of(oracle: PartitionOracle) -> TrimAllowance:

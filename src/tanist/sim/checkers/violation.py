@@ -1,13 +1,17 @@
 """The exception of a checker, and the violation made of an error that a node raises.
 
-Its text is part of a run's digest. So an error is described by its type, its text and tanist's functions in its
-traceback, and never by files or line numbers, which depend on the installation and on the Python version.
+It carries values: the partition, states, registrations. Its text is part of a run's digest. So an error is described by
+its type, its text and tanist's functions in its traceback, and never by files or line numbers, which depend on the
+installation and on the Python version.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from tanist.sim.event_text import value_text
 
 CRASH = "crash"
 """The property that an error of a node or a checker violates: none of them raises one."""
@@ -18,14 +22,33 @@ _INLINED = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>"))
 """Functions of their own in Python 3.11, and none since 3.12."""
 
 
-class Violation(Exception):
-    """A property does not hold. `property_id` is its name in the specification (S1-S25, L1-L14), or `CRASH`."""
+Said: TypeAlias = Sequence[object]
+"""Parts of a message: texts, and values."""
 
-    def __init__(self, property_id: str, message: str, now_us: int) -> None:
-        super().__init__(property_id, message, now_us)
+
+class Place(NamedTuple):
+    """A partition, or one of its replicas."""
+
+    partition: str
+    """As "events-0"."""
+    node_id: int | None = None
+
+    def __str__(self) -> str:
+        return self.partition if self.node_id is None else f"{self.partition} on node {self.node_id}"
+
+
+class Violation(Exception):
+    """A property does not hold. `property_id` is its name in the specification (S1-S25, L1-L14), or `CRASH`.
+
+    `said` are the parts of its message: texts, and values that are rendered here, and only here.
+    """
+
+    def __init__(self, property_id: str, now_us: int, *said: object) -> None:
         self.property_id = property_id
-        self.message = message
         self.now_us = now_us
+        self.said = said
+        self.message = "".join(map(value_text, said))
+        super().__init__(property_id, now_us, self.message)
         self.error: str | None = None
         """Of a crash: the error's type."""
         self.frames: tuple[str, ...] = ()
@@ -40,10 +63,15 @@ class Violation(Exception):
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
         frames = tuple(_frames(error))[-_FRAMES_MAX:]
         text = f"{name}: {error}" if str(error) else name
-        violation = cls(CRASH, f"{text} (in {' > '.join(frames)})" if frames else text, now_us)
+        violation = cls(CRASH, now_us, f"{text} (in {' > '.join(frames)})" if frames else text)
         violation.error, violation.frames = name, frames
         violation.traceback = "".join(traceback.format_exception(error, limit=-_FRAMES_MAX))
         return violation
+
+    @property
+    def partition(self) -> str | None:
+        """The first partition that it names."""
+        return next((each.partition for each in self.said if isinstance(each, Place)), None)
 
     def __str__(self) -> str:
         return f"{self.property_id} at {self.now_us / 1e6:.6f} s: {self.message}"

@@ -18,7 +18,7 @@ from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.voter_history import of_record
 from tanist.quorum.voters import ReplicaKey, VoterSet
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event, MetadataDiskReplaced
+from tanist.sim.events import Event, MetadataDiskReplaced, VotersCommitted
 from tanist.sim.voter_oracle import LogMirror, VoterOracle
 from tanist.sim.world.world import Host, World
 from tanist.wire.control import VotersRecord
@@ -127,7 +127,7 @@ class VoterChecks:
             mirror.sets = sets
             for (_, one), (offset, two) in pairwise(sets):
                 if len({v.key for v in one} ^ {v.key for v in two}) > 1:
-                    self._fail("S24", f"a log goes from {_names(one)} to {_names(two)} at {offset} in one step")
+                    self._fail("S24", "a log goes from ", one, " to ", two, f" at {offset} in one step")
 
     def _advance(self, host: Host, mirror: LogMirror) -> None:
         """S16: what nodes take for committed are the same sets at the same offsets."""
@@ -145,9 +145,7 @@ class VoterChecks:
             if offset < mirror.high_watermark:
                 committed = next((each for at, each in reversed(oracle.committed_sets) if at <= offset), None)
                 if committed is not None and committed != voters:
-                    self._fail(
-                        "S16", f"{host.name}: voters {_names(voters)} at {offset}, committed were {_names(committed)}"
-                    )
+                    self._fail("S16", f"{host.name}: voters ", voters, f" at {offset}, committed were ", committed)
 
     def _count(self, before: VoterSet, after: VoterSet) -> None:
         counts = self._world.counts
@@ -155,12 +153,12 @@ class VoterChecks:
         counts["voters: one more"] += len({v.key for v in after} - {v.key for v in before})
         counts["voters: one less"] += len(gone)
         counts["voters: one less, which had lost its disk"] += sum(map(self.oracle.is_lost, gone))
-        self._world.note("quorum", "STATE", f"voters are {_names(after)}")
+        self._world.emit(VotersCommitted(after))
 
     # -- the properties
 
-    def _fail(self, property_id: str, message: str) -> NoReturn:
-        raise Violation(property_id, message, self._world.now_us)
+    def _fail(self, property_id: str, *said: object) -> NoReturn:
+        raise Violation(property_id, self._world.now_us, *said)
 
     def _check_elected(self, host: Host, mirror: LogMirror, epoch: int) -> None:
         """S23: a new leader has all that is committed. S25: a majority of the set in its log has voted for it.
@@ -171,8 +169,8 @@ class VoterChecks:
         if epoch >= oracle.committed_epoch and not _has(mirror, oracle.committed_end, oracle.committed_epoch):
             self._fail(
                 "S23",
-                f"{host.name} leads epoch {epoch} with a log up to {mirror.end}, and {oracle.committed_end} is "
-                f"committed (epoch {oracle.committed_epoch})",
+                f"{host.name} leads epoch {epoch} with a log up to {mirror.end}, and "
+                f"{oracle.committed_end} is committed (epoch {oracle.committed_epoch})",
             )
         voters = mirror.voters_before(mirror.start_of(epoch))
         if voters is None:
@@ -180,7 +178,7 @@ class VoterChecks:
         me = ReplicaKey(host.node_id, mirror.directory_id)
         granted = [voter.node_id for voter in voters if self._has_voted(voter.key, me, epoch)]
         if len(granted) < voters.majority:
-            self._fail("S25", f"{host.name} leads epoch {epoch} by the votes of {granted}, out of {_names(voters)}")
+            self._fail("S25", f"{host.name} leads epoch {epoch} by the votes of {granted}, out of ", voters)
         if me.node_id not in voters:
             self._world.counts["voters: led by a removed one"] += 1
 
@@ -208,9 +206,7 @@ class VoterChecks:
             if len(held) >= voters.majority:
                 return
         self._fail(
-            "S25",
-            f"{host.name} commits {end}, which {held} have on their disks, out of "
-            f"{'no voters' if mirror.voters is None else _names(mirror.voters)}",
+            "S25", f"{host.name} commits {end}, which {held} have on their disks, out of ", mirror.voters or "no voters"
         )
 
     def _holds(self, voter: ReplicaKey, end: int, epoch: int) -> bool:
@@ -229,14 +225,19 @@ class VoterChecks:
             if earlier >= mirror.high_watermark:
                 self._fail(
                     "S24",
-                    f"{host.name} makes the voters {_names(two)} at {offset}, while {_names(one)} at {earlier} are "
-                    f"not committed ({mirror.high_watermark} is)",
+                    f"{host.name} makes the voters ",
+                    two,
+                    f" at {offset}, while ",
+                    one,
+                    f" at {earlier} are not committed ({mirror.high_watermark} is)",
                 )
             if mirror.high_watermark <= start:
                 self._fail(
                     "S24",
-                    f"{host.name} makes the voters {_names(two)} at {offset}, and nothing of its epoch {epoch}, which "
-                    f"begins at {start}, is committed ({mirror.high_watermark} is)",
+                    f"{host.name} makes the voters ",
+                    two,
+                    f" at {offset}, and nothing of its epoch {epoch}, which begins at {start}, is committed "
+                    f"({mirror.high_watermark} is)",
                 )
 
     # -- at the end
@@ -247,8 +248,10 @@ class VoterChecks:
             if node.quorum.raft.voters != self.oracle.voters:
                 self._fail(
                     "S16",
-                    f"node {node.node_id}: voters {_names(node.quorum.raft.voters)}, committed are "
-                    f"{_names(self.oracle.voters)}",
+                    f"node {node.node_id}: voters ",
+                    node.quorum.raft.voters,
+                    ", committed are ",
+                    self.oracle.voters,
                 )
 
 
@@ -282,7 +285,3 @@ def _epochs(log: MetadataLog) -> tuple[EpochEntry, ...]:
 
 def _sets(records: Iterable[tuple[int, VoterMessage]]) -> list[tuple[int, VoterSet]]:
     return [(offset, of_record(each, _LISTENER)) for offset, each in records if isinstance(each, VotersRecord)]
-
-
-def _names(voters: VoterSet) -> str:
-    return "[" + ", ".join(f"{voter.node_id}@{str(voter.directory_id)[:4]}" for voter in voters) + "]"

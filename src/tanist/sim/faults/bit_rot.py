@@ -51,8 +51,7 @@ class BitRot:
         key, spot = spots[int(detail * 9973) % len(spots)]
         host.disk.corrupt(spot.path, spot.offset, spot.mask)
         self._spots.setdefault((key, host.node_id), []).append(spot)
-        self._world.emit(BitRotted(host.node_id, key))
-        self._world.note(host.name, "FAULT", f"byte {spot.offset} of {spot.path} is rotten")
+        self._world.emit(BitRotted(host.node_id, key, spot.path, spot.offset))
         return True
 
     def is_rotten(self, node_id: int) -> bool:
@@ -115,7 +114,6 @@ class BitRot:
             if spot.path in present and _is_damaged(host.disk.content(spot.path), spot.offset):
                 host.disk.corrupt(spot.path, spot.offset, spot.mask)
         self._world.counts["rotten logs restored"] += 1
-        self._world.note("operator", "DOES", f"restores the logs of {host.name} from a copy")
 
 
 def _is_damaged(content: bytes, offset: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from tanist.sim.events import BytesLate, LinksFailed, LinksMended, LinksSteady, NearEndsReset
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import Host, World
 
@@ -38,26 +39,26 @@ def partition(world: World, host: Host, other: Host, detail: float) -> Mend:
         here.append(other)
         cut = [each for each in others if each is not other]
     links = [link for one in here for two in cut for link in ((one.name, two.name), (two.name, one.name))]
-    world.note(_names(here), "FAULT", f"cut off from {_names(cut)}")
-    return _block(world, links, host.name)
+    world.emit(LinksFailed("partition", _names(here), _names(cut)))
+    return _block(world, links, (host.name,))
 
 
 def one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
     """Packets to one other node do not arrive."""
-    world.note(host.name, "FAULT", f"cannot reach {other.name}")
-    return _block(world, [(host.name, other.name)], host.name)
+    world.emit(LinksFailed("one_way", (host.name,), (other.name,)))
+    return _block(world, [(host.name, other.name)], (host.name,))
 
 
 def mute(world: World, host: Host, other: Host, detail: float) -> Mend:
     """No node hears this one, which hears all."""
-    world.note(host.name, "FAULT", "is heard by nobody")
-    return _block(world, [(host.name, name) for name in _everybody(world, host)], host.name)
+    world.emit(LinksFailed("mute", (host.name,)))
+    return _block(world, [(host.name, name) for name in _everybody(world, host)], (host.name,))
 
 
 def deaf(world: World, host: Host, other: Host, detail: float) -> Mend:
     """The node hears no other, and all hear it."""
-    world.note(host.name, "FAULT", "hears nobody")
-    return _block(world, [(name, host.name) for name in _everybody(world, host)], host.name)
+    world.emit(LinksFailed("deaf", (host.name,)))
+    return _block(world, [(name, host.name) for name in _everybody(world, host)], (host.name,))
 
 
 def clients(world: World, host: Host, other: Host, detail: float) -> Mend:
@@ -65,14 +66,14 @@ def clients(world: World, host: Host, other: Host, detail: float) -> Mend:
     some = [name for number, name in enumerate(world.clients) if (number + int(detail * 997)) % 2]
     links = [(name, host.name) for name in some] if detail < 0.6 else []
     links += [(host.name, name) for name in some] if detail > 0.3 else []
-    world.note(host.name, "FAULT", f"{len(links)} links to and from clients are cut")
-    return _block(world, links, host.name)
+    world.emit(LinksFailed("clients", (host.name,), number=len(links)))
+    return _block(world, links, (host.name,))
 
 
 def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
     """The links to one other node go down and up and down again."""
     links = [(host.name, other.name), (other.name, host.name)]
-    world.note(host.name, "FAULT", f"the links to {other.name} flap")
+    world.emit(LinksFailed("flap", (host.name,), (other.name,)))
     network, ended = world.network, False
 
     def turn(down: bool) -> None:
@@ -87,7 +88,7 @@ def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
         ended = True
         for link in links:
             network.heal(*link)
-        world.note(host.name, "FAULT", f"the links to {other.name} are steady")
+        world.emit(LinksSteady(host.name, other.name))
 
     turn(True)
     return mend
@@ -97,7 +98,7 @@ def slow(world: World, host: Host, other: Host, detail: float) -> Mend:
     """Packets to one other node are late."""
     links, link = world.network.conditions.slow_links, (host.name, other.name)
     links[link] = (5_000, 50_000, 400_000)[int(detail * 3)]
-    world.note(host.name, "FAULT", f"slow towards {other.name}")
+    world.emit(LinksFailed("slow", (host.name,), (other.name,)))
     return lambda: _forget(links, [link])
 
 
@@ -106,14 +107,14 @@ def lossy(world: World, host: Host, other: Host, detail: float) -> Mend:
     losses = world.network.conditions.lossy_links
     links = [(host.name, other.name), (other.name, host.name)]
     losses.update(dict.fromkeys(links, _LOSS[int(detail * len(_LOSS))]))
-    world.note(host.name, "FAULT", f"packets to and from {other.name} get lost")
+    world.emit(LinksFailed("lossy", (host.name,), (other.name,)))
     return lambda: _forget(losses, links)
 
 
 def reset(world: World, host: Host, other: Host, detail: float) -> Mend:
     """The connections to one other node break, at both ends."""
     world.network.reset_some(host.name, other.name)
-    world.note(host.name, "FAULT", f"connections to {other.name} reset")
+    world.emit(LinksFailed("reset", (host.name,), (other.name,)))
     return _nothing
 
 
@@ -144,7 +145,7 @@ LINK_FAULTS: dict[str, LinkFault] = {
 
 def cut(world: World, hosts: Sequence[Host]) -> Mend:
     """None of them hears another one of them."""
-    world.note(_names(hosts), "FAULT", "cut off from each other")
+    world.emit(LinksFailed("apart", _names(hosts)))
     links = [(one.name, two.name) for one in hosts for two in hosts if one is not two]
     return _block(world, links, _names(hosts))
 
@@ -161,19 +162,19 @@ def _strand(world: World, links: Links, detail: float) -> Mend:
     slow_links = network.conditions.slow_links
     for link in late:
         slow_links[link] = late_us
-    world.note("network", "FAULT", f"{late_us // MICROSECONDS} ms under way: {_arrows(late)}")
+    world.emit(BytesLate(late_us // MICROSECONDS, tuple(late)))
 
     def drop() -> None:
         _forget(slow_links, late)
         for near, far in links:
             network.reset_near(near, far)
-        world.note("network", "FAULT", f"reset at the near end only: {_arrows(links)}")
+        world.emit(NearEndsReset(tuple(links)))
 
     world.scheduler.after(late_us // 2, drop)
     return _nothing
 
 
-def _block(world: World, links: Links, who: str) -> Mend:
+def _block(world: World, links: Links, hosts: tuple[str, ...]) -> Mend:
     network = world.network
     for link in links:
         network.block(*link)
@@ -181,7 +182,7 @@ def _block(world: World, links: Links, who: str) -> Mend:
     def mend() -> None:
         for link in links:
             network.heal(*link)
-        world.note(who, "FAULT", "connected again")
+        world.emit(LinksMended(hosts))
 
     return mend
 
@@ -198,12 +199,8 @@ def _everybody(world: World, host: Host) -> list[str]:
     return [each.name for each in world.hosts.values() if each is not host] + list(world.clients)
 
 
-def _names(hosts: Sequence[Host]) -> str:
-    return ", ".join(each.name for each in hosts)
-
-
-def _arrows(links: Links) -> str:
-    return ", ".join(f"{one}>{two}" for one, two in links)
+def _names(hosts: Sequence[Host]) -> tuple[str, ...]:
+    return tuple(each.name for each in hosts)
 
 
 def _nothing() -> None:

@@ -7,7 +7,7 @@ for nothing. Used by the nemesis and by `bit_rot`; the host is down, and the cal
 
 from __future__ import annotations
 
-from tanist.sim.events import LogRemoved
+from tanist.sim.events import DiskReplaced, FolderRemoved, LogRemoved
 from tanist.sim.oracle import Oracle
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import Host, World
@@ -19,7 +19,7 @@ def remove_log(world: World, host: Host, key: TopicIdPartition, folder: str) -> 
     host.disk.view(Process("operator")).remove(folder)
     host.disk.sync_all()  # as an operator does: the removal must survive a loss of power
     _is_gone(world, host, key)
-    world.note("operator", "DOES", f"removes {folder} of {host.name}")
+    world.emit(FolderRemoved(host.node_id, folder))
 
 
 def lose_folder(world: World, oracle: Oracle, host: Host, detail: float) -> bool:
@@ -45,7 +45,7 @@ def replace_disk(world: World, oracle: Oracle, host: Host, path: str) -> None:
         if folder.startswith(f"{path}/"):
             _is_gone(world, host, key)
     world.counts["log directories replaced"] += 1
-    world.note(host.name, "FAULT", f"the disk of {path} is a new one")
+    world.emit(DiskReplaced(host.node_id, path))
 
 
 def _logs(oracle: Oracle, host: Host) -> dict[TopicIdPartition, str]:

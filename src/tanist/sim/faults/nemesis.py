@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tanist.sim.events import DirectoryFailed, MetadataDiskReplaced
+from tanist.sim.events import (
+    DirectoryFailed,
+    DirectoryMended,
+    DiskFailed,
+    DiskFilled,
+    DiskFreed,
+    DiskMended,
+    RestartOfAllBegan,
+    SyncsSlowed,
+)
 from tanist.sim.faults.bit_rot import BitRot
 from tanist.sim.faults.links import LINK_FAULTS, cut
 from tanist.sim.faults.lost_logs import lose_folder, replace_disk
@@ -189,7 +198,7 @@ class Nemesis:
         hosts = list(self._world.hosts.values())
         first = hosts.index(host)
         left = hosts[first:] + hosts[:first]
-        self._world.note("operator", "DOES", f"restarts all nodes, from {host.name} on")
+        self._world.emit(RestartOfAllBegan(host.node_id))
 
         def go_on() -> None:
             if self._ended or not left:
@@ -302,7 +311,7 @@ class Nemesis:
 
     def _disk_slow(self, fault: Fault, host: Host, other: Host) -> bool:
         host.disk.sync_us = (20_000, 400_000)
-        self._world.note(host.name, "FAULT", "syncs are slow")
+        self._world.emit(SyncsSlowed(host.node_id))
 
         def mend() -> None:
             host.disk.sync_us = (200, 3_000)
@@ -318,7 +327,6 @@ class Nemesis:
             return False
         host.kill()
         host.replace_metadata_disk()
-        self._world.emit(MetadataDiskReplaced(host.node_id))
         self._after(fault.duration_us, lambda: self._start_again(host))
         return True
 
@@ -326,11 +334,11 @@ class Nemesis:
         if not self._may_die(host):
             return False
         host.disk.failing.extend(host.folders)
-        self._world.note(host.name, "FAULT", "the disk fails")
+        self._world.emit(DiskFailed(host.node_id))
 
         def mend() -> None:
             host.disk.failing.clear()
-            self._world.note(host.name, "FAULT", "the disk is mended")
+            self._world.emit(DiskMended(host.node_id))
             self._restart_if_failed(host)
             self._after(_HEARD_US, lambda: self._restart_if_failed(host))  # it may hear of its last failure only now
 
@@ -341,13 +349,11 @@ class Nemesis:
         if not self._may_die(host):
             return False
         host.disk.full = True
-        for path in host.directories:
-            self._world.emit(DirectoryFailed(host.node_id, path))
-        self._world.note(host.name, "FAULT", "the disk is full")
+        self._world.emit(DiskFilled(host.node_id, tuple(host.directories)))
 
         def mend() -> None:
             host.disk.full = False
-            self._world.note(host.name, "FAULT", "there is room on the disk again")
+            self._world.emit(DiskFreed(host.node_id))
             self._restart_if_failed(host)
             self._after(_HEARD_US, lambda: self._restart_if_failed(host))  # it may hear of its last failure only now
 
@@ -378,12 +384,11 @@ class Nemesis:
         path = host.directories[1 + int(fault.detail * (len(host.directories) - 1))]
         host.disk.failing.append(path)
         self._world.emit(DirectoryFailed(host.node_id, path))
-        self._world.note(host.name, "FAULT", f"{path} fails")
         life = host.lives
 
         def mend() -> None:
             host.disk.failing.clear()
-            self._world.note(host.name, "FAULT", f"{path} is mended")
+            self._world.emit(DirectoryMended(host.node_id, path))
             if host.lives == life:
                 host.kill()
             if host.lives == life or host.fatal is not None:  # it may have tried to start meanwhile

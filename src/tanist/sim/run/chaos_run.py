@@ -15,13 +15,14 @@ from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.violation import CannotJudge, Violation
+from tanist.sim.events import PropertyViolated
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.marks.situations import watching_situations
 from tanist.sim.run.additions import large_write_bytes, new_log_ms, small_windows
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.situations.table import watch_situations
 from tanist.sim.workload.history import History
 from tanist.sim.workload.inquirer import Inquirer
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
@@ -139,11 +140,11 @@ class ChaosRun:
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""
         world, outcome = self.world, self.outcome
+        watch_situations(world)
         for inquirer in self.inquirers:
             inquirer.start()
         try:
-            with watching_situations(world.counts):
-                self._play()
+            self._play()
         except Violation as violation:
             outcome.violation = violation
         except CannotJudge as reason:
@@ -151,7 +152,7 @@ class ChaosRun:
         except Exception as error:  # of a node: no input may make it raise
             outcome.violation = Violation.of_error(error, world.now_us)
         if outcome.violation is not None:
-            world.note("checker", "VIOLATION", str(outcome.violation))
+            world.emit(PropertyViolated(str(outcome.violation)))
         outcome.digest = world.digest
         outcome.events = world.scheduler.events
         outcome.virtual_ms = world.now_ms

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
-from tanist.sim.marks.situations import SITUATIONS
+from tanist.sim.situations.table import SITUATIONS
 
 Counts = Counter[str]
 

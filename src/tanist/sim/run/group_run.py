@@ -19,6 +19,7 @@ from typing import Any
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
+from tanist.sim.events import ClientAway, GroupMoved, PartitionsRequested
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
@@ -203,7 +204,7 @@ class GroupRun(ChaosRun):
                 return
             kind, away_ms = rng.choice(self.groups.churn), rng.randint(*self.groups.away_ms)
             self.world.counts[f"groups: members {kind}"] += 1
-            self.world.note(member.name, "FAULT", f"{kind} for {away_ms} ms")
+            self.world.emit(ClientAway(member.name, kind, away_ms))
             if kind == "pause":
                 _process_of(member).frozen = True
             else:
@@ -248,7 +249,7 @@ class GroupRun(ChaosRun):
             kind, between_ms = rng.choice(self.groups.moves), rng.randint(50, 1_000)
             to = CLASSIC if there[0].is_classic else CONSUMER
             self.world.counts[f"groups: moves to the {to} protocol, {kind}"] += 1
-            self.world.note("operator", "DOES", f"moves {plan.group} to the {to} protocol: {kind}")
+            self.world.emit(GroupMoved(plan.group, to, kind))
             late = 0
             for n, (coming, going) in enumerate(zip(there, others, strict=True)):
                 if kind == "rolling":
@@ -276,7 +277,7 @@ class GroupRun(ChaosRun):
         """A topic gets one more partition, which its groups must assign."""
         topic = self.groups.topics[0]
         name, count = topic.name, topic.partitions + 1
-        self.world.note("operator", "DOES", f"wants {count} partitions of {name}")
+        self.world.emit(PartitionsRequested(name, count))
         self.world.counts["groups: topics grown"] += 1
 
         def answered(response: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.transactions import TransactionChecks
+from tanist.sim.events import ClientAway
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
@@ -187,7 +188,7 @@ class TransactionRun(ChaosRun):
                 return
             away_ms = rng.randint(*self.terms.frozen_ms)
             self.world.counts["transactions: clients paused"] += 1
-            self.world.note(client.name, "FAULT", f"pause for {away_ms} ms")
+            self.world.emit(ClientAway(client.name, "pause", away_ms))
             client.process.frozen = True
             self.world.scheduler.after(away_ms * MICROSECONDS, back)
 

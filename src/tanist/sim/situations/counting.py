@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tanist.events.event import Event
+from tanist.sim.events import Event as WorldEvent
 from tanist.sim.world.world import Host, Watcher
 
 
 class Situation(NamedTuple):
-    """One of them. `holds` looks at an event of its kind."""
+    """One of them. `holds` looks at an event of its kind, of a node or of the world."""
 
     name: str
     meaning: str
-    kind: type[Event]
+    kind: type[Event | WorldEvent]
     holds: Callable[[Any], bool] = lambda event: True
 
 
@@ -28,11 +29,17 @@ class SituationCounter(Watcher):
 
     def __init__(self, counts: Counter[str], situations: Iterable[Situation]) -> None:
         self._counts = counts
-        self._by_kind: dict[type[Event], list[Situation]] = {}
+        self._by_kind: dict[type[Event | WorldEvent], list[Situation]] = {}
         for each in situations:
             self._by_kind.setdefault(each.kind, []).append(each)
 
     def observed(self, host: Host, event: Event) -> None:
+        self._count(event)
+
+    def happened(self, event: WorldEvent) -> None:
+        self._count(event)
+
+    def _count(self, event: Event | WorldEvent) -> None:
         for situation in self._by_kind.get(type(event), ()):
             if situation.holds(event):
                 self._counts[situation.name] += 1

@@ -13,7 +13,15 @@ from functools import partial
 from typing import Any
 
 from tanist.broker.network.channel import Channel
-from tanist.sim.events import ElrDowngradeRequested, UncleanElectionRequested, UnregistrationRequested
+from tanist.sim.events import (
+    ConfigRequested,
+    ElrVersionRequested,
+    PreferredLeadersRequested,
+    ReassignmentRequested,
+    ThrottlesRemoved,
+    UncleanElectionRequested,
+    UnregistrationRequested,
+)
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.workload.clients import SimClient
@@ -186,7 +194,7 @@ class Admin(SimClient):
 
     def _reassign(self, operation: Operation) -> None:
         key, name, replicas = self._move(operation)
-        self._note(f"wants {name}-{key[1]} on {list(replicas)}")
+        self.world.emit(ReassignmentRequested(f"{name}-{key[1]}", replicas))
         self._place(name, key[1], replicas)
 
     def _move(self, operation: Operation) -> tuple[TopicIdPartition, str, tuple[int, ...]]:
@@ -201,7 +209,7 @@ class Admin(SimClient):
         """As `kafka-reassign-partitions --throttle`: rates of the brokers, replicas of the topic, the reassignment."""
         key, name, replicas = self._move(operation)
         old = self._oracle.states[key].replicas
-        self._note(f"wants {name}-{key[1]} on {list(replicas)}, at {self._throttle_bytes} bytes a second")
+        self.world.emit(ReassignmentRequested(f"{name}-{key[1]}", replicas, self._throttle_bytes))
         self._rate({*old, *replicas}, str(self._throttle_bytes))
         for side, each in zip(_SIDES, (old, replicas), strict=True):
             named = "*" if operation.second < 0.5 else ",".join(f"{key[1]}:{broker_id}" for broker_id in each)
@@ -210,7 +218,7 @@ class Admin(SimClient):
         self._place(name, key[1], replicas)
 
     def _unthrottle(self, operation: Operation) -> None:
-        self._note("takes the throttles away")
+        self.world.emit(ThrottlesRemoved())
         self._rate({host.node_id for host in self.world.brokers}, None)
         for topic in self._topics:
             for side in _SIDES:
@@ -236,7 +244,7 @@ class Admin(SimClient):
         if moving:
             key = moving[int(operation.first * len(moving))]
             name = self._name(key)
-            self._note(f"cancels the reassignment of {name}-{key[1]}")
+            self.world.emit(ReassignmentRequested(f"{name}-{key[1]}", None))
             self._place(name, key[1], None)
 
     def _place(self, name: str, partition: int, replicas: tuple[int, ...] | None) -> None:
@@ -279,18 +287,16 @@ class Admin(SimClient):
     def _features(self, operation: Operation) -> None:
         """Off and on again. Off only while no replica has lost records: without an ELR nothing compensates for it."""
         level = 0 if self._oracle.image.elr_enabled and operation.first < 0.7 else 1
-        if not level:
-            if not self._promise.elr_may_end():
-                return
-            self.world.emit(ElrDowngradeRequested())
-        self._note(f"sets {_ELR_VERSION} to {level}")
+        if not level and not self._promise.elr_may_end():
+            return
+        self.world.emit(ElrVersionRequested(level))
         update = FeatureUpdateKey(
             feature=_ELR_VERSION, max_version_level=level, upgrade_type=_UPGRADE if level else _SAFE_DOWNGRADE
         )
         self._send(UpdateFeaturesRequest(timeout_ms=_TIMEOUT_MS, feature_updates=(update,)), 2)
 
     def _configure(self, resource: int, name: str, key: str, value: str | None) -> None:
-        self._note(f"sets {key} of {name or 'the cluster'} to {value}")
+        self.world.emit(ConfigRequested(name, key, value))
         config = AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
         changed = AlterConfigsResource(resource_type=resource, resource_name=name, configs=(config,))
         self._send(IncrementalAlterConfigsRequest(resources=(changed,)), 1)
@@ -298,7 +304,7 @@ class Admin(SimClient):
     # -- elections and brokers
 
     def _preferred(self, operation: Operation) -> None:
-        self._note("asks for preferred leaders")
+        self.world.emit(PreferredLeadersRequested())
         self.world.counts["preferred elections asked for"] += 1
         self._send(ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=None, timeout_ms=_TIMEOUT_MS), 2)
 
@@ -313,8 +319,9 @@ class Admin(SimClient):
         kinds = (_UNCLEAN,) if self._first_phase() else (_LONGEST_BALANCED, _LONGEST_AGGRESSIVE, _UNCLEAN, _DESIGNATED)
         kind = kinds[int(choice * len(kinds))]
         desired = (replicas[int(choice * 997) % len(replicas)],) if kind == _DESIGNATED else None
-        self.world.emit(UncleanElectionRequested(key))
-        self._note(f"asks for a leader of {name}-{key[1]} (type {kind}{'' if desired is None else f', {desired[0]}'})")
+        self.world.emit(
+            UncleanElectionRequested(key, f"{name}-{key[1]}", kind, None if desired is None else desired[0])
+        )
         chosen = TopicPartitions(topic=name, partitions=(key[1],), desired_leaders=desired)
         version = 2 if self._first_phase() else 3
         self._send(ElectLeadersRequest(election_type=kind, topic_partitions=(chosen,), timeout_ms=_TIMEOUT_MS), version)
@@ -322,7 +329,6 @@ class Admin(SimClient):
     def _unregister(self, operation: Operation) -> None:
         hosts = [host for host in self.world.brokers if not host.up] or self.world.brokers
         host = hosts[int(operation.first * len(hosts))]
-        self._note(f"unregisters broker {host.node_id}")
         self.world.emit(UnregistrationRequested(host.node_id))
         self.world.counts["brokers unregistered"] += 1
         self._send(UnregisterBrokerRequest(broker_id=host.node_id), 0)
@@ -347,6 +353,3 @@ class Admin(SimClient):
 
     def _first_phase(self) -> bool:
         return all(self._promise.strategy(oracle) == FIRST_PHASE for oracle in self._oracle.partitions.values())
-
-    def _note(self, message: str) -> None:
-        self.world.note("operator", "DOES", message)

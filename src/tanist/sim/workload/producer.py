@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tanist.sim.situations.clients import PRODUCED, count
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import History, Send
 from tanist.sim.world.world import World
@@ -150,12 +151,13 @@ class Producer(SimClient):
         where[2].call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, batch, r))
 
     def _answered(self, partition: int, batch: list[Send], response: Any) -> None:
+        answer = None if response is None else response.responses[0].partition_responses[0]
+        count(self.world.counts, PRODUCED, None if answer is None else answer.error_code)
         if self._open.get(partition) is not batch:
             return
-        if response is None:
+        if answer is None:
             self._refresh_and_retry(partition)
             return
-        answer = response.responses[0].partition_responses[0]
         error = answer.error_code
         if error == ErrorCode.NOT_ENOUGH_REPLICAS:
             self.world.counts["produce refused: too few in sync"] += 1
@@ -182,6 +184,7 @@ class Producer(SimClient):
 
     def _begin_anew(self, partition: int, batch: list[Send]) -> None:
         """Continue with another producer id; the fate of the batch is unknown."""
+        self.world.counts["producer: begins anew"] += 1
 
         def go(identity: tuple[int, int]) -> None:
             self._identities[partition] = identity

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tanist.broker.network.channel import Channel
+from tanist.sim.situations.clients import FETCHED, count
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import EndSeen, History, Read
 from tanist.sim.world.scheduler import MICROSECONDS
@@ -93,12 +94,14 @@ class Consumer(SimClient):
         )
 
     def _answered(self, partition: int, position: int, asked: _Asked, response: Any) -> None:
+        answer = response.responses[0].partitions[0] if response is not None and response.responses else None
+        if response is None or answer is not None:
+            count(self.world.counts, FETCHED, None if answer is None else answer.error_code)
         if self.stopped or self.positions[partition] != position:
             return
-        if response is None or not response.responses:
+        if answer is None:
             self._again(partition)
             return
-        answer = response.responses[0].partitions[0]
         if answer.error_code:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 # After an unclean election that lost records it is ahead of the log; with trimming, behind its start.

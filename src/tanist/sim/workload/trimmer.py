@@ -119,8 +119,7 @@ class Trimmer(SimClient):
         self._number += 1
         self._under_way += 1
         number, broker_id = self._number, where[0]
-        self.world.note("operator", "DOES", f"deletes the records of {topic.name}-{key[1]} below {offset}")
-        self.world.emit(DeletionRequested(number, key, offset))
+        self.world.emit(DeletionRequested(number, key, f"{topic.name}-{key[1]}", offset))
 
         def answered(response: Any) -> None:
             self._under_way -= 1

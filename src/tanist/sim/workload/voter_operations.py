@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from tanist.quorum.voters import ReplicaKey
+from tanist.sim.events import VoterRequested
 from tanist.sim.voter_oracle import VoterOracle
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
@@ -111,7 +112,7 @@ class VoterAdmin(SimClient):
     # -- requests
 
     def _add(self, host: Host, choice: float) -> None:
-        self.world.note("operator", "DOES", f"adds {host.name} to the voters")
+        self.world.emit(VoterRequested(host.node_id, adds=True))
         key = ReplicaKey(host.node_id, host.directory_id)
         listener = host.endpoint
         request = AddRaftVoterRequest(
@@ -125,7 +126,7 @@ class VoterAdmin(SimClient):
         self._ask(request, _ADD_VERSION, key, adds=True, choice=choice)
 
     def _remove(self, key: ReplicaKey, choice: float) -> None:
-        self.world.note("operator", "DOES", f"removes node{key.node_id} from the voters")
+        self.world.emit(VoterRequested(key.node_id, adds=False))
         request = RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter_id=key.node_id, voter_directory_id=key.directory_id
         )

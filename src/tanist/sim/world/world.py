@@ -23,7 +23,22 @@ from tanist.events.text import describe
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.quorum.first_voters import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
-from tanist.sim.events import Event
+from tanist.sim.event_text import line
+from tanist.sim.events import (
+    CannotStart,
+    ClockSkewed,
+    DiedMidTurn,
+    Event,
+    Frozen,
+    GaveUp,
+    Killed,
+    LifeBegan,
+    MetadataDiskReplaced,
+    PowerLost,
+    Stopped,
+    Thawed,
+    ToldToStop,
+)
 from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
@@ -136,7 +151,7 @@ class Host:
     def replace_metadata_disk(self) -> UUID:
         """The disk of the metadata log is gone while the node is down: an empty one is in its place."""
         self.replace_disk(self.metadata_directory)
-        self.world.note(self.name, "FAULT", "the disk of its metadata log is a new one")
+        self.world.emit(MetadataDiskReplaced(self.node_id))
         return self.directory_id
 
     def replace_disk(self, path: str) -> None:
@@ -172,13 +187,13 @@ class Host:
         process = self.process = Process(f"{self.name}#{self.lives}", self._crashed)
         clock = self.clock = SimClock(world.scheduler, process, self.wall_skew_ms)
         rng = stream(world.seed, process.name)
-        world.note(self.name, "FAULT", f"life {self.lives} begins")
+        world.emit(LifeBegan(self.node_id, self.lives))
 
         def boot() -> None:
             try:
                 build()
             except (OSError, ValueError) as error:  # as `runtime.serve` does
-                self._gave_up(f"cannot start: {error}")
+                self._ended_itself(CannotStart(self.node_id, str(error)), f"cannot start: {error}")
 
         def build() -> None:
             events = Events()
@@ -209,20 +224,23 @@ class Host:
 
     def _gave_up(self, reason: str) -> None:
         """The node's own decision: its process ends."""
+        self._ended_itself(GaveUp(self.node_id, reason), reason)
+
+    def _ended_itself(self, event: Event, reason: str) -> None:
         self.fatal = reason
-        self.world.note(self.name, "FATAL", reason)
+        self.world.emit(event)
         self._end(lost_power=False, mid_turn=True)
 
     def _crashed(self) -> None:
         """The process has died in the middle of a turn."""
         if self.fatal is None:
-            self.world.note(self.name, "FAULT", "died in the middle of a turn")
+            self.world.emit(DiedMidTurn(self.node_id))
             self._end(lost_power=False, mid_turn=True)
 
     def kill(self) -> None:
         """SIGKILL between two turns: the process is gone, the page cache is not."""
         if self.up:
-            self.world.note(self.name, "FAULT", "killed")
+            self.world.emit(Killed(self.node_id))
             self._end(lost_power=False, mid_turn=False)
 
     def crash_in(self, changes: int) -> None:
@@ -232,7 +250,7 @@ class Host:
 
     def lose_power(self) -> None:
         """The machine loses its power and all unsynced data; its peers get no packet."""
-        self.world.note(self.name, "FAULT", "lost power")
+        self.world.emit(PowerLost(self.node_id))
         self.powered = False
         self._end(lost_power=True, mid_turn=False)
         self.disk.lose_power()
@@ -245,25 +263,25 @@ class Host:
 
         def done() -> None:
             if process.alive:
-                self.world.note(self.name, "FAULT", "has stopped")
+                self.world.emit(Stopped(self.node_id))
                 if node.lifecycle.broker_epoch >= 0 and not any(each.failed for each in node.replicas.directories):
                     self.clean_ends.add(self.lives)
                 self._end(lost_power=False, mid_turn=True)
                 stopped()
 
         self._stopping = self.lives
-        self.world.note(self.name, "FAULT", "is told to stop")
+        self.world.emit(ToldToStop(self.node_id))
         self.world.scheduler.dispatch(process, lambda: node.stop(done))
 
     def freeze(self) -> None:
         """A long pause: nothing runs, the clock goes on, connections stay."""
         if self.process is not None and self.process.alive:
             self.process.frozen = True
-            self.world.note(self.name, "FAULT", "frozen")
+            self.world.emit(Frozen(self.node_id))
 
     def thaw(self) -> None:
         if self.process is not None and self.process.frozen:
-            self.world.note(self.name, "FAULT", "goes on")
+            self.world.emit(Thawed(self.node_id))
             self.world.scheduler.thaw(self.process)
 
     def skew(self, wall_skew_ms: int) -> None:
@@ -271,7 +289,7 @@ class Host:
         self.wall_skew_ms = wall_skew_ms
         if self.clock is not None:
             self.clock.wall_skew_ms = wall_skew_ms
-        self.world.note(self.name, "FAULT", f"wall clock off by {wall_skew_ms} ms")
+        self.world.emit(ClockSkewed(self.node_id, wall_skew_ms))
 
     def _end(self, *, lost_power: bool, mid_turn: bool) -> None:
         process = self.process
@@ -345,8 +363,6 @@ class World:
         self.seed = seed
         self.counts: Counter[str] = Counter()
         """Counters of exercised situations (`coverage.py`)."""
-        self.on_note: Callable[[str, str], None] | None = None
-        """Called with the author and the text of each note."""
         self.scheduler = Scheduler()
         self.scheduler.after_turn = self._turn_ended
         self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
@@ -396,12 +412,15 @@ class World:
         """A node has emitted an event."""
         for watcher in self.watchers:
             watcher.observed(host, event)
-        line = describe(event)
-        if line is not None:
-            self.note(host.name, *line)
+        told = describe(event)
+        if told is not None:
+            self._note(host.name, *told)
 
     def emit(self, event: Event) -> None:
-        """Pass a fault or an operation to all watchers."""
+        """Write the line of an event of the world into the trace, and pass the event to all watchers."""
+        told = line(event)
+        if told is not None:
+            self._note(*told)
         for watcher in self.watchers:
             watcher.happened(event)
 
@@ -429,13 +448,11 @@ class World:
 
     # -- the trace
 
-    def note(self, who: str, level: str, message: str) -> None:
+    def _note(self, who: str, level: str, message: str) -> None:
         """Add a line to the run's trace. The same seed gives the same lines, which `digest` covers."""
         self._digest.update(f"{self.scheduler.now_us} {who} {level} {message}\n".encode())
         if self.trace is not None:
             self.trace(self.scheduler.now_us, who, level, message)
-        if self.on_note is not None:
-            self.on_note(who, message)
 
     @property
     def digest(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tanist.sim.events import DirectoryFailed
+from tanist.sim.events import DiskFilled, Healed, LinksFailed
 from tanist.sim.world.world import Host, World
 from tanist.web.actions import ACTIONS, ALL_HEALED, SLOW_MS, done
 from tanist.web.state import FaultState
@@ -91,13 +91,13 @@ def _links(world: World, host: Host) -> list[tuple[str, str]]:
 def _cut_off(world: World, host: Host) -> str | None:
     for link in _links(world, host):
         world.network.block(*link)
-    world.note(host.name, "FAULT", "cut off from all other nodes")
+    world.emit(LinksFailed("alone", (host.name,)))
     return f"{done('cut-off', host.node_id)}; clients still reach it"
 
 
 def _slow(world: World, host: Host) -> str | None:
     world.network.conditions.slow_links.update(dict.fromkeys(_links(world, host), SLOW_MS * 1000))
-    world.note(host.name, "FAULT", "its links are slow")
+    world.emit(LinksFailed("all slow", (host.name,)))
     return done("slow", host.node_id)
 
 
@@ -105,9 +105,7 @@ def _disk_full(world: World, host: Host) -> str | None:
     if host.disk.full:
         return None
     host.disk.full = True
-    for path in host.directories:
-        world.emit(DirectoryFailed(host.node_id, path))
-    world.note(host.name, "FAULT", "the disk is full")
+    world.emit(DiskFilled(host.node_id, tuple(host.directories)))
     return done("disk-full", host.node_id)
 
 
@@ -133,7 +131,7 @@ def _heal(world: World, host: Host) -> str | None:
     host.thaw()
     host.disk.full = False
     host.disk.failing.clear()
-    world.note(host.name, "FAULT", "healed")
+    world.emit(Healed(host.node_id))
     return done("heal", host.node_id)
 
 

@@ -8,19 +8,20 @@ the digest at the end).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from tanist.lab.plays import PLAYS, Acting
 from tanist.lab.simulation.player import FAULT_WORDS
-from tanist.lab.simulation.properties import breach, readable
+from tanist.lab.simulation.properties import breach
 from tanist.lab.stage import PlayError, Stage
+from tanist.sim.event_text import DOES, FAULT, line
+from tanist.sim.events import Event, LifeBegan, RecordsLost
 from tanist.sim.run.beginning import begin
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.world.world import World
+from tanist.sim.world.world import Watcher, World
 from tanist.text import counted
 from tanist.web.actions import DOWN
 from tanist.web.simulated.faults import Action, schedule
@@ -200,8 +201,7 @@ def _run_seed(wanted: Request, recording: _Recording) -> None:
     seed = 1 if wanted.seed is None else wanted.seed
     run = begin(seed, ChaosConfig.drawn(seed) if wanted.name == SEED else GroupConfig.drawn(seed))
     recording.of_run(run.world)
-    narrator = _Narrator(recording, run.world)
-    run.world.trace = narrator.noted
+    run.world.watchers.append(_Narrator(recording, run.world))
 
     def did(action: Action, text: str) -> None:
         if action.node is not None and action.kind in DOWN:
@@ -211,7 +211,7 @@ def _run_seed(wanted: Request, recording: _Recording) -> None:
     schedule(run.world, wanted.actions, did)
     outcome = run.run()
     if outcome.violation is not None:
-        text = f"{breach(outcome.violation.property_id)}: {readable(outcome.violation.message)}"
+        text = f"{breach(outcome.violation.property_id)}: {outcome.violation.message}"
         recording.step("violation", text)
     recording.end(
         run.world,
@@ -223,27 +223,24 @@ def _run_seed(wanted: Request, recording: _Recording) -> None:
     )
 
 
-class _Narrator:
+class _Narrator(Watcher):
     """The steps of a seed: its faults and its operators."""
 
     def __init__(self, recording: _Recording, world: World) -> None:
         self._recording = recording
         self._names = {host.name: f"node {host.node_id}" for host in world.hosts.values()}
 
-    def noted(self, now_us: int, who: str, level: str, message: str) -> None:
-        """`sim.world.Trace`."""
-        if level == "FAULT" and message != _FIRST_LIFE:
-            text = FAULT_WORDS.get(message, _LIFE.sub(r"starts again (life \1)", message))
-            self._recording.step(self._names.get(who, who), self._with_names(text))
-        elif level == "DOES":
-            self._recording.step(who, self._with_names(message))
-        elif level == "LOSS":
-            self._recording.step("records are lost", self._with_names(message))
-
-    def _with_names(self, text: str) -> str:
-        return _NODE.sub(lambda found: self._names.get(found[0], found[0]), text)
-
-
-_FIRST_LIFE: Final = "life 1 begins"
-_LIFE: Final = re.compile(r"life (\d+) begins")
-_NODE: Final = re.compile(r"\bnode\d+\b")
+    def happened(self, event: Event) -> None:
+        told = line(event, lambda host: self._names.get(host, host))
+        if told is None:
+            return
+        text = FAULT_WORDS.get(type(event), told.text)
+        match event:
+            case LifeBegan(life=1):
+                pass
+            case LifeBegan(life=life):
+                self._recording.step(told.who, f"starts again (life {life})")
+            case RecordsLost():
+                self._recording.step("records are lost", text)
+            case _ if told.level in (FAULT, DOES):
+                self._recording.step(told.who, text)

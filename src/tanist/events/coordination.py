@@ -1,0 +1,70 @@
+"""Events of the coordinators of groups and transactions, and of the markers that their partitions get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.events.event import Event
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorLoaded(Event):
+    """A partition of an internal topic was read, and its coordinator serves it."""
+
+    partition: str
+    kind: str
+    """groups, or transactional ids."""
+    entries: int
+    """How many of them."""
+    records: int
+    took_ms: int
+    """Since the election."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorUnreadable(Event):
+    """A partition of an internal topic cannot be served: its log cannot be read."""
+
+    partition: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorRecordUnreadable(Event):
+    """A record of an internal topic makes no sense, and is left out."""
+
+    partition: str
+    offset: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded(Event):
+    """A transaction has all its markers, and that is committed; emitted by its coordinator. Fine."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HangingTransactionEnded(Event):
+    """The leader of a partition ends a transaction that no coordinator will end (KAFKA-20716)."""
+
+    partition: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    reason: str
+    """What is known of its outcome."""
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class HangingMarkerRefused(Event):
+    """The marker of such a transaction was not written."""
+
+    partition: str
+    error: int

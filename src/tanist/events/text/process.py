@@ -1,0 +1,237 @@
+"""The operator's lines of `events.process`."""
+
+from __future__ import annotations
+
+from tanist.events.process import (
+    AllFaultsHealed,
+    BrokerReady,
+    ClusterIdIgnored,
+    ConfigWarned,
+    ConnectionsExhausted,
+    DescriptorLimitLow,
+    DescriptorLimitReached,
+    FaultApplied,
+    FaultHealed,
+    FaultsIgnored,
+    FaultsNotAcknowledged,
+    FolderFormatted,
+    FolderMissing,
+    FormatFailed,
+    LeadershipsNotHandedOver,
+    ListenerFailed,
+    LogDirectoriesFailed,
+    MalformedRequest,
+    MetadataLogFailed,
+    MetricsNotServed,
+    MetricsServed,
+    NodeFailed,
+    NodeStarted,
+    RegistrationFailed,
+    ServerStarted,
+    ShutdownBegun,
+    ShutdownDone,
+    SignalReceived,
+    StartFailed,
+    UnexpectedError,
+)
+from tanist.events.text.line import Line, Lines
+
+# -- life
+
+
+def _config_warned(event: ConfigWarned) -> Line:
+    return "WARN", event.warning
+
+
+def _folder_formatted(event: FolderFormatted) -> Line:
+    return "INFO", f"formatted {event.folder} for node {event.node_id} of cluster {event.cluster_id}"
+
+
+def _cluster_id_ignored(event: ClusterIdIgnored) -> Line:
+    return (
+        "WARN",
+        f"{event.folder} belongs to cluster {event.cluster_id}; {event.variable}={event.wanted} is ignored",
+    )
+
+
+def _folder_missing(event: FolderMissing) -> Line:
+    return "ERROR", f"{event.folder} does not exist: format it first (`tanist format -c FILE -t CLUSTER_ID`)"
+
+
+def _format_failed(event: FormatFailed) -> Line:
+    return "ERROR", f"cannot format {', '.join(event.folders)}: {event.problem}"
+
+
+def _start_failed(event: StartFailed) -> Line:
+    return "ERROR", f"node {event.node_id} cannot start: {event.problem}"
+
+
+def _node_started(event: NodeStarted) -> Line:
+    return (
+        "INFO",
+        f"node {event.node_id} ({' and '.join(event.roles)}, process {event.process_id}) is at "
+        f"{', '.join(event.listeners)}; started in {event.took_ms} ms",
+    )
+
+
+def _broker_ready(event: BrokerReady) -> Line:
+    return (
+        "INFO",
+        f"[BrokerLifecycleManager id={event.node_id}] The broker has been unfenced. "
+        "Transitioning from RECOVERY to RUNNING.",
+    )
+
+
+def _server_started(event: ServerStarted) -> Line:
+    return "INFO", f"[KafkaRaftServer nodeId={event.node_id}] Kafka Server started"
+
+
+def _metrics_served(event: MetricsServed) -> Line:
+    return "INFO", f"metrics at http://{_bracketed(event.host)}:{event.port}/metrics"
+
+
+def _metrics_not_served(event: MetricsNotServed) -> Line:
+    return "WARN", f"there are no metrics at {_bracketed(event.host)}:{event.port}: {event.problem}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _signal_received(event: SignalReceived) -> Line:
+    if event.again:
+        return "WARN", f"{event.signal} again: ending at once"
+    return "INFO", f"{event.signal}: shutting down (once more to end at once)"
+
+
+def _shutdown_begun(event: ShutdownBegun) -> Line:
+    return "INFO", f"node {event.node_id} is shutting down"
+
+
+def _leaderships_not_handed_over(event: LeadershipsNotHandedOver) -> Line:
+    return "WARN", "no controller answers: leaderships are not handed over"
+
+
+def _shutdown_done(event: ShutdownDone) -> Line:
+    return "INFO", f"node {event.node_id} has shut down"
+
+
+# -- what ends a node
+
+
+def _node_failed(event: NodeFailed) -> Line:
+    return "ERROR", event.reason
+
+
+def _log_directories_failed(event: LogDirectoriesFailed) -> Line:
+    causes = "; ".join(f"{directory}: {reason}" for directory, reason in event.causes)
+    return "ERROR", f"all log directories are offline ({causes})"
+
+
+def _metadata_log_failed(event: MetadataLogFailed) -> Line:
+    what = "the metadata log cannot be used" if event.descriptor_shortage else "the metadata log's disk has failed"
+    return "ERROR", f"{what}: {event.problem}"
+
+
+def _registration_failed(event: RegistrationFailed) -> Line:
+    if not event.waited:
+        return "ERROR", f"the controller refuses to register broker {event.broker_id}: {event.error}"
+    reason = (
+        "the cluster has levels of features that it does not support"
+        if event.error == "UNSUPPORTED_VERSION"
+        else f"it is registered elsewhere ({event.error}): is another one running?"
+    )
+    return "ERROR", f"broker {event.broker_id} cannot register: {reason}"
+
+
+def _listener_failed(event: ListenerFailed) -> Line:
+    return "ERROR", f"listener {event.listener}: {event.problem}"
+
+
+def _unexpected_error(event: UnexpectedError) -> Line:
+    return "ERROR", f"unexpected error in {event.where}: {event.error}\n{event.traceback}"
+
+
+# -- limits
+
+
+def _descriptor_limit_low(event: DescriptorLimitLow) -> Line:
+    return (
+        "WARN",
+        f"the limit of open files is {event.limit}: {event.limit // 2} for connections, the rest for log segments and "
+        f"indexes; `ulimit -n {event.plenty}` before the start raises it",
+    )
+
+
+def _descriptor_limit_reached(event: DescriptorLimitReached) -> Line:
+    return (
+        "WARN",
+        f"the limit of {event.limit} open files is reached: new connections and new replicas wait until some are "
+        "closed; `ulimit -n` before the start raises it",
+    )
+
+
+def _connections_exhausted(event: ConnectionsExhausted) -> Line:
+    return "WARN", f"accepting no connections for now ({event.open} are open): {event.problem}"
+
+
+def _malformed_request(event: MalformedRequest) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
+
+
+# -- faults of a live cluster
+
+
+def _faults_ignored(event: FaultsIgnored) -> Line:
+    return "WARN", f"faults are ignored: {event.problem}"
+
+
+def _fault_set(event: FaultApplied) -> Line:
+    return "WARN", f"fault set: {event.fault}"
+
+
+def _fault_healed(event: FaultHealed) -> Line:
+    return "WARN", f"fault healed: {event.fault}"
+
+
+def _all_faults_healed(event: AllFaultsHealed) -> Line:
+    return "WARN", "all faults are healed"
+
+
+def _faults_not_acknowledged(event: FaultsNotAcknowledged) -> Line:
+    return "WARN", f"cannot report that faults are applied: {event.problem}"
+
+
+LINES: Lines = {
+    ConfigWarned: _config_warned,
+    FolderFormatted: _folder_formatted,
+    ClusterIdIgnored: _cluster_id_ignored,
+    FolderMissing: _folder_missing,
+    FormatFailed: _format_failed,
+    StartFailed: _start_failed,
+    NodeStarted: _node_started,
+    BrokerReady: _broker_ready,
+    ServerStarted: _server_started,
+    MetricsServed: _metrics_served,
+    MetricsNotServed: _metrics_not_served,
+    SignalReceived: _signal_received,
+    ShutdownBegun: _shutdown_begun,
+    LeadershipsNotHandedOver: _leaderships_not_handed_over,
+    ShutdownDone: _shutdown_done,
+    NodeFailed: _node_failed,
+    LogDirectoriesFailed: _log_directories_failed,
+    MetadataLogFailed: _metadata_log_failed,
+    RegistrationFailed: _registration_failed,
+    ListenerFailed: _listener_failed,
+    UnexpectedError: _unexpected_error,
+    DescriptorLimitLow: _descriptor_limit_low,
+    DescriptorLimitReached: _descriptor_limit_reached,
+    ConnectionsExhausted: _connections_exhausted,
+    MalformedRequest: _malformed_request,
+    FaultsIgnored: _faults_ignored,
+    FaultApplied: _fault_set,
+    FaultHealed: _fault_healed,
+    AllFaultsHealed: _all_faults_healed,
+    FaultsNotAcknowledged: _faults_not_acknowledged,
+}

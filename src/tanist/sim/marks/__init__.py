@@ -1,1 +1,0 @@
-"""Protocol situations, counted by name while a run goes by them."""
