@@ -61,6 +61,7 @@ from tanist.events.storage import (
     LogUncleanable,
     NamelessLogDropped,
     QuarantineUnreadable,
+    RecordsCut,
     RecordsSalvaged,
     RetentionHeldUp,
     SalvageFailed,
@@ -150,6 +151,7 @@ LINES: list[tuple[Event, str | None]] = [
     (FilesNotDeleted(("/d/a", "/d/b"), "failed"), "WARN could not delete ['/d/a', '/d/b']: failed"),
     (BatchRepeated(P, 3, 5), None),
     (SegmentRolled(P, 7), None),
+    (RecordsCut(P, 5, 10), None),
     (LogStartMoved(P, 0, 7), None),
     (BatchDamaged(P, "offset 3"), "ERROR events-0: offset 3"),
     (
