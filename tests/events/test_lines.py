@@ -116,6 +116,7 @@ LINES: list[tuple[Event, str | None]] = [
         "WARN events-0: truncated 5 records, from offset 5, BELOW the high watermark 8",
     ),
     (LogTruncated(P, 10, 10, 8), None),
+    (LogTruncated(P, 20, 10, 8, fully=True), "INFO events-0: dropped all records, begins at offset 20"),
     (LogTruncated(P, 10, 10, 8, fully=True), "INFO events-0: truncated 0 records, from offset 10"),
     (TruncationUnfinished(P, 3, 6), None),
     (ReplicaDeleted(P, at_start=True), "INFO events-0 is not ours any more: deleting its log"),
