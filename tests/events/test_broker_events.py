@@ -44,6 +44,7 @@ from tanist.events.storage import (
     LogUncleanable,
     NamelessLogDropped,
     QuarantineUnreadable,
+    RecordsCut,
     RecordsSalvaged,
     RetentionHeldUp,
     SalvageFailed,
@@ -257,7 +258,7 @@ STORIES: dict[str, tuple[Callable[[], None], set[type[Event]]]] = {
     ),
     "salvages": (
         test_node_salvage.test_the_bound_in_time_is_kept_and_each_removal_is_reported,
-        {LogTruncated, RecordsSalvaged, SalvageRemoved},
+        {LogTruncated, RecordsCut, RecordsSalvaged, SalvageRemoved},
     ),
     "salvages a part": (test_node_salvage.test_the_bound_in_bytes_keeps_the_newest_records, {SalvageIncomplete}),
     "cannot salvage": (
