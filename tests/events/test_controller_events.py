@@ -67,7 +67,7 @@ class Scene(Controlled):
     def epoch(self, broker_id: int) -> int:
         return self.image.brokers[broker_id].epoch
 
-    def answer(self, broker_id: int, **other: int) -> None:
+    def answer(self, broker_id: int, **other: Any) -> None:
         state = self.partition("t")
         info = LogInfo(self.epoch(broker_id), state.leader_epoch, 0, 10)
         key = (self.image.topic_ids["t"], 0)

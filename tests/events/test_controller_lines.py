@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from pathlib import Path
 from types import ModuleType
 
@@ -343,7 +342,7 @@ def test_each_kind_is_made_somewhere(module: ModuleType) -> None:
 
 
 def kinds(module: ModuleType) -> set[type[Event]]:
-    return {kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__}
+    return {kind for kind in Event.kinds.values() if kind.__module__ == module.__name__}
 
 
 def named_in_the_product() -> set[str]:
