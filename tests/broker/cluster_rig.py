@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.events.event import Event
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
-from tanist.sim.world.world import BROKER_PORT, DATA, Host, World
+from tanist.sim.world.world import BROKER_PORT, DATA, Host, Watcher, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_batches
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -23,6 +24,16 @@ from tanist.wire.messages.create_topics_request import (
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+EventT = TypeVar("EventT", bound=Event)
+
+
+class _Listener(Watcher):
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+
+    def observed(self, host: Host, event: Event) -> None:
+        self._events.append(event)
 
 
 class Cluster:
@@ -38,7 +49,11 @@ class Cluster:
         features: Mapping[str, int] | None = None,
     ) -> None:
         self.log: list[str] = []
+        """The lines of operators, of faults and of nodes."""
+        self.events: list[Event] = []
+        """Of all nodes."""
         self.world = World(seed, nodes=nodes, config=config, trace=self._trace)
+        self.world.watchers.append(_Listener(self.events))
         if features is not None:
             content = encode_bootstrap(bootstrap_of(features), wall_ms=0)
             for host in self.world.hosts.values():
@@ -48,6 +63,10 @@ class Cluster:
         self.world.start()
         self.until(self.world.ready)
         self.client = SimClient(self.world, "client", History())
+
+    def seen(self, kind: type[EventT]) -> list[EventT]:
+        """The events of this kind."""
+        return [event for event in self.events if isinstance(event, kind)]
 
     def _trace(self, _us: int, who: str, level: str, message: str) -> None:
         self.log.append(f"{who} {level} {message}")

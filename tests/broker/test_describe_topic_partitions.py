@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tanist.broker.api.describe_topic_partitions import InvalidCursor, describe
 from tanist.controller.image import MetadataImage
+from tanist.events.process import MalformedRequest
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_topic_partitions_request import (
     Cursor,
@@ -156,4 +157,4 @@ def test_a_node_answers_a_wrong_cursor_and_keeps_the_connection() -> None:
     answer = cluster.ask(request("a"), 0)
     assert (shown(answer), following(answer)) == ([("a", 0), ("a", 1), ("a", 2)], ("a", 3))
     assert all(part.leader_id > 0 and part.offline_replicas == () for part in answer.topics[0].partitions)
-    assert not any("malformed" in line for line in cluster.log)
+    assert cluster.seen(MalformedRequest) == []

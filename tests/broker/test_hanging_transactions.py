@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tanist.broker.metrics.scrape import scrape
+from tanist.events.coordination import HangingTransactionEnded
 from tanist.log.producers import ProducerEntry
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.control import ControlKind, control_kind
@@ -87,8 +88,8 @@ def markers(cluster: Cluster) -> list[int]:
     ]
 
 
-def reports(cluster: Cluster) -> list[str]:
-    return [line for line in cluster.log if "has no marker and gets none" in line]
+def ended(cluster: Cluster) -> list[HangingTransactionEnded]:
+    return cluster.seen(HangingTransactionEnded)
 
 
 def lose_a_marker(cluster: Cluster, producer: TransactionalProducer, *, committed: bool) -> None:
@@ -108,8 +109,8 @@ def test_the_last_outcome_is_known_of_clients_that_bump_their_epoch(committed: b
     assert entry(cluster, producer).transaction_first_offset == 0
     cluster.until(lambda: is_stable(cluster))
     assert markers(cluster) == [ControlKind.COMMIT if committed else ControlKind.ABORT]
-    assert len(reports(cluster)) == 1
-    assert f"its coordinator had {'committed' if committed else 'aborted'} it" in reports(cluster)[0]
+    assert len(ended(cluster)) == 1
+    assert ended(cluster)[0].reason == f"its coordinator had {'committed' if committed else 'aborted'} it"
     assert "tanist_hanging_transactions_total 1" in scrape(cluster.node(2).parts).render()
 
 
@@ -120,7 +121,10 @@ def test_an_old_client_does_not_say_which_transaction_was_committed() -> None:
     elect_2(cluster)
     cluster.until(lambda: is_stable(cluster))
     assert markers(cluster) == [ControlKind.ABORT]
-    assert "whether it had been committed is not known; it is aborted" in reports(cluster)[0]
+    assert (ended(cluster)[0].reason, ended(cluster)[0].committed) == (
+        "whether it had been committed is not known",
+        False,
+    )
 
 
 def test_a_later_transaction_does_not_end_it() -> None:
@@ -133,7 +137,7 @@ def test_a_later_transaction_does_not_end_it() -> None:
     producer.end(committed=True)
     assert markers(cluster) == [ControlKind.ABORT, ControlKind.COMMIT]
     cluster.until(lambda: is_stable(cluster))
-    assert len(reports(cluster)) == 1
+    assert len(ended(cluster)) == 1
 
 
 def test_the_marker_of_a_later_one_does_not_end_it() -> None:
@@ -144,10 +148,10 @@ def test_the_marker_of_a_later_one_does_not_end_it() -> None:
     producer.end(committed=True)
     elect_2(cluster)
     assert producer.write("t", [b"three"], patient=False) == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert not reports(cluster)
+    assert not ended(cluster)
     producer.end(committed=False)
     assert markers(cluster) == [ControlKind.ABORT, ControlKind.ABORT]
-    assert "in epoch 0 has no marker" in reports(cluster)[0]
+    assert ended(cluster)[0].producer_epoch == 0
     cluster.until(lambda: is_stable(cluster))
 
 
@@ -160,7 +164,7 @@ def test_a_transaction_that_goes_on_is_left_alone() -> None:
     elect_2(cluster)
     cluster.run(10 * LOOK_MS)
     assert entry(cluster, producer).transaction_first_offset == 0
-    assert not reports(cluster)
+    assert not ended(cluster)
     producer.end(committed=True)
     cluster.until(lambda: is_stable(cluster))
     assert markers(cluster) == [ControlKind.COMMIT]
@@ -178,7 +182,7 @@ def test_nothing_is_ended_while_a_coordinator_is_silent() -> None:
     )
     cluster.world.hosts[silent or 0].freeze()
     cluster.run(3 * LOOK_MS)
-    assert not reports(cluster)
+    assert not ended(cluster)
     assert not is_stable(cluster)
     cluster.world.hosts[silent or 0].thaw()
     cluster.until(lambda: is_stable(cluster), within_ms=60_000)
@@ -208,9 +212,9 @@ def test_a_late_transaction_is_counted_and_looked_up() -> None:
     parts = cluster.node(cluster.leader("t") or 0).parts
     cluster.run(300_000)
     assert f"{late} 0" in scrape(parts).render()
-    assert not reports(cluster)
+    assert not ended(cluster)
     cluster.run(59_000)
     cluster.until(lambda: f"{late} 1" in scrape(parts).render())
     cluster.until(lambda: not hosted.log.producers.open_transactions)
-    assert "whether it had been committed is not known" in reports(cluster)[0]
+    assert ended(cluster)[0].reason == "whether it had been committed is not known"
     assert f"{late} 0" in scrape(parts).render()

@@ -13,6 +13,7 @@ import pytest
 from tanist.broker.metadata.lifecycle import LifecycleState
 from tanist.broker.metrics.positions import positions
 from tanist.broker.metrics.scrape import scrape
+from tanist.events.storage import LogsLoaded, LogsLoading
 from tanist.log.checkpoints import CLEAN_SHUTDOWN
 from tanist.sim.world.disk import SimDiskView
 from tanist.sim.world.world import Host
@@ -97,7 +98,7 @@ def test_a_broker_serves_nothing_until_all_its_logs_are_open(cluster: Cluster, m
     said = json.loads(positions(node.parts, "-", 0))
     assert (said["state"], said["waits_for"]) == ("STARTING", "its logs (0 of 40 loaded)")
     assert said["metadata_age_ms"] is None  # it hears from the controller
-    assert any("loading logs: 0 of 40 loaded" in line for line in cluster.log)
+    assert [(each.loaded, each.total) for each in cluster.seen(LogsLoading)][:1] == [(0, 40)]
 
     jobs.let_one_go()
     cluster.run(100)
@@ -112,7 +113,7 @@ def test_a_broker_serves_nothing_until_all_its_logs_are_open(cluster: Cluster, m
     assert node.status()["waits_for"] is None
     assert cluster.ask(DescribeClusterRequest(), 2, to=3).brokers
     assert remaining(cluster, 3) == (0, {"0": 0, "1": 0})
-    assert any("40 logs loaded in" in line for line in cluster.log)
+    assert 40 in [each.logs for each in cluster.seen(LogsLoaded)]
 
 
 def test_the_threads_of_a_directory_have_as_many_logs_at_a_time_as_are_configured(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tanist.events.metadata import MetadataLogMissing, QuorumStateMissing, UncleanElection
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import Host
 from tests.broker.cluster_rig import Cluster
@@ -81,7 +82,7 @@ def test_a_log_that_a_clean_stop_has_left_and_that_is_gone_makes_nobody_eligible
     assert cluster.node(3).lifecycle.previous_broker_epoch == -1
     assert cluster.leader("t") == 2
     assert cluster.values("t") == OLD, "the best of what is left"
-    assert any("POSSIBLE DATA LOSS: t-0" in line for line in cluster.log)
+    assert "t-0" in [each.partition for each in cluster.seen(UncleanElection)]
     assert any("t-0" in line for line in reports(cluster, "ERROR")) or "list" in loss
     cluster.until(lambda: cluster.leader("other") == 3)
     assert cluster.values("other") == OLD, "of a log that is there nothing is lost"
@@ -152,7 +153,7 @@ def test_a_member_of_the_quorum_says_what_it_has_forgotten(files: list[str]) -> 
 
 def test_a_new_node_has_forgotten_nothing() -> None:
     cluster = Cluster(nodes=1)
-    assert not [line for line in cluster.log if "is gone" in line]
+    assert not [*cluster.seen(QuorumStateMissing), *cluster.seen(MetadataLogMissing)]
 
 
 def test_a_log_directory_that_is_a_new_one_is_reported() -> None:

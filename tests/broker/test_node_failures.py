@@ -12,6 +12,9 @@ from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
+from tanist.events.process import ShutdownDone
+from tanist.events.quorum import MetadataLogNotClosed
+from tanist.events.storage import LogRecovered, RecordsCut
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
@@ -123,7 +126,7 @@ def test_a_stopping_broker_hands_its_leaderships_over_and_comes_back_clean(clust
     cluster.world.hosts[1].start()
     cluster.until(lambda: in_sync(cluster, "t", 3))
     assert cluster.node(1).lifecycle.previous_broker_epoch == epoch
-    assert not any("truncated" in line or "cut" in line for line in cluster.log)
+    assert not [*cluster.seen(RecordsCut), *cluster.seen(LogRecovered)]
 
 
 def test_an_idempotent_retry_after_a_leader_change_is_reported_from_a_new_record(cluster: Cluster) -> None:
@@ -482,8 +485,8 @@ def test_a_node_whose_disk_fails_as_it_closes_stops_all_the_same_and_comes_back(
     cluster.node(1).quorum._log.close = _fails  # type: ignore[method-assign]
     host.stop(lambda: None)
     cluster.until(lambda: not host.up)
-    assert any("the metadata log could not be closed" in line for line in cluster.log)
-    assert any("node 1 has shut down" in line for line in cluster.log)
+    assert len(cluster.seen(MetadataLogNotClosed)) == 1
+    assert ShutdownDone(1) in cluster.events
     host.start()
     cluster.until(cluster.world.ready)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.events.replication import ReplicasWait
+from tanist.events.storage import LogDirectoryFailed
 from tanist.sim.world.scheduler import Process
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
@@ -147,7 +149,7 @@ def test_a_flush_without_a_descriptor_ends_the_node_and_is_not_taken_for_a_faile
     cluster.until(lambda: not host.up)
     assert host.fatal == "files in /more could not be opened: Too many open files"
     assert node.replicas.directories.offline_ids() == ()
-    assert not any("offline" in line for line in cluster.log)
+    assert cluster.seen(LogDirectoryFailed) == []
     enough()
     host.start()
     cluster.until(lambda: set(cluster.hosted("t", lost)) == {1, 2, 3})
@@ -166,7 +168,7 @@ def test_a_start_without_descriptors_ends_and_says_how_many_logs_it_had() -> Non
     cluster.until(lambda: not host.up)
     assert here > 0
     assert host.fatal == f"only {counted(here, 'log')} could be opened: Too many open files"
-    assert not any("offline" in line for line in cluster.log)
+    assert cluster.seen(LogDirectoryFailed) == []
     enough()
     host.start()
     cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
@@ -179,7 +181,7 @@ def test_a_new_replica_for_which_there_was_no_descriptor_waits() -> None:
     cluster.run(3_000)
     assert set(cluster.hosted("t")) == {2, 3}
     assert not cluster.node(1).replicas.offline_count
-    assert any("too many open files: t-0 and later replicas must wait" in line for line in cluster.log)
+    assert ReplicasWait("t-0") in cluster.events
     enough()
     cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
     assert cluster.world.hosts[1].up

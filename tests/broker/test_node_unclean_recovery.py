@@ -10,6 +10,8 @@ import pytest
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.controller.image import MetadataImage, PartitionState
+from tanist.events.metadata import LogInfoUnanswered, LogInfoUnsupported, UncleanElection
+from tanist.events.process import MalformedRequest
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -60,8 +62,9 @@ def state(cluster: Cluster) -> PartitionState:
     return found
 
 
-def warnings(cluster: Cluster) -> list[str]:
-    return [line for line in cluster.log if "POSSIBLE DATA LOSS" in line]
+def unclean(cluster: Cluster) -> list[UncleanElection]:
+    """The unclean elections that operators read of."""
+    return cluster.seen(UncleanElection)
 
 
 def elect(cluster: Cluster, kind: int, desired: int | None = None, timeout_ms: int = 5_000) -> tuple[int, str | None]:
@@ -93,9 +96,7 @@ def test_balanced_waits_for_all_of_last_known_elr_and_elects_the_longest_log() -
     cluster.until(lambda: set(state(cluster).isr) == {1, 2, 3})
     assert (state(cluster).elr, state(cluster).last_known_elr, state(cluster).recovering) == ((), (), False)
     assert cluster.values("t") == [b"one", b"two"]
-    assert len(warnings(cluster)) == 1
-    assert "t-0 is led by 2" in warnings(cluster)[0]
-    assert "Balanced" in warnings(cluster)[0]
+    assert [(each.partition, each.leader, each.strategy) for each in unclean(cluster)] == [("t-0", 2, "Balanced")]
 
 
 def test_balanced_does_not_take_the_replica_that_is_back_first() -> None:
@@ -116,7 +117,7 @@ def test_aggressive_does_without_those_that_do_not_come_back() -> None:
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 3
     assert cluster.world.now_ms - began_ms < 8_000
-    assert "Aggressive" in warnings(cluster)[0]
+    assert unclean(cluster)[0].strategy == "Aggressive"
 
 
 def test_aggressive_gives_the_others_time_to_come_back() -> None:
@@ -148,7 +149,7 @@ def test_an_eligible_member_that_returns_ends_the_recovery() -> None:
     hosts[2].start()  # cleanly stopped: still eligible
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 2
-    assert warnings(cluster) == []
+    assert unclean(cluster) == []
     cluster.run(10_000)
     assert state(cluster).leader == 2
 
@@ -167,7 +168,7 @@ def test_none_waits_for_an_operator_who_designates() -> None:
     assert elect(cluster, DESIGNATION, 1)[0] == ErrorCode.ELECTION_NOT_NEEDED
     cluster.until(lambda: len(state(cluster).isr) == 3)
     assert cluster.values("t") == [b"one", b"two"]
-    assert "an operator asked for a designation" in warnings(cluster)[0]
+    assert "designation" in unclean(cluster)[0].asked_for
 
 
 def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
@@ -198,7 +199,7 @@ def test_a_recovery_survives_the_controller() -> None:
     cluster.world.hosts[controller.node_id].kill()
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 3
-    assert len(warnings(cluster)) == 1
+    assert len(unclean(cluster)) == 1
 
 
 def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> None:
@@ -211,7 +212,7 @@ def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> Non
     hosts[1].start()
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 1
-    assert "t-0 is led by 1" in warnings(cluster)[0]
+    assert (unclean(cluster)[0].partition, unclean(cluster)[0].leader) == ("t-0", 1)
 
 
 def says_nothing_of_its_logs(monkeypatch: pytest.MonkeyPatch, *node_ids: int) -> None:
@@ -239,8 +240,8 @@ def test_brokers_with_kafkas_requests_only_are_asked_by_list_offsets_and_fetch()
     hosts[3].start()
     cluster.until(lambda: set(state(cluster).isr) == {1, 2, 3})
     assert cluster.values("t") == [b"one", b"two"]
-    assert [line for line in cluster.log if "broker 2 does not have GetReplicaLogInfo" in line]
-    assert not [line for line in cluster.log if "32093 is not served" in line]
+    assert LogInfoUnsupported(2) in cluster.events
+    assert cluster.seen(MalformedRequest) == []
 
 
 def test_brokers_of_both_kinds_are_compared() -> None:
@@ -250,7 +251,7 @@ def test_brokers_of_both_kinds_are_compared() -> None:
     cluster.world.hosts[2].start()
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 2
-    assert "{1: epoch 0 end 1, 2: epoch 0 end 2}" in warnings(cluster)[0]
+    assert unclean(cluster)[0].logs == ((1, 0, 1), (2, 0, 2))
 
 
 def test_a_replica_that_says_nothing_of_its_logs_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,9 +266,9 @@ def test_a_replica_that_says_nothing_of_its_logs_is_asked_less_and_less_often(mo
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 2
     assert cluster.values("t") == [b"one", b"two"]
-    refused = [line for line in cluster.log if "api 18 is not served" in line]
+    refused = [each for each in cluster.seen(MalformedRequest) if "api 18 is not served" in each.problem]
     assert 5 <= len(refused) <= 12  # after 0.5, 1, 2, 4, 8 and then each 10 seconds
-    assert len([line for line in cluster.log if "broker 3 does not say where its logs end" in line]) == 1
+    assert [each.broker_id for each in cluster.seen(LogInfoUnanswered) if not each.again] == [3]
 
 
 def test_balanced_waits_for_a_member_of_last_known_elr_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

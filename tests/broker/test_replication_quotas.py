@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tanist.events.replication import IsrChanged
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT
@@ -119,11 +120,11 @@ def test_a_throttled_fetch_that_waits_is_answered_when_its_follower_joins_the_is
     assert cluster.produce("t", [b"and more"], acks=1).error_code == 0
     move(cluster, "other", (1, 3))
     cluster.until(lambda: cluster.hosted("other")[3].log.log_end_offset == 1)  # with that the rate is used up for hours
-    cluster.log.clear()
+    cluster.events.clear()
     cluster.world.hosts[2].start()
     cluster.until(lambda: set(leader.isr) == {1, 2})
     cluster.until(lambda: leader.high_watermark == 2, within_ms=400)
-    assert sum("t-0: ISR is now" in line for line in cluster.log) == 1
+    assert [each.partition for each in cluster.seen(IsrChanged)].count("t-0") == 1
 
 
 @pytest.mark.parametrize("min_bytes", [1, 200])

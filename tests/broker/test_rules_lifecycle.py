@@ -11,6 +11,8 @@ import pytest
 
 from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.events.stream import NOBODY
+from tanist.events.text import describe
 from tanist.sim.world.clock import SimClock
 from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.errors import ErrorCode
@@ -55,8 +57,8 @@ class Rig:
                 broker_heartbeat_interval_ms=INTERVAL_MS,
                 initial_broker_registration_timeout_ms=60_000,
             ),
-            report=lambda level, line: None,
-            fatal=self.fatal.append,
+            events=NOBODY,
+            fatal=lambda event: self.fatal.append((describe(event) or ("", ""))[1]),
         )
         self.lifecycle = Lifecycle(
             context,  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from tanist.controller.election_wait import ElectionWait
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.unclean_recovery import AskReplica
+from tanist.events.stream import Events
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -58,6 +59,7 @@ class Cluster:
 
     def __init__(self, *, bootstrap: Bootstrap | None = None, activate: bool = True, **settings: Any) -> None:
         self.settings = replace(ControllerSettings(node_id=100), **settings)
+        self.events = Events()
         self.controller = Controller(
             100,
             MetadataImage(self.settings.topic_defaults()),
@@ -65,6 +67,7 @@ class Cluster:
             Dice(),
             cluster_id=CLUSTER_ID,
             bootstrap=bootstrap,
+            events=self.events,
         )
         self.standby = MetadataImage(self.settings.topic_defaults())
         self.log: list[Any] = []

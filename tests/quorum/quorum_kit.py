@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from tanist.events.stream import Events
 from tanist.quorum import (
     Effect,
     ElectionState,
@@ -74,6 +75,7 @@ class Kit:
         self.log = log if log is not None else MemoryLog()
         self.config = config or RaftConfig()
         self.effects: list[Effect] = []
+        self.events = Events()
         self.node = RaftNode(
             node_id,
             directory(node_id),
@@ -84,6 +86,7 @@ class Kit:
             self.config,
             Rng(seed),
             rules,
+            events=self.events,
         )
         self.auto_sync = True
         self._start()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from tanist.events.stream import Events
 from tanist.ports import FileRange
 from tanist.quorum import (
     BecameQuorumLeader,
@@ -142,6 +143,7 @@ class Machine:
     durable_end: int = 0
     """What a loss of power spares, by the disk's own account: the node is not asked."""
     cut_at: list[int] = field(default_factory=list)
+    events: Events = field(default_factory=Events)
 
     @property
     def cuts(self) -> int:
@@ -261,6 +263,7 @@ class Network:
                 self.rules,
                 own=voter_of(node_id) if self.dynamic else None,
                 bootstrap=[voter_of(other).endpoint for other in self.machines] if self.dynamic else (),
+                events=machine.events,
             )
             self._do(machine, machine.node.start(self.now_ms, self.now_ms + 1_000_000))
 

@@ -13,7 +13,8 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.world.clock import stream
 from tanist.sim.world.disk import SimDisk

@@ -13,8 +13,8 @@ from tanist.lab.mutations.simulator import MUTANTS
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.sim.checkers.trimming import TrimAllowance, TrimChecks
-from tanist.sim.checkers.violation import Place, Violation
-from tanist.sim.events import DeletionAnswered, DeletionRequested
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import DeletionAnswered, DeletionRequested, Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.run.additions import TRIMMING_SHARE
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult

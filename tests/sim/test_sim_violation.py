@@ -12,7 +12,8 @@ import pytest
 
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
-from tanist.sim.checkers.violation import CRASH, Place, Violation
+from tanist.sim.checkers.violation import CRASH, Violation
+from tanist.sim.events import Place
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 
 FOLDERS = (

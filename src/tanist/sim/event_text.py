@@ -41,6 +41,23 @@ def line(event: Event, shown: Shown = str) -> Line | None:
     return None if other is None else other(event, shown)
 
 
+def story_line(event: Event, shown: Shown) -> Line | None:
+    """The same for people who do not know a trace: a few events in more words."""
+    told, words = line(event, shown), _IN_STORIES.get(type(event))
+    return told if told is None or words is None else told._replace(text=words(event))
+
+
+_IN_STORIES: dict[type[Event], Callable[[Any], str]] = {
+    events.LifeBegan: lambda event: "starts" if event.life == 1 else f"starts again (life {event.life})",
+    events.GaveUp: lambda event: f"gives up: {event.reason}",
+    events.CannotStart: lambda event: f"gives up: cannot start: {event.reason}",
+    events.Killed: lambda event: "killed (SIGKILL); what it wrote stays in the page cache",
+    events.PowerLost: lambda event: "loses its power, and what was not synced with it",
+    events.Frozen: lambda event: "frozen: nothing runs, its connections stay",
+    events.ToldToStop: lambda event: "stops (controlled shutdown)",
+}
+
+
 def _node(event: Any, shown: Shown) -> str:
     return shown(f"node{event.node_id}")
 

@@ -9,6 +9,7 @@ Names: a node is `node_id`; a host of the network (a node or a client) is its na
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tanist.controller.partition_state import PartitionState
 from tanist.quorum.voters import VoterSet
@@ -17,6 +18,17 @@ from tanist.wire.ids import TopicIdPartition
 Links = tuple[tuple[str, str], ...]
 """(from host, to host)"""
 TopicPartition = tuple[str, int]
+
+
+class Place(NamedTuple):
+    """A partition, or one of its replicas."""
+
+    partition: str
+    """As "events-0"."""
+    node_id: int | None = None
+
+    def __str__(self) -> str:
+        return self.partition if self.node_id is None else f"{self.partition} on node {self.node_id}"
 
 
 class Event:

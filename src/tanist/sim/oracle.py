@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
-from tanist.sim.checkers.violation import Place
+from tanist.sim.events import Place
 from tanist.wire.batch import BatchHeader, Record, iterate_headers
 from tanist.wire.ids import TopicIdPartition
 

@@ -31,13 +31,12 @@ from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.properties import breach, meaning
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.event_text import OPERATOR, line
+from tanist.sim.event_text import OPERATOR, story_line
 from tanist.sim.events import (
     CannotStart,
     DiedMidTurn,
     DiskMended,
     Event,
-    Frozen,
     GaveUp,
     Killed,
     LifeBegan,
@@ -47,24 +46,17 @@ from tanist.sim.events import (
     RecordsLost,
     Stopped,
     Thawed,
-    ToldToStop,
 )
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.world.world import COMBINED, Host, Watcher
 
 CLIENT = "client"
 
-_ENDS = (Killed, PowerLost, Stopped, DiedMidTurn)
+_ENDS = (Killed, PowerLost, Stopped, DiedMidTurn, GaveUp, CannotStart)
 _NOT_A_TURN = (Thawed, Stopped, LinksMended, DiskMended)
 _TURNS = (ControllerActivated, ControllerResigned, UncleanElection, QuorumLeaderGone, BrokerGone)
 _RETOLD = (IsrChanged, QuorumLeaderChanged, RegistrationAccepted, UnfencingLearned)
 """Events of nodes that their actions already show."""
-FAULT_WORDS: dict[type[Event], str] = {
-    Killed: "killed (SIGKILL); what it wrote stays in the page cache",
-    PowerLost: "loses its power, and what was not synced with it",
-    Frozen: "frozen: nothing runs, its connections stay",
-    ToldToStop: "stops (controlled shutdown)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,28 +150,20 @@ class _Player(Watcher):
         )
 
     def happened(self, event: Event) -> None:
-        told = line(event, self._shown)
+        told = story_line(event, self._shown)
         if told is None:
             return
         about = getattr(event, "partition_name", None)
         text = told.text.removeprefix(f"{about}: ")
-        match event:
-            case PartitionStateCommitted():
-                self._committed(event)
-            case RecordsLost():
-                self._tell(self._acting, text, about=about, weight=Weight.TURN, why=_LOSS)
-            case LifeBegan(life=1):
-                self._tell(told.who, "starts", weight=Weight.DETAIL, alive=True)
-            case LifeBegan(life=life):
-                self._tell(told.who, f"starts again (life {life})", weight=Weight.TURN, alive=True)
-            case GaveUp() | CannotStart():
-                self._tell(told.who, f"gives up: {text}", weight=Weight.TURN, alive=False)
-            case _ if told.who == OPERATOR:
-                self._tell(OPERATOR, text, weight=Weight.TURN, about=about)
-            case _ if told.who in self.lanes:
-                alive = False if isinstance(event, _ENDS) else None
-                weight = Weight.PART if isinstance(event, _NOT_A_TURN) else Weight.TURN
-                self._tell(told.who, FAULT_WORDS.get(type(event), text), weight=weight, alive=alive)
+        if isinstance(event, PartitionStateCommitted):
+            self._committed(event)
+        elif isinstance(event, RecordsLost):
+            self._tell(self._acting, text, about=about, weight=Weight.TURN, why=_LOSS)
+        elif told.who in self.lanes:
+            alive = True if isinstance(event, LifeBegan) else False if isinstance(event, _ENDS) else None
+            weight = Weight.PART if isinstance(event, _NOT_A_TURN) else Weight.TURN
+            weight = Weight.DETAIL if isinstance(event, LifeBegan) and event.life == 1 else weight
+            self._tell(told.who, text, weight=weight, about=about, alive=alive)
 
     def observed(self, host: Host, event: NodeEvent) -> None:
         told = describe(event)

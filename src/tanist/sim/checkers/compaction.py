@@ -13,7 +13,8 @@ from typing import Final
 
 from tanist.log.log import Log
 from tanist.log.markers import parse_marker
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, PartitionOracle, pieces
 from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_batches
 from tanist.wire.crc import crc32c

@@ -25,7 +25,8 @@ from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.shard import Shard
 from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Place
 from tanist.sim.oracle import pieces
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches

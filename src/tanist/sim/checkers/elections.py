@@ -19,10 +19,11 @@ from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.events.metadata import UncleanElection
 from tanist.replica.leader import LeaderState
-from tanist.sim.checkers.violation import CannotJudge, Place, Violation
+from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.events import (
     ElrVersionRequested,
     Event,
+    Place,
     RecordsLost,
     UncleanElectionRequested,
     UnregistrationRequested,
@@ -33,9 +34,9 @@ from tanist.sim.world.world import Host, World
 from tanist.wire.ids import TopicIdPartition
 
 _BY_AN_OPERATOR = -2
+"""In place of a broker epoch."""
 _QUESTION_US = 15_000_000
 """No question to a replica about its log, with all its repetitions, takes longer."""
-"""In place of a broker epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,8 @@ class ElectionChecks:
             if not self._image.elr_enabled and state is not None and state.leader < 0 and broker_id in state.isr:
                 self._world.counts["last of an ISR without ELR is taken back"] += 1
                 continue
-            self._fail(
-                "S8",
-                self._oracle_of(key).place,
-                f": {broker_id} is registered after an unclean end and still eligible, in ",
-                self._image.partition(*key),
-            )
+            said = f": {broker_id} is registered after an unclean end and still eligible, in "
+            self._fail("S8", self._oracle_of(key).place, said, state)
 
     def _ended_well(self, broker_id: int, before: BrokerRegistration | None, now: BrokerRegistration) -> bool:
         """Whether every life since the registered one ended cleanly."""
@@ -195,14 +192,8 @@ class ElectionChecks:
         if remote is None:
             return
         if remote.broker_epoch is None or remote.log_end_offset < 0:
-            self._fail(
-                "S14",
-                oracle.place,
-                f": {broker_id} joined the ISR without a fetch from its leader, ",
-                before,
-                " made ",
-                after,
-            )
+            said = f": {broker_id} joined the ISR without a fetch from its leader, "
+            self._fail("S14", oracle.place, said, before, " made ", after)
         if 0 <= remote.broker_epoch < broker.epoch:
             self._fail(
                 "S14",

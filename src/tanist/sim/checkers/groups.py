@@ -20,8 +20,8 @@ from typing import Final, NoReturn
 
 from tanist.coordinator.partitioning import partition_of
 from tanist.sim.checkers.replicas import ReplicaChecks
-from tanist.sim.checkers.violation import Place, Violation
-from tanist.sim.events import MemberAssigned, MemberRevoked
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import MemberAssigned, MemberRevoked, Place
 from tanist.sim.oracle import PartitionOracle, pieces
 from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicPartition
 from tanist.sim.world.world import Host, Watcher, World

@@ -15,7 +15,8 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import World
 from tanist.wire.batch import decode_batch, iterate_batches

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tanist.controller.partition_state import PartitionState
 from tanist.sim.checkers.checkers import Checkers
-from tanist.sim.checkers.violation import Place, Said, Violation
+from tanist.sim.checkers.violation import Said, Violation
+from tanist.sim.events import Place
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.workload.operations import Admin

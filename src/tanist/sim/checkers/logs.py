@@ -14,7 +14,8 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.checkpoints import LOG_START_CHECKPOINT, PARTITION_METADATA, decode_offsets
 from tanist.log.log import Log
 from tanist.replica.metadata import NO_EPOCH
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror, Trimming
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import iterate_headers

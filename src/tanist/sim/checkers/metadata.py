@@ -17,8 +17,8 @@ from tanist.controller.partition_state import RECOVERING, PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.quorum.raft_log import MetadataBatch, RaftLog
 from tanist.quorum.voters import SnapshotId
-from tanist.sim.checkers.violation import Place, Violation
-from tanist.sim.events import ElrSwitched
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import ElrSwitched, Place
 from tanist.sim.world.world import Host, World
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, decode_record

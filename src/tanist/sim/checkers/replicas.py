@@ -22,7 +22,7 @@ from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks, logs_of
 from tanist.sim.checkers.metadata import MetadataChecks
 from tanist.sim.checkers.trimming import TrimChecks
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import (
     BitRotted,
     DirectoryFailed,
@@ -31,6 +31,7 @@ from tanist.sim.events import (
     LogRemoved,
     LogRestored,
     PartitionStateCommitted,
+    Place,
 )
 from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import Host, World

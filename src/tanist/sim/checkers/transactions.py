@@ -47,7 +47,8 @@ from tanist.coordinator.transactions.state import (
 from tanist.log.log import Log
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.replicas import ReplicaChecks
-from tanist.sim.checkers.violation import Place, Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Place
 from tanist.sim.oracle import pieces
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import Assignments

@@ -20,8 +20,8 @@ from typing import Final, NoReturn
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
-from tanist.sim.checkers.violation import Place, Violation
-from tanist.sim.events import DeletionAnswered, DeletionRequested, Event
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import DeletionAnswered, DeletionRequested, Event, Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, batches, pieces
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import BatchHeader

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from tanist.sim.event_text import value_text
+from tanist.sim.events import Place
 
 CRASH = "crash"
 """The property that an error of a node or a checker violates: none of them raises one."""
@@ -24,17 +25,6 @@ _INLINED = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>"))
 
 Said: TypeAlias = Sequence[object]
 """Parts of a message: texts, and values."""
-
-
-class Place(NamedTuple):
-    """A partition, or one of its replicas."""
-
-    partition: str
-    """As "events-0"."""
-    node_id: int | None = None
-
-    def __str__(self) -> str:
-        return self.partition if self.node_id is None else f"{self.partition} on node {self.node_id}"
 
 
 class Violation(Exception):

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from tanist.lab.plays import PLAYS, Acting
-from tanist.lab.simulation.player import FAULT_WORDS
 from tanist.lab.simulation.properties import breach
 from tanist.lab.stage import PlayError, Stage
-from tanist.sim.event_text import DOES, FAULT, line
+from tanist.sim.event_text import DOES, FAULT, story_line
 from tanist.sim.events import Event, LifeBegan, RecordsLost
 from tanist.sim.run.beginning import begin
 from tanist.sim.run.group_profiles import GroupConfig
@@ -201,7 +200,7 @@ def _run_seed(wanted: Request, recording: _Recording) -> None:
     seed = 1 if wanted.seed is None else wanted.seed
     run = begin(seed, ChaosConfig.drawn(seed) if wanted.name == SEED else GroupConfig.drawn(seed))
     recording.of_run(run.world)
-    run.world.watchers.append(_Narrator(recording, run.world))
+    run.world.watchers.insert(0, _Narrator(recording, run.world))  # before the checkers, which may end the run
 
     def did(action: Action, text: str) -> None:
         if action.node is not None and action.kind in DOWN:
@@ -231,16 +230,10 @@ class _Narrator(Watcher):
         self._names = {host.name: f"node {host.node_id}" for host in world.hosts.values()}
 
     def happened(self, event: Event) -> None:
-        told = line(event, lambda host: self._names.get(host, host))
-        if told is None:
+        told = story_line(event, lambda host: self._names.get(host, host))
+        if told is None or (isinstance(event, LifeBegan) and event.life == 1):
             return
-        text = FAULT_WORDS.get(type(event), told.text)
-        match event:
-            case LifeBegan(life=1):
-                pass
-            case LifeBegan(life=life):
-                self._recording.step(told.who, f"starts again (life {life})")
-            case RecordsLost():
-                self._recording.step("records are lost", text)
-            case _ if told.level in (FAULT, DOES):
-                self._recording.step(told.who, text)
+        if told.level in (FAULT, DOES):
+            self._recording.step(told.who, told.text)
+        elif isinstance(event, RecordsLost):
+            self._recording.step("records are lost", told.text)
