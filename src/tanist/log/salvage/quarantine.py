@@ -37,7 +37,6 @@ from tanist.log.scan import DamagedBatch, scan_headers
 from tanist.ports import Disk, File, FileRange
 from tanist.wire.crc import crc32c
 
-NO_LIMIT: Final = -1
 _CHUNK_BYTES: Final = 1 << 20
 _README: Final = "README.txt"
 _ABOUT: Final = b"""Records that replicas on this disk have dropped: cut off behind a leader that did not have them, or

@@ -202,7 +202,7 @@ def _watch_followers(marks: Marks) -> None:
         if result.error == ErrorCode.CORRUPT_MESSAGE:
             marks.hit("follower: rotten batch refused")
 
-    def effects(interpreter: ReplicaEffects, hosted: Any, wanted: Any) -> None:
+    def effects(_interpreter: ReplicaEffects, hosted: Any, wanted: Any) -> None:
         for effect in wanted:
             kind = type(effect)
             if kind is LogTruncated:
