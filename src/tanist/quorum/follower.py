@@ -7,6 +7,7 @@ observer that cannot become a voter counts for nothing, so it does not wait.
 
 from __future__ import annotations
 
+from tanist.invariants import InvariantError
 from tanist.quorum import messages
 from tanist.quorum.batches import voter_records
 from tanist.quorum.effects import MetadataTruncated, QuorumInconsistent, SnapshotInstalled
@@ -163,6 +164,12 @@ class QuorumFollower:
                 f"the leader wants the log cut at {lowest}, and {quorum.high_watermark} is committed"
             )
         quorum.log.truncate_to(offset)
+        if quorum.log.end_offset < quorum.high_watermark:
+            raise InvariantError(
+                "committed metadata is never cut",
+                log_end_offset=quorum.log.end_offset,
+                high_watermark=quorum.high_watermark,
+            )
         quorum.durability.cut(offset)
         if quorum.history.truncate_to(quorum.log.end_offset):
             quorum.voters_changed(now_ms)

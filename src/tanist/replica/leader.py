@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tanist.invariants import InvariantError
 from tanist.replica.effects import Effect, HighWatermarkAdvanced
 from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.isr import AlterPartitionResult
@@ -254,6 +255,12 @@ class LeaderState(IsrMembership):
         candidate = self._high_watermark_candidate(now_ms)
         if candidate <= self.high_watermark:
             return []
+        if candidate > self.log.log_end_offset:
+            raise InvariantError(
+                "the high watermark is at most the log's end",
+                high_watermark=candidate,
+                log_end_offset=self.log.log_end_offset,
+            )
         self.high_watermark = candidate
         return [HighWatermarkAdvanced(candidate)]
 
@@ -283,6 +290,12 @@ class LeaderState(IsrMembership):
 
     def _begin_epoch(self) -> None:
         """Record where this leader epoch begins, even if nothing is ever written in it (rule 22)."""
+        if self.log.latest_epoch > self.leader_epoch:
+            raise InvariantError(
+                "a leader's log has no epoch above its own",
+                latest_epoch=self.log.latest_epoch,
+                leader_epoch=self.leader_epoch,
+            )
         self.leader_epoch_start_offset = self.log.log_end_offset
         self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start_offset)
 
@@ -300,33 +313,3 @@ class LeaderState(IsrMembership):
     def _rack(self, broker_id: int) -> str | None:
         status = self.brokers.registration(broker_id)
         return None if status is None else status.rack
-
-    # ---- for the model checker
-
-    def copy(self, log: ReplicaLog, brokers: BrokerView) -> LeaderState:
-        """The same leader over another (copied) log and view of the brokers."""
-        cls = type(self)
-        other = cls.__new__(cls)
-        for name in IsrMembership.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.log = log
-        other.brokers = brokers
-        other.remotes = {broker_id: remote.copy() for broker_id, remote in self.remotes.items()}
-        other._settle()
-        return other
-
-    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """The whole state of this leader except its log and the registrations, hashable.
-
-        With `now_ms`, times are given as ages, so that states which differ in the date only are equal.
-        """
-        lag_ms_max = self.config.replica_lag_time_max_ms
-        return (
-            "leader",
-            self.metadata,
-            self.config,
-            self.high_watermark,
-            self.leader_epoch_start_offset,
-            self.pending,
-            tuple(self.remotes[key].snapshot(now_ms, lag_ms_max) for key in sorted(self.remotes)),
-        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tanist.invariants import InvariantError
 from tanist.replica.effects import BecameFollower, BecameLeader, Effect, ProposeIsr, StoppedReplicating
 from tanist.replica.follower import FollowerState
 from tanist.replica.isr import AlterPartitionResult
@@ -144,7 +145,7 @@ class Partition:
             leader = self.role
         else:
             leader = self.leader_class(
-                self.broker_id, self.log, self.config, self.brokers, metadata, self.high_watermark, now_ms
+                self.broker_id, self.log, self.config, self.brokers, metadata, self._inherited_high_watermark(), now_ms
             )
             self.role = leader
             effects = leader.started(now_ms)
@@ -155,9 +156,23 @@ class Partition:
     def _follow(self, metadata: PartitionMetadata, *, new_epoch: bool) -> list[Effect]:
         if isinstance(self.role, FollowerState) and not new_epoch:
             return self.role.apply_metadata(metadata)
-        follower = self.follower_class(self.broker_id, self.log, self.config, metadata, self.high_watermark)
+        follower = self.follower_class(
+            self.broker_id, self.log, self.config, metadata, self._inherited_high_watermark()
+        )
         self.role = follower
         return [BecameFollower(metadata.leader, metadata.leader_epoch), *follower.started()]
+
+    def _inherited_high_watermark(self) -> int:
+        """The one that the next role begins with. Whatever was cut or deleted, it has stayed within the log."""
+        log, high_watermark = self.log, self.high_watermark
+        if not log.log_start_offset <= high_watermark <= log.log_end_offset:
+            raise InvariantError(
+                "the high watermark is between the log's start and its end",
+                high_watermark=high_watermark,
+                log_start_offset=log.log_start_offset,
+                log_end_offset=log.log_end_offset,
+            )
+        return high_watermark
 
     def _stop(self, metadata: PartitionMetadata) -> list[Effect]:
         was_replica = self.role is not None
@@ -166,25 +181,3 @@ class Partition:
         self._metadata = metadata
         self.role = None
         return [StoppedReplicating(metadata.leader_epoch)] if was_replica else []
-
-    # ---- for the model checker
-
-    def copy(self, log: ReplicaLog, brokers: BrokerView) -> Partition:
-        """The same replica over another (copied) log and view of the brokers. Far cheaper than `copy.deepcopy`."""
-        cls = type(self)
-        other = cls.__new__(cls)
-        for name in Partition.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.log = log
-        other.brokers = brokers
-        if isinstance(self.role, LeaderState):
-            other.role = self.role.copy(log, brokers)
-        elif isinstance(self.role, FollowerState):
-            other.role = self.role.copy(log)
-        return other
-
-    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """The whole state of this replica except its log, hashable."""
-        if self.role is None:
-            return ("none", self._metadata, self._config, self._high_watermark)
-        return self.role.snapshot(now_ms)
