@@ -80,6 +80,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/vulture
+	$(BIN)/vulture src/tanist tools/unused_allowed.py
 
 # The table is written whether or not a test has failed.
 coverage: setup

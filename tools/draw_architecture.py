@@ -19,7 +19,7 @@ import grimp
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 PACKAGE = "tanist"
-LEAVES = ("installed", "text")
+LEAVES = ("installed", "invariants", "text")
 """Helpers that every package may use: arrows to them would say nothing."""
 
 WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 880, 62, 16, 40, 16

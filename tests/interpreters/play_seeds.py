@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from tanist.sim.run.chaos_run import run
-from tanist.sim.run.group_run import run_groups
+from tanist.sim.run.group_run import GroupRun
 
-KINDS = {"chaos": run, "groups": run_groups}
+KINDS = {"chaos": run, "groups": lambda seed: GroupRun(seed).run()}
 
 
 def lines(wanted: Iterable[str]) -> Iterator[str]:

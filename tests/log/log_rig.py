@@ -56,5 +56,9 @@ def sizes_in(data: bytes) -> list[int]:
     return sizes
 
 
+def segment_count(log: Log) -> int:
+    return len(log._segments)
+
+
 def epochs_of(log: Log) -> list[tuple[int, int]]:
     return [tuple(entry) for entry in log.epochs.entries]  # type: ignore[misc]

@@ -14,7 +14,7 @@ from tanist.log.directory import LogDirectory
 from tanist.ports import is_descriptor_shortage
 from tests.log.log_batches import batch, offsets_in
 from tests.log.log_disks import MemoryDisk, MemoryFile
-from tests.log.log_rig import FOLDER, add, epochs_of, open_log, read_all
+from tests.log.log_rig import FOLDER, add, epochs_of, open_log, read_all, segment_count
 
 ID = UUID(int=5)
 SIZE = len(batch([b"value"]))
@@ -76,7 +76,7 @@ def test_a_log_of_many_segments_has_one_open_file_for_each(clean: bool) -> None:
         del disk.files[name]  # so that a clean start, too, walks through all segments, for the producers
     disk.descriptors = 30 + AT_ONCE
     log = open_log(disk, CONFIG, clean=clean)
-    assert (log.segment_count, log.log_end_offset, epochs_of(log)) == (30, 120, [(0, 0), (1, 50), (2, 100)])
+    assert (segment_count(log), log.log_end_offset, epochs_of(log)) == (30, 120, [(0, 0), (1, 50), (2, 100)])
     assert log.producers.entries[9].next_sequence == 120
     assert disk.open_files == 30
 
@@ -88,22 +88,22 @@ def test_on_a_crowded_disk_no_index_stays_open() -> None:
     for number in range(40):
         add(log, timestamp=1_000 + number)
         log.write_pending()
-        assert disk.open_files == log.segment_count
+        assert disk.open_files == segment_count(log)
     data = read_all(log)
     assert [first for first, *_ in offsets_in(data)] == list(range(40))
     for number in range(40):
         found = log.offset_for_timestamp(1_000 + number)
         assert found is not None
         assert found.offset == number
-        assert disk.open_files == log.segment_count
+        assert disk.open_files == segment_count(log)
     files = log.unflushed_files()
-    assert disk.open_files == log.segment_count + 2 * (log.segment_count - 1)
+    assert disk.open_files == segment_count(log) + 2 * (segment_count(log) - 1)
     assert log.bytes_available(0, 40) == len(data)  # looks into indexes that are about to be synced
     for file in files:
         file.read(0, 1)  # an error if it is closed
         disk.sync_now(file)
     log.mark_flushed(40, 0)
-    assert disk.open_files == log.segment_count
+    assert disk.open_files == segment_count(log)
     log.truncate_to(18)
     assert log.log_end_offset == 18
     log.close()

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from tanist.events.storage import CheckpointDamaged, NamelessLogDropped
+from tanist.log.checkpoints import previous_broker_epoch
 from tanist.log.config import LogConfig
-from tanist.log.directory import LogDirectory, read_previous_broker_epoch
+from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tests.log.log_batches import batch, offsets_in
 from tests.log.log_disks import MemoryDisk
@@ -268,22 +269,19 @@ def test_what_a_failed_creation_left_behind_is_taken_over() -> None:
 
 @pytest.mark.parametrize(
     ("epochs", "previous"),
-    [([7, 7], 7), ([7, 8], -1), ([7, None], -1), ([None], -1), ([7, "offline"], -1)],
+    [([7, 7], 7), ([7, 8], -1), ([7, None], -1), ([None], -1)],
 )
-def test_previous_broker_epoch(epochs: list[int | str | None], previous: int) -> None:
+def test_previous_broker_epoch(epochs: list[int | None], previous: int) -> None:
     """Rule 87: all directories, all readable, all agreeing."""
-    directories = []
+    found = []
     for number, epoch in enumerate(epochs):
         disk = MemoryDisk()
         directory = loaded(disk, f"/d{number}")
-        directory.shutdown_cleanly(epoch if isinstance(epoch, int) else 7, {})
+        directory.shutdown_cleanly(7 if epoch is None else epoch, {})
         if epoch is None:
             disk.remove(f"/d{number}/.kafka_cleanshutdown")
-        restarted = LogDirectory(disk, f"/d{number}")
-        if epoch == "offline":
-            restarted.failed = OSError("offline")
-        directories.append(restarted)
-    assert read_previous_broker_epoch(directories) == previous
+        found.append(LogDirectory(disk, f"/d{number}").read_broker_epoch())
+    assert previous_broker_epoch(found) == previous
 
 
 HIGH_WATERMARKS = "/d/replication-offset-checkpoint"

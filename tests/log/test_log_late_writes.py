@@ -12,7 +12,7 @@ from tanist.log.log import Log
 from tanist.wire.errors import ErrorCode
 from tests.log.log_batches import batch, offsets_in
 from tests.log.log_disks import MemoryDisk
-from tests.log.log_rig import FOLDER, add, content, epochs_of, open_log, read_all, sizes_in
+from tests.log.log_rig import FOLDER, add, content, epochs_of, open_log, read_all, segment_count, sizes_in
 
 SIZE = len(batch([b"value"]))
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -236,7 +236,7 @@ def test_a_roll_ends_it_in_the_segment_that_it_belongs_to() -> None:
     sizes = sum(len(batch([b"value"] * count)) for count in (2, 3))
     late = Late(LogConfig(segment_bytes=sizes))
     add(late.log, 2)
-    assert late.log.segment_count == 2
+    assert segment_count(late.log) == 2
     assert written(late.disk) == [(0, 1), (2, 4)]
     assert written(late.disk, 5) == []
     late.disk.end_writes()

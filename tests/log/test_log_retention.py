@@ -8,7 +8,7 @@ from tanist.log.config import LogConfig
 from tanist.log.log import Log, OffsetOutOfRange
 from tests.log.log_batches import batch, offsets_in
 from tests.log.log_disks import MemoryDisk
-from tests.log.log_rig import FOLDER, add, epochs_of, open_log, read_all
+from tests.log.log_rig import FOLDER, add, epochs_of, open_log, read_all, segment_count
 
 SIZE = len(batch([b"value"]))
 
@@ -81,7 +81,7 @@ def test_the_active_segment_goes_too_when_it_has_expired() -> None:
     log.delete_old_segments(0, 10**9, 10)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (10, 10, 0)
     assert log.delete_old_segments(0, 10**9, 10) == []
-    add(log)
+    add(log, epoch=2)
     assert log.log_end_offset == 11
 
 
@@ -107,7 +107,7 @@ def test_deleted_records_take_their_segments_along() -> None:
     assert log.advance_log_start_offset(5)
     assert not log.advance_log_start_offset(5)
     assert not log.advance_log_start_offset(2)
-    assert log.segment_count == 5
+    assert segment_count(log) == 5
     log.delete_old_segments(0, 0, 10)
     assert (log.first_segment_offset, log.log_start_offset) == (4, 5)
     assert log.epochs.entries[0] == (1, 5)
@@ -144,8 +144,8 @@ def test_a_new_configuration_counts_from_now_on() -> None:
     log = filled(retention_ms=-1)
     log.set_config(LogConfig(segment_bytes=5 * SIZE, retention_ms=5_000))
     for number in range(10, 16):
-        add(log, timestamp=1_000 * number)
-    assert log.segment_count == 6
+        add(log, epoch=2, timestamp=1_000 * number)
+    assert segment_count(log) == 6
     log.delete_old_segments(0, 8_500, 16)
     assert log.log_start_offset == 4
 

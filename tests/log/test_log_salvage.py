@@ -29,7 +29,7 @@ from tanist.log.salvage.manifest import (
     SavedFile,
     Unsaved,
 )
-from tanist.log.salvage.quarantine import NO_LIMIT, Quarantine, QuarantineTooSmall, RecordsToSave, Tidied, pieces_of
+from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Tidied, pieces_of
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 from tanist.text import timestamp_text
@@ -40,6 +40,7 @@ from tests.log.log_rig import FOLDER, ID, add, content, open_log
 SIZE = len(batch([b"value"]))
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=SIZE)
 ROOT = f"/d/{QUARANTINE}"
+NO_LIMIT = -1
 WALL_MS = 1_700_000_000_000
 
 

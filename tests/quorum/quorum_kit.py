@@ -39,6 +39,8 @@ from tests.quorum.quorum_network import CLUSTER_ID, Rng, directory, voters_of
 ME = 0
 SELF = ReplicaKey(ME, directory(ME))
 WALL_MS = 1_700_000_000_000
+_HIGH_WATERMARK_UNKNOWN = 2**63 - 1
+"""Of a replica that is older than KIP-1166."""
 
 
 def log_of(batches: Iterable[Sequence[int]], snapshot: SnapshotId | None = None) -> MemoryLog:
@@ -251,7 +253,7 @@ def fetch(
     last_epoch: int,
     *,
     max_wait_ms: int = 500,
-    high_watermark: int = messages.HIGH_WATERMARK_UNKNOWN,
+    high_watermark: int = _HIGH_WATERMARK_UNKNOWN,
     max_bytes: int = 1024 * 1024,
     cluster_id: str | None = CLUSTER_ID,
     from_directory: UUID | None = None,

@@ -264,7 +264,7 @@ class TestElection:
         kit = Kit(stored=ElectionState(5, None, SELF))
         kit.respond(kit.sent(VoteRequest)[0], granted(5, leader_id=2, grant=False))
         assert (kit.node.role, kit.node.leader_id) == ("Follower", 2)
-        assert kit.node.leader_endpoint == ("node2", 9002)
+        assert kit.node.endpoint_of(2) == ("node2", 9002)
 
 
 class TestRoles:

@@ -59,6 +59,10 @@ def filled(log: Any, *batches: tuple[int, int]) -> Any:
     return log
 
 
+def snapshot_ids(log: MetadataLog) -> tuple[SnapshotId, ...]:
+    return tuple(sorted(log._sizes))
+
+
 def content(chunk: Chunk | None) -> bytes:
     if chunk is None:
         return b""
@@ -408,25 +412,25 @@ class TestDisk:
     def test_nothing_is_dropped_within_the_limits(self) -> None:
         _, log = self.retained()
         assert not log.clean(0, WALL_MS)
-        assert (log.start_offset, len(log.snapshot_ids)) == (0, 3)
+        assert (log.start_offset, len(snapshot_ids(log))) == (0, 3)
 
     def test_old_snapshots_go_with_the_log_before_the_next(self) -> None:
         host, log = self.retained(retention_ms=1000)
         assert log.clean(0, WALL_MS + 1002)
-        assert log.snapshot_ids == ((6, 2), (9, 3))
+        assert snapshot_ids(log) == ((6, 2), (9, 3))
         assert log.start_offset == 6
         assert log.end_of_epoch(1) == LogEnd(2, 6)
         assert host.names(".checkpoint.deleted")
         log.clean(60_000, WALL_MS + 1002)
         assert not host.names(".deleted")
         assert log.clean(60_000, WALL_MS + 10**9)
-        assert log.snapshot_ids == ((9, 3),), "one is always kept"
+        assert snapshot_ids(log) == ((9, 3),), "one is always kept"
         assert not log.clean(60_000, WALL_MS + 10**9)
 
     def test_size_counts_segments_and_snapshots(self) -> None:
         _, log = self.retained(retention_bytes=1)
         assert log.clean(0, WALL_MS)
-        assert log.snapshot_ids == ((9, 3),)
+        assert snapshot_ids(log) == ((9, 3),)
         assert (log.start_offset, log.end_offset) == (9, 9)
         assert log.last_epoch == 3
 
@@ -447,7 +451,7 @@ class TestDisk:
         sync(log, host)
         log.close()
         found = host.open(segment_bytes=150, retention_ms=1000)
-        assert found.snapshot_ids == ((6, 2), (9, 3))
+        assert snapshot_ids(found) == ((6, 2), (9, 3))
         assert found.start_offset <= 6
         assert values_of(found, 6, 9) == [b"3.6", b"3.7", b"3.8"]
 

@@ -141,6 +141,24 @@ class Alone:
         return self.partition.alter_partition_done(proposal, result, self.now_ms)
 
 
+def state(replica: Partition | LeaderState | FollowerState, log: MemoryLog | None = None) -> dict[str, object]:
+    """All that it remembers, and what is in its log if that is given."""
+    if isinstance(replica, Partition) and replica.role is not None:
+        return {"role": type(replica.role), **state(replica.role, log)}
+    slots = [name for kind in type(replica).__mro__ for name in getattr(kind, "__slots__", ())]
+    found = {name: getattr(replica, name) for name in slots if name not in ("log", "brokers")}
+    for name, value in found.items():
+        if name == "remotes":
+            found[name] = {broker_id: remote.snapshot() for broker_id, remote in value.items()}
+        elif name in ("members", "others"):
+            found[name] = [remote.snapshot() for remote in value]
+    return found if log is None else {**found, "log": log_state(log)}
+
+
+def log_state(log: MemoryLog) -> tuple[object, ...]:
+    return log.log_start_offset, log.entries, log.epochs.entries
+
+
 def proposals(effects: list[Effect]) -> list[ProposeIsr]:
     return [effect for effect in effects if isinstance(effect, ProposeIsr)]
 

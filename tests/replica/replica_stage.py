@@ -236,10 +236,10 @@ class Stage(StageChecks):
             answer = FetchedPartition(error=error)
         else:
             known = leader.remotes.get(message.sender)
-            before = None if known is None else known.snapshot(None, 0)
+            before = None if known is None else known.snapshot()
             decision = leader.follower_fetch(message.fetch, self.now_ms)
             stale = message.fetch.current_leader_epoch != leader.leader_epoch
-            if stale and known is not None and known.snapshot(None, 0) != before:
+            if stale and known is not None and known.snapshot() != before:
                 raise Violation("S11", f"{message.to} believed a fetch of epoch {message.fetch.current_leader_epoch}")
             if not decision.error and decision.diverging is None:
                 self.fetched_in_epoch.add((message.to, leader.leader_epoch, message.sender))

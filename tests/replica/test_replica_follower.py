@@ -9,7 +9,7 @@ from tanist.replica.effects import AskOffsets, FetchAgain, HighWatermarkSet
 from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState, Phase
 from tanist.replica.memory import Entry
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import Alone
+from tests.replica.replica_alone import Alone, state
 
 
 def follower(leo: int = 10, *, epochs: tuple[tuple[int, int], ...] = ((4, 0),), high_watermark: int = 0) -> Alone:
@@ -19,8 +19,13 @@ def follower(leo: int = 10, *, epochs: tuple[tuple[int, int], ...] = ((4, 0),), 
 
 def reported(alone: Alone, **answer: object) -> list[object]:
     """The leader answers the present position."""
-    state = alone.follower
-    return list(state.fetched(FetchedPartition(**answer), state.fetch_position(), alone.now_ms))  # type: ignore[arg-type]
+    role = alone.follower
+    return list(role.fetched(FetchedPartition(**answer), role.fetch_position(), alone.now_ms))  # type: ignore[arg-type]
+
+
+def refused(alone: Alone) -> list[object]:
+    """The leader is not yet ready to be followed."""
+    return reported(alone, error=int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
 def test_it_asks_for_what_comes_next() -> None:
@@ -83,10 +88,10 @@ def test_the_leaders_log_start_is_followed_up_to_the_high_watermark() -> None:
 )
 def test_an_answer_to_another_question_changes_nothing(change: dict[str, int], answer: dict[str, object]) -> None:
     alone = follower(10)
-    before = (alone.follower.snapshot(), alone.log.snapshot())
+    before = state(alone.follower, alone.log)
     position = alone.follower.fetch_position()._replace(**change)
     assert alone.follower.fetched(FetchedPartition(**answer), position, 0) == []  # type: ignore[arg-type]
-    assert (alone.follower.snapshot(), alone.log.snapshot()) == before
+    assert state(alone.follower, alone.log) == before
 
 
 def test_rule_109_an_epoch_that_wrote_nothing_is_dropped_when_another_takes_its_place() -> None:
@@ -131,11 +136,11 @@ def test_rule_113_before_the_log_start_is_out_of_range_even_if_diverging() -> No
 
 def test_rule_113_a_smaller_epoch_or_an_earlier_end_diverges_and_is_not_believed() -> None:
     alone = Alone(leo=10)
-    before = alone.leader.snapshot()
+    before = state(alone.leader)
     for offset, epoch, answer in ((10, 3, (3, 0)), (12, 4, (4, 10)), (11, 5, (5, 10))):
         decision = alone.fetch(2, offset, last_epoch=epoch)
         assert (decision.error, decision.diverging, decision.effects) == (0, answer, [])
-    assert alone.leader.snapshot() == before
+    assert state(alone.leader) == before
 
 
 @pytest.mark.parametrize(
@@ -267,21 +272,21 @@ def test_it_waits_longer_each_time_until_something_works() -> None:
     alone = follower(10)
     delays = []
     for _ in range(9):
-        (again,) = alone.follower.fetch_failed(alone.now_ms)
+        (again,) = refused(alone)
         assert isinstance(again, FetchAgain)
         delays.append(again.delay_ms)
     assert delays == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]
     reported(alone, high_watermark=3, log_start_offset=0)
-    assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(10)]
+    assert refused(alone) == [FetchAgain(10)]
     alone.learn(leader=3, leader_epoch=6)
-    assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(10)]
+    assert refused(alone) == [FetchAgain(10)]
 
 
 def test_without_a_leader_it_is_idle() -> None:
     alone = follower(10)
     alone.learn(leader=-1, leader_epoch=6)
     assert alone.follower.phase is Phase.IDLE
-    assert alone.follower.fetch_failed(alone.now_ms) == []
+    assert refused(alone) == []
     assert reported(alone, diverging_epoch=(4, 1)) == []
     assert alone.log.log_end_offset == 10
 

@@ -8,7 +8,7 @@ from tanist.events.replication import BecameLeader, IsrChanged, IsrUpdateFailed
 from tanist.replica.leader import FollowerFetch
 from tanist.replica.remote import NEVER_MS
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import LAG_MS, Alone, advances, proposals
+from tests.replica.replica_alone import LAG_MS, Alone, advances, proposals, state
 
 
 def test_rule_9_one_proposal_in_flight() -> None:
@@ -144,10 +144,10 @@ def test_rule_14_if_others_may_have_led_in_between_it_does_not() -> None:
 def test_rule_14_without_a_new_epoch_nothing_is_reset() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     alone.fetch(2, 8)
-    before = alone.leader.remotes[2].snapshot(None, 0)
+    before = alone.leader.remotes[2].snapshot()
     alone.now_ms += 500
     alone.learn(isr=(1, 2, 3))
-    assert alone.leader.remotes[2].snapshot(None, 0) == before
+    assert alone.leader.remotes[2].snapshot() == before
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_rule_15_a_fetch_without_broker_epoch_is_not_checked_and_an_unknown_brok
 def test_rule_16_a_fetch_of_a_former_life_is_refused_and_not_believed() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     alone.fetch(2, 5)
-    before = alone.leader.remotes[2].snapshot(None, 0)
+    before = alone.leader.remotes[2].snapshot()
     assert alone.fetch(2, 10, broker_epoch=1001).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert alone.leader.remotes[2].snapshot(None, 0) == before
+    assert alone.leader.remotes[2].snapshot() == before
     alone.brokers.mark(2, epoch=2000)
     assert alone.fetch(2, 10).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert alone.fetch(2, 10, broker_epoch=2000).error == 0
@@ -318,10 +318,10 @@ def test_rule_108_a_replica_the_leader_has_not_heard_of() -> None:
 def test_kip_320_a_fetch_of_another_leader_epoch_changes_nothing() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     alone.fetch(2, 5)
-    before = alone.leader.snapshot()
+    before = state(alone.leader)
     assert alone.fetch(2, 10, leader_epoch=4).error == ErrorCode.FENCED_LEADER_EPOCH
     assert alone.fetch(2, 10, leader_epoch=6).error == ErrorCode.UNKNOWN_LEADER_EPOCH
-    assert alone.leader.snapshot() == before
+    assert state(alone.leader) == before
 
 
 def test_a_removed_replica_is_forgotten() -> None:
@@ -339,6 +339,6 @@ def test_isr_changes_by_the_controller_are_reported_too() -> None:
 
 def test_check_fetch_changes_nothing() -> None:
     alone = Alone(isr=(1, 2), leo=10)
-    before = alone.leader.snapshot()
+    before = state(alone.leader)
     assert alone.leader.check_fetch(FollowerFetch(2, 1002, 10, -1, 5, 0)) == (0, None)
-    assert alone.leader.snapshot() == before
+    assert state(alone.leader) == before

@@ -1,4 +1,4 @@
-"""Changes of role, metadata that can't be, copies and snapshots."""
+"""Changes of role, metadata that can't be, and that a replica is all of its state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tanist.replica.follower import FetchedPartition
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import InvalidMetadata, ReplicaConfig
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import LAG_MS, Alone, Registrations
+from tests.replica.replica_alone import LAG_MS, Alone, state
 
 
 def test_from_leader_to_follower_and_back_the_high_watermark_goes_along() -> None:
@@ -53,10 +53,10 @@ def test_leadership_that_was_lost_answers_nothing() -> None:
 )
 def test_impossible_metadata_raises_and_changes_nothing(impossible: dict[str, object]) -> None:
     alone = Alone(isr=(1, 2), leo=10)
-    before = (alone.partition.snapshot(), alone.log.snapshot())
+    before = state(alone.partition, alone.log)
     with pytest.raises(InvalidMetadata):
         alone.learn(**impossible)
-    assert (alone.partition.snapshot(), alone.log.snapshot()) == before
+    assert state(alone.partition, alone.log) == before
 
 
 def test_metadata_is_known_without_a_role() -> None:
@@ -103,58 +103,20 @@ def play(alone: Alone) -> list[object]:
     return seen
 
 
-def duplicate(alone: Alone) -> Alone:
-    other = Alone.__new__(Alone)
-    other.now_ms = alone.now_ms
-    other.log = alone.log.copy()
-    other.brokers = Registrations(alone.brokers)
-    other.partition = alone.partition.copy(other.log, other.brokers)
-    return other
-
-
 @pytest.mark.parametrize("leader", [1, 3, 4])
-@pytest.mark.parametrize("how", ["copy", "deepcopy"])
-def test_a_copy_lives_its_own_life(leader: int, how: str) -> None:
+def test_the_same_replica_decides_the_same(leader: int) -> None:
+    """Nothing of it is anywhere else: the simulator and the model checker rely on that."""
     replicas = (1, 2, 3) if leader < 4 else (2, 3, 4)
     alone = Alone(leader=leader, replicas=replicas, isr=(2, leader), leo=10)
     if leader == 1:
         alone.propose(3)
-    other = duplicate(alone) if how == "copy" else copy.deepcopy(alone)
-    before = (alone.partition.snapshot(), alone.log.snapshot())
-    assert (other.partition.snapshot(), other.log.snapshot()) == before
+    other = copy.deepcopy(alone)
+    before = state(alone.partition, alone.log)
+    assert state(other.partition, other.log) == before
     seen = play(other)
-    assert (alone.partition.snapshot(), alone.log.snapshot()) == before
+    assert state(alone.partition, alone.log) == before
     assert play(alone) == seen
-    assert (other.partition.snapshot(), other.log.snapshot()) == (alone.partition.snapshot(), alone.log.snapshot())
-    assert hash(alone.partition.snapshot()) == hash(other.partition.snapshot())
-
-
-def test_a_snapshot_with_the_time_forgets_the_date() -> None:
-    early, late = Alone(isr=(1, 2), leo=10), Alone(isr=(1, 2), leo=10)
-    late.now_ms += 5
-    late.learn(leader_epoch=7)
-    early.learn(leader_epoch=7)
-    for alone in (early, late):
-        alone.fetch(2, 9)
-        alone.now_ms += 100
-    assert early.partition.snapshot() != late.partition.snapshot()
-    assert early.partition.snapshot(early.now_ms) == late.partition.snapshot(late.now_ms)
-    early.now_ms += 1
-    assert early.partition.snapshot(early.now_ms) != late.partition.snapshot(late.now_ms)
-    early.now_ms += LAG_MS
-    late.now_ms += 10 * LAG_MS
-    assert early.partition.snapshot(early.now_ms) == late.partition.snapshot(late.now_ms)
-
-
-def test_a_snapshot_of_a_waiting_follower_forgets_the_date_too() -> None:
-    alone = Alone(leader=2, leo=10)
-    for _ in range(9):  # until the pause grows no longer
-        alone.follower.fetch_failed(alone.now_ms)
-    waiting = alone.partition.snapshot(alone.now_ms)
-    alone.now_ms += 77
-    assert alone.partition.snapshot(alone.now_ms) != waiting
-    alone.follower.fetch_failed(alone.now_ms)
-    assert alone.partition.snapshot(alone.now_ms) == waiting
+    assert state(other.partition, other.log) == state(alone.partition, alone.log)
 
 
 def test_memory_log_refuses_what_does_not_fit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.replica.replica_alone import log_state
 from tests.replica.replica_controller import Violation
 from tests.replica.replica_mutants import MUTANTS
 from tests.replica.replica_walk import walk
@@ -63,7 +64,7 @@ def test_real_replicas_walk_there_too(mutation: str) -> None:
 def test_a_seed_walks_the_same_way_twice() -> None:
     one, other = walk(11, STEPS), walk(11, STEPS)
     assert one.effects == other.effects
-    assert [log.snapshot() for log in map(one.log, one.ids)] == [log.snapshot() for log in map(other.log, other.ids)]
+    assert [log_state(log) for log in map(one.log, one.ids)] == [log_state(log) for log in map(other.log, other.ids)]
 
 
 @pytest.mark.slow

@@ -54,8 +54,8 @@ def test_kip_a_leader_does_not_notice_a_change_of_the_elr() -> None:
     alone.fetch(2, 10)
     assert alone.high_watermark == 10
     alone.now_ms += 500
-    remote = alone.leader.remotes[2].snapshot(None, 0)
+    remote = alone.leader.remotes[2].snapshot()
     assert alone.learn() == []  # the partition epoch has grown, and nothing that a broker acts on has changed
-    assert alone.leader.remotes[2].snapshot(None, 0) == remote
+    assert alone.leader.remotes[2].snapshot() == remote
     assert (alone.leader.leader_epoch, alone.high_watermark, alone.leader.maximal_isr) == (5, 10, {1, 2})
     assert alone.log.epochs.entries == ((4, 0), (5, 10))

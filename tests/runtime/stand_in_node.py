@@ -117,7 +117,7 @@ class Answers:
             topic = describe_quorum_response.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
             answer = describe_quorum_response.DescribeQuorumResponse(topics=(topic,))
         version = header.api_version
-        if header.is_unknown_api_versions or version > _LAST_VERSIONS[ApiKey(header.api_key)]:
+        if version > _LAST_VERSIONS[ApiKey(header.api_key)]:
             version, answer.error_code = 0, 35
         self.connection.send([encode_response(answer, version, header.correlation_id)])
 

@@ -10,7 +10,7 @@ from tanist.lab.mutations.examination import hunt
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.sim.checkers.transactions import Scan, numbers_of
 from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
-from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED, TransactionRun, run_transactions
+from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED, TransactionRun
 
 SHOWN_BY = {
     "T1": {"X1", "X2", "X3", "X9"},
@@ -43,14 +43,15 @@ PATIENCE = 80
 
 @pytest.mark.parametrize("seed", [11, 14])
 def test_a_seed_holds(seed: int) -> None:
-    outcome = run_transactions(seed)
+    outcome = TransactionRun(seed).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["transactions: committed"]
 
 
 @pytest.mark.parametrize("clients", [OLD, BUMPING])
 def test_without_faults_nothing_starts_again(clients: str) -> None:
-    config = replace(TransactionConfig.drawn(3).calm(), clients=clients, instances=1, fault_time_ms=2_000)
+    calm = replace(TransactionConfig.drawn(3), kinds=(), operations=(), freezes=False, may_lose=False)
+    config = replace(calm, clients=clients, instances=1, fault_time_ms=2_000)
     run = TransactionRun(3, config)
     outcome = run.run()
     assert outcome.violation is None, outcome.violation

@@ -15,7 +15,7 @@ def test_what_a_query_says_by_default() -> None:
     found = TopicOptions.parse(BASE)
     assert found.connecting.bootstrap == (("one", 9092), ("two", 9093))
     assert (found.topics, found.starting.everywhere, found.ending.everywhere) == (("orders",), EARLIEST, LATEST)
-    assert (found.fail_on_data_loss, found.include_headers, found.read_committed) == (True, False, False)
+    assert (found.fail_on_data_loss, found.read_committed) == (True, False)
 
 
 def test_names_do_not_depend_on_case() -> None:

@@ -19,7 +19,6 @@ from tanist.wire.batch import (
     HEADER,
     HEADER_BYTES,
     LEADER_EPOCH_AT,
-    NO_TIMESTAMP,
     BatchHeader,
     NewRecord,
     Record,
@@ -29,7 +28,6 @@ from tanist.wire.batch import (
     encode_batch,
     iterate_headers,
     read_header,
-    rewrite_batch,
     write_crc,
 )
 from tanist.wire.compression import Compression, compress, decompress
@@ -255,22 +253,6 @@ def test_mutated_batches_are_wire_errors_or_records() -> None:
 def test_a_batch_has_records() -> None:
     with pytest.raises(EncodingError):
         encode_batch([])
-
-
-def test_compaction_keeps_offsets_sequences_and_the_last_offset() -> None:
-    header = read_header(GOLDEN["lz4"])
-    kept = [record for record in decode_batch(GOLDEN["lz4"]) if record.key != b"k1"]
-    batch = rewrite_batch(header, kept)
-    after = read_header(batch)
-    assert decode_batch(batch) == kept
-    assert after.record_count == 2
-    assert (after.last_offset, after.max_timestamp, after.compression) == (102, 1003, Compression.LZ4)
-    assert (after.producer_id, after.base_sequence, after.last_sequence) == (9000, 17, 19)
-    assert crc_matches(batch, 0, len(batch))
-    empty = read_header(rewrite_batch(header, []))
-    assert (empty.record_count, empty.max_timestamp, empty.next_offset) == (0, NO_TIMESTAMP, 103)
-    stamped = rewrite_batch(read_header(GOLDEN["log_append_time"]), decode_batch(GOLDEN["log_append_time"]))
-    assert decode_batch(stamped) == decode_batch(GOLDEN["log_append_time"])
 
 
 def test_sequences_wrap() -> None:

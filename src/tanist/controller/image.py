@@ -191,9 +191,6 @@ class MetadataImage:
         """Whether the broker leads a partition; a controlled shutdown waits for that to end (rule 90)."""
         return self._table.by_leader.any(broker_id)
 
-    def leader_count(self, broker_id: int) -> int:
-        return self._table.by_leader.count(broker_id)
-
     # -- features and configurations ----------------------------------------------------------------------------------
 
     @property

@@ -23,6 +23,7 @@ from tanist.controller.partition_state import (
     PartitionState,
     merge,
 )
+from tanist.invariants import InvariantError
 from tanist.wire.ids import NO_LEADER, UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import PartitionChangeRecord, record_version
 
@@ -114,6 +115,7 @@ def partition_change(before: PartitionState, intent: Intent, context: Context) -
     target = _plan(before, intent, context)
     elected = _elect(before, target, intent, context)
     after = _after(before, target, elected, intent, context)
+    _check(before, after)
     return _record(before, after, intent, context, unclean=elected.unclean)
 
 
@@ -332,6 +334,23 @@ def _directories(before: PartitionState, target: Target, intent: Intent, context
     known.update(intent.target_directories or {})
     return tuple(
         known[replica] if replica in known else context.default_directory(replica) for replica in target.replicas
+    )
+
+
+def _check(before: PartitionState, after: PartitionState) -> None:
+    """What each rule above has to leave true. Where a record of another program was not sound, ours need not be."""
+    if not _is_sound(after) and _is_sound(before):
+        raise InvariantError(
+            "ISR and ELR are apart and among the replicas, and the leader is in the ISR", before=before, after=after
+        )
+
+
+def _is_sound(state: PartitionState) -> bool:
+    replicas, isr = set(state.replicas), set(state.isr)
+    return (
+        isr <= replicas
+        and (not state.elr or (replicas.issuperset(state.elr) and isr.isdisjoint(state.elr)))
+        and (state.leader == NO_LEADER or state.leader in isr)
     )
 
 

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from tanist.controller.image import METADATA_VERSION, ImageError, MetadataImage, PartitionState
-from tanist.controller.partition_state import RECOVERED, RECOVERING
+from tanist.controller.partition_state import RECOVERED, RECOVERING, state_of
 from tanist.controller.recovery_strategy import supports_elr
 from tanist.controller.registration import BrokerRegistration, ControllerRegistration
+from tanist.invariants import InvariantError
 from tanist.wire.metadata import (
     BrokerEndpoint,
     BrokerFeature,
@@ -29,6 +30,9 @@ from tanist.wire.metadata import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     TopicRecord,
+    decode_record,
+    encode_record,
+    record_version,
 )
 from tanist.wire.schema import MetadataRecord
 
@@ -48,6 +52,41 @@ def from_records(records: Iterable[MetadataRecord], static_configs: Mapping[str,
     for record in records:
         image.replay(record)
     return image
+
+
+def checked_values(image: MetadataImage, twin: MetadataImage | None = None) -> Iterator[bytes]:
+    """The records as the log has them. `InvariantError`, in place of the last, unless reading them gives the image.
+
+    What a snapshot lacks is lost with the log below it. `twin`: another image of the same offset, which is to be equal.
+    Each partition is compared when its record is made: what is left to compare at the end is little.
+    """
+    version = image.metadata_version
+    again = MetadataImage()
+    partitions = 0
+    for record in to_records(image):
+        value = encode_record(record, record_version(type(record), version))
+        read = decode_record(value)
+        if isinstance(read, PartitionRecord):
+            _compare("a snapshot", image.partition(read.topic_id, read.partition_id), state_of(read))
+            partitions += 1
+        else:
+            again.replay(read)
+            if twin is not None and isinstance(read, TopicRecord):
+                _compare("the other image", image.topics[read.topic_id], twin.topics.get(read.topic_id))
+        yield value
+    _compare("a snapshot", sum(len(topic.partitions) for topic in image.topics.values()), partitions)
+    for name in _BESIDE_PARTITIONS:
+        _compare("a snapshot", getattr(image, name), getattr(again, name))
+        if twin is not None:
+            _compare("the other image", getattr(image, name), getattr(twin, name))
+
+
+_BESIDE_PARTITIONS = ("brokers", "controllers", "topic_ids", "configs", "features", "next_producer_id", "passive")
+
+
+def _compare(with_what: str, has: object, found: object) -> None:
+    if has != found:
+        raise InvariantError("an image is the replay of its log", compared_with=with_what, has=has, found=found)
 
 
 def _records(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from tanist.events.storage import BatchRepeated, SegmentRolled
 from tanist.events.stream import Events
+from tanist.invariants import InvariantError
 from tanist.log.append import (
     AppendResult,
     Examined,
@@ -355,6 +356,11 @@ class Appender:
             segment.txn_index.append(aborted)
 
     def _enter_epoch(self, epoch: int, start_offset: int) -> None:
+        if epoch < self.epochs.latest_epoch:
+            # A leader's batch of an older epoch was refused before: this one is our own.
+            raise InvariantError(
+                "the epochs of appended batches ascend", epoch=epoch, latest_epoch=self.epochs.latest_epoch
+            )
         self.assign_epoch(epoch, start_offset)
         self.epoch = epoch
 

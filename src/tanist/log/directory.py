@@ -29,7 +29,6 @@ from tanist.log.checkpoints import (
     decode_offsets,
     encode_clean_shutdown,
     encode_offsets,
-    previous_broker_epoch,
 )
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
@@ -469,13 +468,3 @@ class LogDirectory:
 
 def _lowers(before: Offsets, after: Offsets) -> bool:
     return any(after.get(key, 0) < offset for key, offset in before.items())
-
-
-def read_previous_broker_epoch(directories: Iterable[LogDirectory]) -> int:
-    """The epoch to register with: the one in all directories' marks, -1 unless all are there and agree (rule 87).
-
-    A directory that has failed has no readable mark.
-    """
-    return previous_broker_epoch(
-        None if directory.failed is not None else directory.read_broker_epoch() for directory in directories
-    )

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from tanist.events.storage import LogStartMoved, RecordsCut
 from tanist.events.stream import NOBODY, Events
+from tanist.invariants import InvariantError
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
 from tanist.log.appender import Appender
@@ -266,10 +267,6 @@ class Log:
     def first_segment_offset(self) -> int:
         return self._segments.first_base
 
-    @property
-    def segment_count(self) -> int:
-        return len(self._segments)
-
     # -- appending, by the appender
 
     def append_as_leader(
@@ -340,6 +337,12 @@ class Log:
         stable_offset = self.producers.last_stable_offset(high_watermark)
         if stable_offset == high_watermark:
             return high_watermark
+        if stable_offset > high_watermark:
+            raise InvariantError(
+                "the last stable offset is at most the high watermark",
+                last_stable_offset=stable_offset,
+                high_watermark=high_watermark,
+            )
         return max(stable_offset, min(self.log_start_offset, high_watermark))
 
     def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
@@ -421,6 +424,7 @@ class Log:
         self.epochs.truncate_from_end(end)
         self._appender.write_epochs(sync=dropped > 0)
         self._reload_producers()
+        self._check_points()
         if segments.active.was_given_more:
             self._appender.roll(end, now_ms)
 
@@ -641,6 +645,18 @@ class Log:
         if self._appender.epochs_durable:
             point = self._segments.durable_before(self.flushed_offset, self.log_end_offset)
             self.recovery_point = max(self.recovery_point, point)
+        self._check_points()
+
+    def _check_points(self) -> None:
+        durable = max(self.flushed_offset, self.log_start_offset)
+        if not self.recovery_point <= durable <= self.log_end_offset:
+            raise InvariantError(
+                "what need not be recovered has been flushed or deleted, and lies within the log",
+                recovery_point=self.recovery_point,
+                flushed_offset=self.flushed_offset,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+            )
 
     def close(self) -> None:
         """Make everything durable, and close the files: after this a start need not read the log."""

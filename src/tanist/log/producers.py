@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from tanist.invariants import InvariantError
 from tanist.wire.errors import ErrorCode
 
 NO_PRODUCER_EPOCH: Final = -1
@@ -299,6 +300,11 @@ class ProducerStates:
         last_sequence = NO_SEQUENCE if base_sequence < 0 else sequence_after(base_sequence, delta)
         entry.add(epoch, last_sequence, last_offset, delta, timestamp)
         if transactional and entry.transaction_first_offset < 0:
+            latest = next(reversed(self._ongoing), -1)
+            if first_offset <= latest:
+                raise InvariantError(
+                    "transactions begin in the order of their offsets", first_offset=first_offset, latest=latest
+                )
             entry.transaction_first_offset = first_offset
             self._ongoing[first_offset] = producer_id
             self._verifications.pop(producer_id, None)
@@ -332,7 +338,10 @@ class ProducerStates:
         if first_offset < 0:
             return None
         completed = CompletedTransaction(producer_id, first_offset, offset, aborted)
-        self._ongoing.pop(first_offset, None)
+        if self._ongoing.pop(first_offset, None) != producer_id:
+            raise InvariantError(
+                "a marker ends a transaction that is open", producer_id=producer_id, first_offset=first_offset
+            )
         self._unreplicated.append(completed)
         return completed
 

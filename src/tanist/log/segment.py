@@ -19,6 +19,7 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from tanist.invariants import InvariantError
 from tanist.log.config import LogConfig
 from tanist.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, TimestampOffset, TransactionIndex
 from tanist.log.names import (
@@ -156,8 +157,13 @@ class Segment:
     def append(self, first_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
         """Account for a batch behind the last. Its bytes are what the caller puts into `pending` next."""
         position = self.size
+        lasts = self._lasts
+        if lasts and first_offset <= lasts[-1]:
+            raise InvariantError(
+                "the offsets of a segment's batches ascend", first_offset=first_offset, last_offset_before=lasts[-1]
+            )
         self._firsts.append(first_offset)
-        self._lasts.append(last_offset)
+        lasts.append(last_offset)
         self._positions.append(position)
         if position == 0 or max_timestamp > self.max_timestamp or self._since_index > self._index_interval:
             self.note(last_offset, max_timestamp, position, size)
@@ -193,6 +199,10 @@ class Segment:
         if pending:
             self.pending = []
             self.file.write(self.written, pending)
+            if self.file.size != self.size:
+                raise InvariantError(
+                    "a segment's file ends where its last batch does", file_size=self.file.size, size=self.size
+                )
             self.written = self.size
             self._bound_tail()
 

@@ -8,6 +8,7 @@ observer that cannot become a voter counts for nothing, so it does not wait.
 from __future__ import annotations
 
 from tanist.events.quorum import MetadataLogTruncated, SnapshotDownloaded, VoterChangeTruncated
+from tanist.invariants import InvariantError
 from tanist.quorum import messages
 from tanist.quorum.batches import voter_records
 from tanist.quorum.effects import (
@@ -166,6 +167,12 @@ class QuorumFollower:
                 f"the leader wants the log cut at {lowest}, and {quorum.high_watermark} is committed"
             )
         quorum.log.truncate_to(offset)
+        if quorum.log.end_offset < quorum.high_watermark:
+            raise InvariantError(
+                "committed metadata is never cut",
+                log_end_offset=quorum.log.end_offset,
+                high_watermark=quorum.high_watermark,
+            )
         quorum.durability.cut(offset)
         if quorum.history.truncate_to(quorum.log.end_offset):
             quorum.events.emit(VoterChangeTruncated(quorum.log.end_offset))

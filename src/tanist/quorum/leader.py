@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import cast
 
 from tanist.events.quorum import BecameQuorumLeader, MetadataFetchRefused, SnapshotOffered, VoterAdded, VoterRemoved
+from tanist.invariants import InvariantError
 from tanist.ports import Chunk
 from tanist.quorum import messages
 from tanist.quorum.batches import (
@@ -71,6 +72,7 @@ class QuorumLeader:
     def change_voters(self, leader: Leader, records: Sequence[VoterMessage], now_ms: int) -> int:
         """Append records that change the voters; the offset of the last. The change counts at once."""
         quorum = self._quorum
+        quorum.check_change(leader, records)
         batch = encode_voters(
             records,
             base_offset=quorum.log.end_offset,
@@ -128,6 +130,12 @@ class QuorumLeader:
         offset = quorum.rules.commit_offset(ends, leader.epoch_start_offset)
         if offset is None or (leader.committed is not None and offset <= leader.committed):
             return
+        if offset > quorum.log.end_offset:
+            raise InvariantError(
+                "a quorum's high watermark is at most its leader's end",
+                high_watermark=offset,
+                log_end_offset=quorum.log.end_offset,
+            )
         leader.committed = offset
         voters = quorum.history.committed(quorum.high_watermark)
         quorum.advance_high_watermark(offset)

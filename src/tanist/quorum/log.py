@@ -276,10 +276,6 @@ class MetadataLog:
     def latest_snapshot_id(self) -> SnapshotId | None:
         return max(self._sizes, default=None)
 
-    @property
-    def snapshot_ids(self) -> tuple[SnapshotId, ...]:
-        return tuple(sorted(self._sizes))
-
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
         return self._sizes.get(snapshot_id)
 

@@ -40,9 +40,6 @@ from tanist.wire.messages.vote_response import VoteResponse
 
 PARTITION = 0
 
-HIGH_WATERMARK_UNKNOWN = 2**63 - 1
-"""`FetchPartition.high_watermark` of a replica that is older than KIP-1166."""
-
 
 class Answer(NamedTuple):
     """The leadership fields of every response."""

@@ -128,10 +128,6 @@ class RaftNode:
         return self._quorum.leader_id
 
     @property
-    def leader_endpoint(self) -> Endpoint | None:
-        return self._quorum.endpoint_of(self._quorum.leader_id)
-
-    @property
     def voters(self) -> VoterSet:
         """The voters in force: as the last record in the log has them, be it committed or not."""
         return self._quorum.voters

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from tanist.events.quorum import BecameCandidate, LeaderDeposed, LeaderResigned, QuorumLeaderChanged, SteppedDown
 from tanist.events.stream import NOBODY, Events
+from tanist.invariants import InvariantError
 from tanist.ports import Random
 from tanist.quorum.config import RaftConfig
 from tanist.quorum.durability import Durability
@@ -42,6 +43,7 @@ from tanist.quorum.rules import QuorumRules
 from tanist.quorum.store import ElectionState
 from tanist.quorum.voter_history import VoterHistory
 from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, Voter, VoterSet
+from tanist.wire.control import VotersRecord
 from tanist.wire.ids import ZERO_UUID
 from tanist.wire.schema import Request
 
@@ -197,6 +199,22 @@ class Quorum:
             role.progress.set_voters(self.voters, now_ms)
             role.unbegun &= set(self.voters.ids)
             role.deadline_ms = now_ms + self.rules.check_quorum_ms(self.config) if self.has_others else None
+
+    def check_change(self, leader: Leader, records: Iterable[VoterMessage]) -> None:
+        """Two sets that can be in force at once have majorities that share a voter."""
+        under_way = self.history.offset
+        if under_way is not None and not self.rules.is_change_done(under_way, leader.committed):
+            raise InvariantError(
+                "a change of the voters waits for the last one", under_way=under_way, committed=leader.committed
+            )
+        for record in records:
+            if isinstance(record, VotersRecord):
+                wanted = {(voter.voter_id, voter.voter_directory_id) for voter in record.voters}
+                joining = [key for key in wanted if not self.voters.is_voter(ReplicaKey(*key))]
+                ids = {node_id for node_id, _ in wanted}
+                leaving = [node_id for node_id in self.voters.ids if node_id not in ids]
+                if len(joining) + len(leaving) > 1:
+                    raise InvariantError("one voter joins or leaves at a time", joining=joining, leaving=leaving)
 
     # -- changes of role
 

@@ -227,12 +227,6 @@ class FollowerState:
         self.phase, self._saving = Phase.FETCHING, None
         return self._then_fetch(self._carry_out(saving.cut))
 
-    def fetch_failed(self, now_ms: int) -> list[Effect]:
-        """The fetch as a whole got no answer."""
-        if self.phase is not Phase.FETCHING:
-            return []
-        return self._back_off(now_ms)
-
     # ---- rules of a fetch
 
     def awaits(self, position: FetchPosition) -> bool:
@@ -395,20 +389,3 @@ class FollowerState:
             self.high_watermark = self.log.log_end_offset
             effects.append(HighWatermarkSet(self.high_watermark))
         return effects
-
-    # ---- for the model checker
-
-    def copy(self, log: ReplicaLog) -> FollowerState:
-        """The same follower over another (copied) log."""
-        cls = type(self)
-        other = cls.__new__(cls)
-        for name in FollowerState.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.log = log
-        return other
-
-    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """The whole state of this follower except its log; with `now_ms`, times are waits."""
-        retry = self.retry_at_ms if now_ms is None else max(0, self.retry_at_ms - now_ms)
-        waits = (self.phase, retry, self._delay_ms, self._saving)
-        return ("follower", self.metadata, self.config, self.high_watermark, *waits)

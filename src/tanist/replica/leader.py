@@ -28,6 +28,7 @@ from tanist.events.replication import (
     SucceededItself,
 )
 from tanist.events.stream import NOBODY, Events
+from tanist.invariants import InvariantError
 from tanist.replica.effects import Effect, HighWatermarkAdvanced
 from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.isr import AlterPartitionResult
@@ -297,6 +298,12 @@ class LeaderState(IsrMembership):
         candidate = self._high_watermark_candidate(now_ms)
         if candidate <= self.high_watermark:
             return []
+        if candidate > self.log.log_end_offset:
+            raise InvariantError(
+                "the high watermark is at most the log's end",
+                high_watermark=candidate,
+                log_end_offset=self.log.log_end_offset,
+            )
         if self.events.fine:
             proposed = () if self.pending is None else self.pending.proposed
             self.events.emit(HighWatermarkMoved(self.metadata.name, self.high_watermark, candidate, self.isr, proposed))
@@ -329,6 +336,12 @@ class LeaderState(IsrMembership):
 
     def _begin_epoch(self) -> None:
         """Record where this leader epoch begins, even if nothing is ever written in it (rule 22)."""
+        if self.log.latest_epoch > self.leader_epoch:
+            raise InvariantError(
+                "a leader's log has no epoch above its own",
+                latest_epoch=self.log.latest_epoch,
+                leader_epoch=self.leader_epoch,
+            )
         self.leader_epoch_start_offset = self.log.log_end_offset
         self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start_offset)
 
@@ -346,33 +359,3 @@ class LeaderState(IsrMembership):
     def _rack(self, broker_id: int) -> str | None:
         status = self.brokers.registration(broker_id)
         return None if status is None else status.rack
-
-    # ---- for the model checker
-
-    def copy(self, log: ReplicaLog, brokers: BrokerView) -> LeaderState:
-        """The same leader over another (copied) log and view of the brokers."""
-        cls = type(self)
-        other = cls.__new__(cls)
-        for name in IsrMembership.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.log = log
-        other.brokers = brokers
-        other.remotes = {broker_id: remote.copy() for broker_id, remote in self.remotes.items()}
-        other._settle()
-        return other
-
-    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """The whole state of this leader except its log and the registrations, hashable.
-
-        With `now_ms`, times are given as ages, so that states which differ in the date only are equal.
-        """
-        lag_ms_max = self.config.replica_lag_time_max_ms
-        return (
-            "leader",
-            self.metadata,
-            self.config,
-            self.high_watermark,
-            self.leader_epoch_start_offset,
-            self.pending,
-            tuple(self.remotes[key].snapshot(now_ms, lag_ms_max) for key in sorted(self.remotes)),
-        )

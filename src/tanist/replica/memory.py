@@ -111,13 +111,3 @@ class MemoryLog:
 
     def max_timestamp(self) -> Entry | None:
         return max(self.entries, key=lambda entry: (entry.timestamp, -entry.offset), default=None)
-
-    def copy(self) -> MemoryLog:
-        other = MemoryLog.__new__(MemoryLog)
-        other._log_start_offset = self._log_start_offset
-        other.entries = self.entries
-        other.epochs = LeaderEpochCache(self.epochs.entries)
-        return other
-
-    def snapshot(self) -> tuple[object, ...]:
-        return (self._log_start_offset, self.entries, self.epochs.entries)

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from tanist.events.replication import BecameFollower, BecameLeader, StoppedReplicating
 from tanist.events.stream import NOBODY, Events
+from tanist.invariants import InvariantError
 from tanist.replica.effects import Effect, ProposeIsr
 from tanist.replica.follower import FollowerState
 from tanist.replica.isr import AlterPartitionResult
@@ -154,7 +155,14 @@ class Partition:
             leader = self.role
         else:
             leader = self.leader_class(
-                self.broker_id, self.log, self.config, self.brokers, metadata, self.high_watermark, now_ms, self.events
+                self.broker_id,
+                self.log,
+                self.config,
+                self.brokers,
+                metadata,
+                self._inherited_high_watermark(),
+                now_ms,
+                self.events,
             )
             self.role = leader
             effects = leader.started(now_ms)
@@ -166,10 +174,22 @@ class Partition:
         if isinstance(self.role, FollowerState) and not new_epoch:
             return self.role.apply_metadata(metadata)
         follower = self.follower_class(
-            self.broker_id, self.log, self.config, metadata, self.high_watermark, self.events
+            self.broker_id, self.log, self.config, metadata, self._inherited_high_watermark(), self.events
         )
         self.role = follower
         return [BecameFollower(metadata.name, metadata.leader, metadata.leader_epoch), *follower.started()]
+
+    def _inherited_high_watermark(self) -> int:
+        """The one that the next role begins with. Whatever was cut or deleted, it has stayed within the log."""
+        log, high_watermark = self.log, self.high_watermark
+        if not log.log_start_offset <= high_watermark <= log.log_end_offset:
+            raise InvariantError(
+                "the high watermark is between the log's start and its end",
+                high_watermark=high_watermark,
+                log_start_offset=log.log_start_offset,
+                log_end_offset=log.log_end_offset,
+            )
+        return high_watermark
 
     def _stop(self, metadata: PartitionMetadata) -> list[Effect]:
         was_replica = self.role is not None
@@ -178,25 +198,3 @@ class Partition:
         self._metadata = metadata
         self.role = None
         return [StoppedReplicating(metadata.name, metadata.leader_epoch)] if was_replica else []
-
-    # ---- for the model checker
-
-    def copy(self, log: ReplicaLog, brokers: BrokerView) -> Partition:
-        """The same replica over another (copied) log and view of the brokers. Far cheaper than `copy.deepcopy`."""
-        cls = type(self)
-        other = cls.__new__(cls)
-        for name in Partition.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.log = log
-        other.brokers = brokers
-        if isinstance(self.role, LeaderState):
-            other.role = self.role.copy(log, brokers)
-        elif isinstance(self.role, FollowerState):
-            other.role = self.role.copy(log)
-        return other
-
-    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """The whole state of this replica except its log, hashable."""
-        if self.role is None:
-            return ("none", self._metadata, self._config, self._high_watermark)
-        return self.role.snapshot(now_ms)

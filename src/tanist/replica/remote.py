@@ -86,24 +86,6 @@ class RemoteReplica:
         """At the leader's end, or was there not longer than `replica.lag.time.max.ms` ago (rule 12)."""
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max
 
-    def copy(self) -> RemoteReplica:
-        other = RemoteReplica.__new__(RemoteReplica)
-        for name in RemoteReplica.__slots__:
-            setattr(other, name, getattr(self, name))
-        return other
-
-    def snapshot(self, now_ms: int | None, lag_ms_max: int) -> tuple[int | None, ...]:
-        """All state as a tuple. With `now_ms`, times become ages, and all ages beyond the lag limit are the same."""
-
-        def time(at_ms: int) -> int:
-            return at_ms if now_ms is None else min(now_ms - at_ms, lag_ms_max + 1)
-
-        return (
-            self.broker_id,
-            self.broker_epoch,
-            self.log_end_offset,
-            self.log_start_offset,
-            self.last_fetch_leader_end_offset,
-            time(self.last_fetch_ms),
-            time(self.last_caught_up_ms),
-        )
+    def snapshot(self) -> tuple[int | None, ...]:
+        """All state as a tuple."""
+        return tuple(getattr(self, name) for name in self.__slots__)

@@ -138,7 +138,7 @@ class Hub:
         return bool(self._tasks)
 
     def _start(self) -> None:
-        if not self._tasks:
+        if not self.looking:
             self._tasks = [asyncio.create_task(self._keep_looking()), asyncio.create_task(self._keep_looking_around())]
 
     def _stop(self) -> None:

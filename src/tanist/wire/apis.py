@@ -198,15 +198,6 @@ SERVED: dict[ApiKey, tuple[int, int]] = {ApiKey.PRODUCE: (3, 13)}
 that cannot compress (KAFKA-18659), so Kafka advertises versions that it no longer has; so do we."""
 
 
-def served_versions(table: dict[ApiKey, tuple[int, int]], key: int) -> tuple[int, int] | None:
-    """First and last version of `key` that a listener with this table answers; None if it does not know the key."""
-    try:
-        api = ApiKey(key)
-    except ValueError:
-        return None
-    return None if api not in table else SERVED.get(api, table[api])
-
-
 @cache
 def request_class(key: int) -> type[Request]:
     """The message class of a request, loaded when first asked for. `WireError` for an unknown key."""

@@ -339,22 +339,6 @@ def encode_batch(
     return _assemble(header, body)
 
 
-def rewrite_batch(header: BatchHeader, records: Sequence[Record]) -> bytearray:
-    """The batch with only these of its records, for compaction.
-
-    The records keep their offsets and timestamps, the batch keeps its last offset and its producer: followers and
-    idempotent producers must see the same numbers as before.
-    """
-    body = bytearray()
-    for record in records:
-        delta = 0 if header.is_log_append_time else record.timestamp - header.base_timestamp
-        _append_record(body, delta, record.offset - header.base_offset, record)
-    max_timestamp = header.max_timestamp
-    if not header.is_log_append_time:
-        max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
-    return _assemble(header._replace(record_count=len(records), max_timestamp=max_timestamp), body)
-
-
 def _assemble(header: BatchHeader, body: bytearray) -> bytearray:
     packed = compress(header.compression, body) if header.compression else body
     batch = bytearray(HEADER_BYTES)

@@ -5,8 +5,7 @@ body's version is flexible (KIP-482), with one exception: the response to ApiVer
 a client that reads it does not know yet what the broker speaks.
 
 For the same reason an ApiVersions request of a version that we do not have is no `WireError`: Kafka answers it with
-version 0 and UNSUPPORTED_VERSION. `RequestHeader.is_unknown_api_versions` marks it; nothing after its client id can be
-read.
+version 0 and UNSUPPORTED_VERSION. Nothing after its client id can be read.
 """
 
 from __future__ import annotations
@@ -36,11 +35,6 @@ class RequestHeader(NamedTuple):
     client_id: str | None
     body_offset: int
     """Where in the frame the body begins."""
-
-    @property
-    def is_unknown_api_versions(self) -> bool:
-        """Whether this is an ApiVersions request that must be answered in version 0 with UNSUPPORTED_VERSION."""
-        return self.api_key == ApiKey.API_VERSIONS and (self.api_key, self.api_version) not in _FLEXIBLE
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:

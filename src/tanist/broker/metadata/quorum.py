@@ -508,7 +508,14 @@ class MetadataQuorum:
         if not image.in_transaction:
             snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
             voters = self.raft.snapshot_voters(snapshot_id.end_offset)
-            self._snapshots.begin(image, snapshot_id, self._last_timestamp_ms, voters)
+            self._snapshots.begin(image, self._twin(), snapshot_id, self._last_timestamp_ms, voters)
+
+    def _twin(self) -> MetadataImage | None:
+        """The controller's image, where that is to be equal: an active one's is ahead by what is not committed yet."""
+        host = self.controller_service
+        if host is None or (host.active and self._log.end_offset != self._next_offset):
+            return None
+        return host.controller.image
 
     def _snapshot_written(self, snapshot_id: SnapshotId) -> None:
         clock = self._context.clock

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 
 from tanist.broker.context import NodeContext
 from tanist.controller.image import MetadataImage
-from tanist.controller.snapshot import to_records
+from tanist.controller.snapshot import checked_values
 from tanist.ports import Timer
 from tanist.quorum.log import MetadataLog, SnapshotWriting
 from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.voters import SnapshotId
-from tanist.wire.metadata import encode_record, record_version
 
 
 class SnapshotWriter:
@@ -42,13 +41,20 @@ class SnapshotWriter:
         return self._writing is not None
 
     def begin(
-        self, image: MetadataImage, snapshot_id: SnapshotId, last_timestamp_ms: int, voters: Sequence[VoterMessage]
+        self,
+        image: MetadataImage,
+        twin: MetadataImage | None,
+        snapshot_id: SnapshotId,
+        last_timestamp_ms: int,
+        voters: Sequence[VoterMessage],
     ) -> None:
-        """Write a snapshot of the image as it is now. `OSError` if that cannot begin."""
-        frozen, version = image.copy(indexed=False), image.metadata_version
+        """Write a snapshot of the image as it is now. `OSError` if that cannot begin.
+
+        `twin`: an image that has come to the same offset on its own.
+        """
         self._writing = self._log.begin_snapshot(
             snapshot_id,
-            (encode_record(record, record_version(type(record), version)) for record in to_records(frozen)),
+            checked_values(image.copy(indexed=False), None if twin is None else twin.copy(indexed=False)),
             wall_ms=self._context.clock.wall_ms(),
             last_contained_log_timestamp=last_timestamp_ms,
             voters=voters,

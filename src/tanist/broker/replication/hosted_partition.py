@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
+from tanist.invariants import InvariantError
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tanist.replica.follower import FollowerState
@@ -81,6 +82,7 @@ class HostedPartition:
         "log",
         "low_watermark_waiters",
         "replica",
+        "shown_high_watermark",
         "stale",
         "topic",
         "topic_id",
@@ -116,6 +118,8 @@ class HostedPartition:
         # last said to be committed.
         self.leads_from = -1
         self.leader_high_watermark = -1
+        # What waited below it has been answered: of one leadership it never goes back.
+        self.shown_high_watermark = -1
         # Touched in this turn: pending writes, or waiters to look at.
         self.dirty = False
         # Appended to in this turn, as its leader: the leader has not counted it yet.
@@ -160,8 +164,21 @@ class HostedPartition:
             return
         waiters = self.ack_waiters
         high_watermark = leader.high_watermark
+        if high_watermark < self.shown_high_watermark:
+            raise InvariantError(
+                "a leader's high watermark never goes back",
+                high_watermark=high_watermark,
+                before=self.shown_high_watermark,
+            )
+        self.shown_high_watermark = high_watermark
+        settled = -1
         while waiters and waiters[0][0] <= high_watermark:
             required_offset, waiter, ticket = waiters.popleft()
+            if required_offset < settled:
+                raise InvariantError(
+                    "acknowledgements are in the order of offsets", required_offset=required_offset, before=settled
+                )
+            settled = required_offset
             if not waiter.done:
                 waiter.settle(ticket, leader.acks_status(required_offset).error)
 
@@ -217,6 +234,8 @@ class HostedPartition:
         """Copy the replica's role after a metadata change."""
         self.upkeep_ms = 0
         role = self.replica.role
+        if role is not self.leader:
+            self.shown_high_watermark = -1
         self.leader = role if isinstance(role, LeaderState) else None
         self.follower = role if isinstance(role, FollowerState) else None
         metadata = self.replica.metadata

@@ -40,6 +40,7 @@ from tanist.coordinator.transactions.state import (
 )
 from tanist.events.coordination import TransactionEnded
 from tanist.events.stream import NOBODY, Events
+from tanist.invariants import InvariantError
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.transaction_records import TransactionKey, TransactionValue
@@ -124,6 +125,14 @@ class TransactionShard:
     def apply(self, append: TransactionAppend) -> list[TransactionEffect]:
         """An append is committed: its values count, and a prepared transaction gets its markers."""
         transactional_id, values = append.transactional_id, append.values
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None or transaction.pending is not append:
+            raise InvariantError(
+                "what is committed of a transaction is its transition under way",
+                transactional_id=transactional_id,
+                under_way=None if transaction is None else transaction.pending,
+                committed=values,
+            )
         self._put(transactional_id, values)
         if values is not None and values.state in COMPLETED and self._events.fine:
             committed = values.state is TransactionState.COMPLETE_COMMIT
@@ -404,6 +413,13 @@ class TransactionShard:
         response: object = None,
     ) -> list[TransactionEffect]:
         append = TransactionAppend(transactional_id, values, ticket, response)
+        if transaction.pending is not None:
+            raise InvariantError(
+                "a transaction has one transition under way",
+                transactional_id=transactional_id,
+                under_way=transaction.pending.values,
+                wanted=values,
+            )
         transaction.pending = append
         return [append]
 

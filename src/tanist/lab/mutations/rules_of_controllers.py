@@ -141,6 +141,10 @@ def a15_leavers_are_eligible() -> tuple[Patch, ...]:
 a27_forgets_the_lost = fixed(partition_change, "_last_known_elr", always(()))
 
 
+_UNCHECKED = Patch(partition_change, "_check", always(None))
+"""An assertion that says the same as a rule goes with it: what is looked for are the consequences."""
+
+
 def a30_elected_stays_outside() -> tuple[Patch, ...]:
     settle = partition_change._after
 
@@ -150,7 +154,7 @@ def a30_elected_stays_outside() -> tuple[Patch, ...]:
             return replace(found, isr=target.isr, elr=target.elr)
         return found
 
-    return (Patch(partition_change, "_after", after),)
+    return (Patch(partition_change, "_after", after), _UNCHECKED)
 
 
 def a30b_same_leader_epoch() -> tuple[Patch, ...]:
@@ -170,7 +174,7 @@ def a31_last_member_stays() -> tuple[Patch, ...]:
         found = settle(before, target, elected, intent, context)
         return found if found.isr else replace(found, isr=before.isr)
 
-    return (Patch(partition_change, "_after", after),)
+    return (Patch(partition_change, "_after", after), _UNCHECKED)
 
 
 a32_elr_outlives_min_isr = fixed(elections, "min_isr_changed", no_records)

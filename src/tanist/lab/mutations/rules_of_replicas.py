@@ -62,8 +62,10 @@ a34_knows_the_end_at_once = fixed(LeaderState, "knows_what_is_committed", always
 
 
 def a35_trusts_the_checkpoint() -> tuple[Patch, ...]:
-    """Both defences: the log's directory lowers a checkpoint that is above the log's end, and the replica bounds it."""
+    """All defences: the log's directory lowers a checkpoint that is above the log's end, the replica bounds it, and no
+    role begins with it."""
     return (
+        Patch(Partition, "_inherited_high_watermark", lambda partition: partition.high_watermark),
         Patch(Partition, "_recovered_high_watermark", lambda _partition, checkpointed: checkpointed),
         Patch(LogDirectory, "_lower_high_watermarks", lambda _directory, _ends: None),
     )

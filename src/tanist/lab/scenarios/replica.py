@@ -240,7 +240,7 @@ def log(item: Fields) -> Sequence[Difference]:
     if leader is None:
         raise NotUnderstood("broker 1 is to lead")
     for fetch in item.each("fetches"):
-        before = leader.remotes[2].snapshot(None, 0)
+        before = leader.remotes[2].snapshot()
         asked = FollowerFetch(2, NO_EPOCH, fetch.number("offset"), fetch.number("last_epoch", NO_EPOCH), epoch, 0)
         decision = leader.follower_fetch(asked, START_MS)
         what = f"the fetch at {asked.fetch_offset} of epoch {asked.last_fetched_epoch}"
@@ -249,7 +249,7 @@ def log(item: Fields) -> Sequence[Difference]:
         answer = None if fetch.get("diverging") is None else (wanted.number("epoch"), wanted.number("end"))
         same(f"the answer to {what}", decision.diverging, answer)
         if decision.error or decision.diverging:
-            same(f"the follower after {what}", leader.remotes[2].snapshot(None, 0), before)
+            same(f"the follower after {what}", leader.remotes[2].snapshot(), before)
     return ()
 
 

@@ -39,7 +39,6 @@ from tanist.wire.crc import crc32c
 
 RETENTION_BYTES: Final = "tanist.salvage.retention.bytes"
 RETENTION_MS: Final = "tanist.salvage.retention.ms"
-NO_LIMIT: Final = -1
 _CHUNK_BYTES: Final = 1 << 20
 _README: Final = "README.txt"
 _ABOUT: Final = b"""Records that replicas on this disk have dropped: cut off behind a leader that did not have them, or

@@ -65,11 +65,6 @@ class LinkFaults:
         """Ports that were claimed, and no such connection was there yet -> until when."""
         self._claims_timer: HeapTimer | None = None
 
-    @property
-    def relays(self) -> int:
-        """Connections that have a proxy at present."""
-        return len(self._relays)
-
     def apply(self, faults: FaultSet) -> None:
         """Make the links as they are to be now: those of connections that are open, and of all to come."""
         self._links = faults.links(self._node_id)

@@ -100,10 +100,6 @@ class GroupConfig(ChaosConfig):
             },
         )
 
-    def calm(self) -> GroupConfig:
-        """The same without faults, operators and churn."""
-        return replace(self, kinds=(), operations=(), churn=(), moves=(), grows=False)
-
 
 def _plans(rng: random.Random) -> tuple[GroupPlan, ...]:
     plans: list[GroupPlan] = []

@@ -22,7 +22,7 @@ from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.events import ClientAway, GroupMoved, PartitionsRequested
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.chaos_run import ChaosRun, SeedResult
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MOVING, GroupConfig, GroupPlan
 from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
@@ -295,11 +295,6 @@ class GroupRun(ChaosRun):
     def _as(self, client: GroupClient, act: Callable[[], None]) -> None:
         """Run an action of a client as its own process."""
         self.world.scheduler.after(0, act, _process_of(client))
-
-
-def run_groups(seed: int) -> SeedResult:
-    """Play one seed."""
-    return GroupRun(seed).run()
 
 
 class _ProcessClock(SimClock):

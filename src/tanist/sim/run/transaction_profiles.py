@@ -141,7 +141,3 @@ class TransactionConfig(ChaosConfig):
                 "log.flush.interval.messages": "1",
             },
         )
-
-    def calm(self) -> TransactionConfig:
-        """The same without faults, operators and zombies."""
-        return replace(self, kinds=(), operations=(), freezes=False, may_lose=False)

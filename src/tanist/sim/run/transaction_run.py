@@ -20,7 +20,7 @@ from tanist.sim.checkers.transactions import TransactionChecks
 from tanist.sim.events import ClientAway
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.chaos_run import ChaosRun, SeedResult
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.transaction_profiles import BOTH, BUMPING, TransactionConfig
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import member_of
@@ -198,11 +198,6 @@ class TransactionRun(ChaosRun):
                 self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
 
         self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
-
-
-def run_transactions(seed: int) -> SeedResult:
-    """Play one seed."""
-    return TransactionRun(seed).run()
 
 
 def _ignored(callback: Callable[..., None]) -> Callable[..., None]:

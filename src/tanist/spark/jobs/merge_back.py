@@ -35,7 +35,6 @@ from tanist.spark.jobs.audit.audit import Progress
 from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 
-VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "aborted", "undecided", "expired")
 _COLUMNS: Final = (
     "topic", "partition", "replica", "leader_epoch", "offset", "timestamp", "key", "producer_id", "producer_epoch",
     "sequence", "is_control", "is_transactional", "fingerprint", "salvage_id", "damage",

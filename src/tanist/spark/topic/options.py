@@ -75,7 +75,6 @@ class TopicOptions:
     assigned: Mapping[str, tuple[int, ...]] | None
     starting: Offsets
     ending: Offsets
-    include_headers: bool
     fail_on_data_loss: bool
     min_partitions: int | None
     max_records_per_partition: int | None
@@ -123,7 +122,6 @@ class TopicOptions:
             _assigned(named["assign"]) if "assign" in named else None,
             starting,
             ending,
-            boolean("includeHeaders", named.get("includeheaders", "false")),
             boolean("failOnDataLoss", named.get("failondataloss", "true")),
             _maybe("minPartitions", named),
             _maybe("maxRecordsPerPartition", named),
