@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,16 @@ from tanist.broker.node import Node
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.apis import BROKER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages import alter_client_quotas_request as quotas_request
 from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request, update_features_request
+from tanist.wire.messages import alter_user_scram_credentials_request as scram_request
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -89,6 +94,10 @@ FORWARDED: tuple[Request, ...] = (
         feature_updates=(update_features_request.FeatureUpdateKey(feature="group.version"),)
     ),
     UnregisterBrokerRequest(broker_id=3),
+    CreateAclsRequest(creations=(AclCreation(),)),
+    DeleteAclsRequest(filters=(DeleteAclsFilter(),)),
+    quotas_request.AlterClientQuotasRequest(entries=(quotas_request.EntryData(),)),
+    scram_request.AlterUserScramCredentialsRequest(deletions=(scram_request.ScramCredentialDeletion(name="a"),)),
     AddRaftVoterRequest(voter_id=4),
     RemoveRaftVoterRequest(voter_id=3),
     alter_configs_request.AlterConfigsRequest(
@@ -180,14 +189,14 @@ def known(node: Node) -> tuple[object, ...]:
 def test_a_change_is_answered_when_the_broker_that_was_asked_has_it(
     monkeypatch: pytest.MonkeyPatch, request_: Request, version: int
 ) -> None:
-    """A client that is told of a change asks the same broker about it next."""
+    """A client asks the broker that has reported a change about it next."""
     cluster = Cluster()
     cluster.create_topic("t")
     asked = next(node_id for node_id in cluster.world.hosts if node_id != controller_of(cluster).node_id)
     node = cluster.node(asked)
     cluster.until(lambda: known(node) == known(controller_of(cluster)))
     before = known(node)
-    answers: list[Struct] = []
+    answers: list[Any] = []
     address = (cluster.world.hosts[asked].name, BROKER_PORT)
     with monkeypatch.context() as behind:
         behind.setattr(node.quorum, "_apply_committed", lambda: None)

@@ -6,8 +6,8 @@ client's patience is over: to a client, a controller's failover is a slow answer
 REQUEST_TIMED_OUT, as Apache Kafka's is, with whether anything may have been done. One thing is not passed on: that a
 repeated request is refused because of what the first one may have done ("the topic exists"). That is a timeout, too.
 
-A client that is told of a change asks the same broker about it next. So the answer to a change waits until this
-broker's metadata has what was committed when the controller gave it, for as long as the request says.
+A client asks the broker that has reported a change about it next. So the answer to a change waits until this broker's
+metadata has what was committed when the controller gave it, for as long as the request says.
 
 Answers come in the order of the requests on a connection, so what may be slow must not stand before what may not. The
 broker's own requests (heartbeats!) have a connection, clients' requests another, and an election that waits for
