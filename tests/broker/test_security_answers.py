@@ -1,4 +1,4 @@
-"""ACLs, quotas of clients, SCRAM credentials and delegation tokens, of which there are none: clients are told so.
+"""ACLs, quotas of clients, SCRAM credentials and delegation tokens, of which there are none: each client hears that.
 
 A client that asks about them must keep its connection: MirrorMaker 2 asks for ACLs at each interval. What cannot be
 stored is not acknowledged.
