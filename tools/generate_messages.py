@@ -324,12 +324,19 @@ def version_of_client(message: MessageModel) -> None:
     add_field(message, "TransactionState", "topics", model)
 
 
+def offset_of_change(message: MessageModel) -> None:
+    """Ours, in a tag likewise: up to where the metadata log was committed when the controller answered."""
+    model = FieldModel("committed_offset", "int64", False, False, -1, present={0}, tagged={0}, tag=966)
+    add_field(message, "EnvelopeResponse", "error_code", model)
+
+
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
     "DescribeClusterResponse": state_of_broker,
     "DescribeTopicPartitionsResponse": lasting_loss,
     "DescribeTransactionsResponse": version_of_client,
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),
+    "EnvelopeResponse": offset_of_change,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,16 @@ from tanist.broker.node import Node
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.apis import BROKER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages import alter_client_quotas_request as quotas_request
 from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request, update_features_request
+from tanist.wire.messages import alter_user_scram_credentials_request as scram_request
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -89,6 +94,10 @@ FORWARDED: tuple[Request, ...] = (
         feature_updates=(update_features_request.FeatureUpdateKey(feature="group.version"),)
     ),
     UnregisterBrokerRequest(broker_id=3),
+    CreateAclsRequest(creations=(AclCreation(),)),
+    DeleteAclsRequest(filters=(DeleteAclsFilter(),)),
+    quotas_request.AlterClientQuotasRequest(entries=(quotas_request.EntryData(),)),
+    scram_request.AlterUserScramCredentialsRequest(deletions=(scram_request.ScramCredentialDeletion(name="a"),)),
     AddRaftVoterRequest(voter_id=4),
     RemoveRaftVoterRequest(voter_id=3),
     alter_configs_request.AlterConfigsRequest(
@@ -139,3 +148,78 @@ def test_every_request_that_is_passed_on_is_answered_without_a_quorum_in_every_v
     assert closed == []
     codes = {asked: codes_in(answer) for asked, answer in answers.items() if isinstance(answer, Struct)}
     assert {asked: found for asked, found in codes.items() if ErrorCode.REQUEST_TIMED_OUT not in found} == {}
+
+
+CHANGES: tuple[tuple[Request, int], ...] = (
+    (create(name="new"), 7),
+    (DeleteTopicsRequest(topic_names=("t",), timeout_ms=10_000), 5),
+    (
+        CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name="t", count=2, assignments=None),), timeout_ms=10_000
+        ),
+        3,
+    ),
+    (
+        incremental_alter_configs_request.IncrementalAlterConfigsRequest(
+            resources=(
+                incremental_alter_configs_request.AlterConfigsResource(
+                    resource_type=2,
+                    resource_name="t",
+                    configs=(
+                        incremental_alter_configs_request.AlterableConfig(
+                            name="retention.ms", config_operation=0, value="1000"
+                        ),
+                    ),
+                ),
+            )
+        ),
+        1,
+    ),
+)
+
+
+def known(node: Node) -> tuple[object, ...]:
+    """What these change, as a node knows it."""
+    image = node.metadata.image
+    topics = {name: len(image.topics[topic_id].partitions) for name, topic_id in image.topic_ids.items()}
+    return topics, dict(image.configs.get((2, "t"), {}))
+
+
+@pytest.mark.parametrize(("request_", "version"), CHANGES, ids=[type(each).__name__ for each, _ in CHANGES])
+def test_a_change_is_answered_when_the_broker_that_was_asked_has_it(
+    monkeypatch: pytest.MonkeyPatch, request_: Request, version: int
+) -> None:
+    """A client asks the broker that has reported a change about it next."""
+    cluster = Cluster()
+    cluster.create_topic("t")
+    asked = next(node_id for node_id in cluster.world.hosts if node_id != controller_of(cluster).node_id)
+    node = cluster.node(asked)
+    cluster.until(lambda: known(node) == known(controller_of(cluster)))
+    before = known(node)
+    answers: list[Any] = []
+    address = (cluster.world.hosts[asked].name, BROKER_PORT)
+    with monkeypatch.context() as behind:
+        behind.setattr(node.quorum, "_apply_committed", lambda: None)
+        cluster.client.run(lambda: cluster.client.channel(address).call(request_, version, 20_000, answers.append))
+        cluster.until(lambda: known(controller_of(cluster)) != before)
+        cluster.run(1_000)
+        assert (answers, known(node)) == ([], before)
+    cluster.until(lambda: bool(answers))
+    assert codes_in(answers[0]) == {ErrorCode.NONE}
+    assert known(node) == known(controller_of(cluster)) != before
+
+
+def test_the_wait_for_a_change_that_is_done_ends_with_the_requests_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    asked = next(node_id for node_id in cluster.world.hosts if node_id != controller_of(cluster).node_id)
+    node = cluster.node(asked)
+    with monkeypatch.context() as behind:
+        behind.setattr(node.quorum, "_apply_committed", lambda: None)
+        answer = cluster.ask(create(timeout_ms=2_000), 7, to=asked)
+        assert answer.topics[0].error_code == ErrorCode.NONE  # it is done, and says so
+        assert "t" not in node.metadata.image.topic_ids
+        # What changes nothing waits for nothing: an operator asks how far behind a broker is.
+        began_ms = cluster.world.now_ms
+        assert cluster.ask(DescribeQuorumRequest(), 2, to=asked).error_code == ErrorCode.NONE
+        assert cluster.world.now_ms - began_ms < 1_000
+    cluster.until(lambda: "t" in node.metadata.image.topic_ids)

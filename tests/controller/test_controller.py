@@ -15,12 +15,23 @@ from tanist.controller.controller import _DECIDE, Bootstrap, Controller, not_con
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request, update_features_request
+from tanist.wire.messages import (
+    alter_client_quotas_request,
+    alter_configs_request,
+    incremental_alter_configs_request,
+    update_features_request,
+)
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
+from tanist.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
@@ -175,7 +186,7 @@ def test_uncommitted_decisions_vanish_with_the_image() -> None:
 def _responses(answer: Any) -> list[int]:
     """Every error code in an answer."""
     codes = [answer.error_code] if hasattr(answer, "error_code") else []
-    for name in ("topics", "responses", "results"):
+    for name in ("topics", "responses", "results", "filter_results", "entries"):
         codes.extend(each.error_code for each in getattr(answer, name, ()) if hasattr(each, "error_code"))
     return codes
 
@@ -193,6 +204,10 @@ def test_not_controller_is_said_where_each_asker_looks(kind: type) -> None:
         alter_configs_request.AlterConfigsRequest: {
             "resources": (alter_configs_request.AlterConfigsResource(resource_name="a"),)
         },
+        CreateAclsRequest: {"creations": (AclCreation(),)},
+        DeleteAclsRequest: {"filters": (DeleteAclsFilter(),)},
+        alter_client_quotas_request.AlterClientQuotasRequest: {"entries": (alter_client_quotas_request.EntryData(),)},
+        AlterUserScramCredentialsRequest: {"deletions": (ScramCredentialDeletion(name="a"),)},
     }
     answer = not_controller_response(kind(**filled.get(kind, {})))
     assert type(answer).__name__ == kind.__name__.replace("Request", "Response")

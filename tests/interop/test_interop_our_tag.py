@@ -1,6 +1,6 @@
 """What stands in a tag of our own (966): Apache Kafka's readers pass over it and miss nothing else.
 
-The epoch of the last unclean election, and the age of metadata without a quorum.
+The epoch of the last unclean election, the age of metadata without a quorum, and the offset of a forwarded change.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tanist.wire.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from tanist.wire.messages.envelope_response import EnvelopeResponse
 from tanist.wire.metadata import PartitionRecord
 from tests.interop import apache
 
@@ -31,6 +32,7 @@ import java.nio.file.Path;
 import java.util.HexFormat;
 import org.apache.kafka.common.message.DescribeClusterResponseData;
 import org.apache.kafka.common.message.DescribeTopicPartitionsResponseData;
+import org.apache.kafka.common.message.EnvelopeResponseData;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
@@ -42,6 +44,7 @@ public class Reader {
             Message message = switch (parts[0]) {
                 case "record" -> new PartitionRecord();
                 case "cluster" -> new DescribeClusterResponseData();
+                case "envelope" -> new EnvelopeResponseData();
                 default -> new DescribeTopicPartitionsResponseData();
             };
             ByteBuffer bytes = ByteBuffer.wrap(HexFormat.of().parseHex(parts[2]));
@@ -88,6 +91,7 @@ def test_apache_kafka_reads_the_same_with_and_without_it(java: None, tmp_path: P
         reported += [("record", version, replace(RECORD, last_unclean_epoch=epoch)) for version in (0, 1, 2)]
         of_ours = replace(CLUSTER, metadata_age_ms=epoch)
         reported += [("cluster", version, of_ours) for version in (0, 1, 2)]
+        reported.append(("envelope", 0, EnvelopeResponse(error_code=41, committed_offset=epoch)))
         reported.append(("answer", 0, answer(replace(PARTITION, last_unclean_epoch=epoch))))
     encoded = [(kind, version, bytes(encoder(type(message), version)(message))) for kind, version, message in reported]
     half = len(encoded) // 2

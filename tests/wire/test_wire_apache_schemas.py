@@ -38,6 +38,8 @@ OURS = {
     # By which transaction.version the client acts: a broker must know it to end a transaction without its coordinator.
     ("DescribeTransactionsResponse.TransactionState", "client_transaction_version"),
     ("PartitionRecord", "last_unclean_epoch"),
+    # Up to where the metadata log is committed: a broker that has forwarded a change answers when it has as much.
+    ("EnvelopeResponse", "committed_offset"),
 }
 ALWAYS_PRESENT = {
     # These structs stand in newer versions only, so that it makes no difference when their fields begin or end.

@@ -24,6 +24,7 @@ TAGS_OF_OURS = {
     "DescribeClusterResponse": ("metadata_age_ms",),
     "DescribeTopicPartitionsResponsePartition": ("last_unclean_epoch",),
     "TransactionState": ("client_transaction_version",),
+    "EnvelopeResponse": ("committed_offset",),
 }
 """Struct -> tagged fields that Kafka does not know; at their defaults they are not on the wire."""
 MODULES = {"kraft_version_record": "k_raft_version_record"}

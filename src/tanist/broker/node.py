@@ -172,7 +172,7 @@ class Node:
             if delta.brokers:
                 parts.fetchers.endpoints_changed()
             parts.groups.metadata_changed(delta)
-        parts.awaited_topics.metadata_changed(delta)
+        parts.awaited_metadata.metadata_changed()
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.

@@ -13,7 +13,7 @@ from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.groups.service import Groups
-from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.controller_registration import ControllerRegistration
@@ -59,7 +59,7 @@ class BrokerParts:
     purgatory: Purgatory
     metadata: MetadataView
     configs: ResolvedConfigs
-    awaited_topics: AwaitedTopics
+    awaited_metadata: AwaitedMetadata
     internal_topics: InternalTopics
     effects: ReplicaEffects
     quorum: MetadataQuorum
@@ -95,14 +95,14 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     directories = open_directories(context, metas)
     quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)
     connections = Connections(context, turn.touch, quorum.broker_connection_lost)
-    controller_channel = ControllerChannel(context, quorum)
+    awaited_metadata = AwaitedMetadata(clock, metadata)
+    controller_channel = ControllerChannel(context, quorum, awaited_metadata)
     lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
     registration = (
         ControllerRegistration(context, metadata, quorum, controller_channel, connections.port_of)
         if config.is_controller
         else None
     )
-    awaited_topics = AwaitedTopics(clock, metadata)
     isr_changes = IsrChanges(context, metadata, controller_channel, lifecycle, effects)
     directory_assignments = DirectoryAssignments(context, controller_channel, lifecycle)
     leadership = Leadership(context, metadata, lifecycle, purgatory)
@@ -146,8 +146,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         purgatory=purgatory,
         metadata=metadata,
         configs=configs,
-        awaited_topics=awaited_topics,
-        internal_topics=InternalTopics(context, metadata, controller_channel, awaited_topics),
+        awaited_metadata=awaited_metadata,
+        internal_topics=InternalTopics(context, metadata, controller_channel, awaited_metadata),
         effects=effects,
         quorum=quorum,
         connections=connections,

@@ -27,21 +27,26 @@ from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image import METADATA_VERSION, MetadataImage
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
-from tanist.controller.refusals import not_controller_response
+from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
+from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
+from tanist.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from tanist.wire.messages.create_acls_request import CreateAclsRequest
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest
 from tanist.wire.messages.create_topics_request import CreateTopicsRequest
+from tanist.wire.messages.delete_acls_request import DeleteAclsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
@@ -270,6 +275,12 @@ def _idle_interval_ms(settings: ControllerSettings) -> int:
 
 _Decide = Callable[[Controller, Any, int, int, int], Decision]
 
+
+def _not_there(code: int, message: str) -> _Decide:
+    """Of what tanist does not have: nothing is stored that nobody would act on."""
+    return lambda c, request, now_ms, offset, version: Decision(response=refusal(request, code, message))
+
+
 _DECIDE: dict[type, _Decide] = {
     CreateTopicsRequest: lambda c, request, now_ms, offset, version: topics.create_topics(
         c.image, request, c.settings, c._random
@@ -315,6 +326,14 @@ _DECIDE: dict[type, _Decide] = {
     AllocateProducerIdsRequest: lambda c, request, now_ms, offset, version: allocate_producer_ids(c.image, request),
     AssignReplicasToDirsRequest: lambda c, request, now_ms, offset, version: assign_replicas_to_dirs(
         c.image, request, c.settings
+    ),
+    CreateAclsRequest: _not_there(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."),
+    DeleteAclsRequest: _not_there(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."),
+    AlterClientQuotasRequest: _not_there(
+        ErrorCode.UNSUPPORTED_VERSION, "tanist has no quotas of clients: nothing was changed."
+    ),
+    AlterUserScramCredentialsRequest: _not_there(
+        ErrorCode.UNSUPPORTED_VERSION, "tanist has no SASL: no credential was changed."
     ),
 }
 """Every request that a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""

@@ -1,7 +1,7 @@
-"""Records of the metadata log that are kept and passed on, and have no effect here.
+"""Records of the metadata log that are kept, passed on and described, and have no effect here.
 
 Owns `PassiveRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
-them, and a snapshot of ours must not lose them. Must never interpret them.
+them, and a snapshot of ours must not lose them. Nothing here may act on them.
 """
 
 from __future__ import annotations

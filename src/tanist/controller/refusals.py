@@ -10,16 +10,26 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import alter_configs_response, incremental_alter_configs_response
+from tanist.wire.messages import (
+    alter_client_quotas_response,
+    alter_configs_response,
+    incremental_alter_configs_response,
+)
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from tanist.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
+from tanist.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from tanist.wire.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from tanist.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -28,10 +38,14 @@ from tanist.wire.messages.broker_registration_request import BrokerRegistrationR
 from tanist.wire.messages.broker_registration_response import BrokerRegistrationResponse
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from tanist.wire.messages.controller_registration_response import ControllerRegistrationResponse
+from tanist.wire.messages.create_acls_request import CreateAclsRequest
+from tanist.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from tanist.wire.messages.create_topics_request import CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from tanist.wire.messages.delete_acls_request import DeleteAclsRequest
+from tanist.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
@@ -140,6 +154,35 @@ def _leaders_not_elected(request: ElectLeadersRequest, code: int, message: str) 
     )
 
 
+def _quotas_not_altered(
+    request: AlterClientQuotasRequest, code: int, message: str
+) -> alter_client_quotas_response.AlterClientQuotasResponse:
+    return alter_client_quotas_response.AlterClientQuotasResponse(
+        entries=tuple(
+            alter_client_quotas_response.EntryData(
+                error_code=code,
+                error_message=message,
+                entity=tuple(
+                    alter_client_quotas_response.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
+                    for part in entry.entity
+                ),
+            )
+            for entry in request.entries
+        )
+    )
+
+
+def _credentials_not_altered(
+    request: AlterUserScramCredentialsRequest, code: int, message: str
+) -> AlterUserScramCredentialsResponse:
+    users = dict.fromkeys([each.name for each in request.deletions] + [each.name for each in request.upsertions])
+    return AlterUserScramCredentialsResponse(
+        results=tuple(
+            AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message) for user in users
+        )
+    )
+
+
 _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
     CreateTopicsRequest: _topics_not_created,
     DeleteTopicsRequest: _topics_not_deleted,
@@ -152,6 +195,14 @@ _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
     AlterConfigsRequest: _configs_not_altered(
         alter_configs_response.AlterConfigsResponse, alter_configs_response.AlterConfigsResourceResponse
     ),
+    CreateAclsRequest: lambda request, code, message: CreateAclsResponse(
+        results=tuple(AclCreationResult(error_code=code, error_message=message) for _ in request.creations)
+    ),
+    DeleteAclsRequest: lambda request, code, message: DeleteAclsResponse(
+        filter_results=tuple(DeleteAclsFilterResult(error_code=code, error_message=message) for _ in request.filters)
+    ),
+    AlterClientQuotasRequest: _quotas_not_altered,
+    AlterUserScramCredentialsRequest: _credentials_not_altered,
     AlterPartitionRequest: lambda request, code, message: AlterPartitionResponse(error_code=code),
     AlterPartitionReassignmentsRequest: lambda request, code, message: AlterPartitionReassignmentsResponse(
         error_code=code, error_message=message

@@ -1,4 +1,8 @@
-"""Envelope (key 58), version 0: a client's request that a broker forwards (KIP-590), on the controller's listener."""
+"""Envelope (key 58), version 0: a client's request that a broker forwards (KIP-590), on the controller's listener.
+
+An answer comes when the change is committed, and says up to which offset the metadata log is (in a tag of ours, 966):
+the forwarding broker answers its client when it has applied as much.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode, WireError
@@ -18,6 +23,7 @@ from tanist.wire.messages.envelope_response import EnvelopeResponse
 class Envelope:
     """The handler of Envelope."""
 
+    metadata: MetadataView
     quorum: MetadataQuorum
 
     def handle(self, request: EnvelopeRequest, call: Call) -> None:
@@ -46,11 +52,11 @@ class Envelope:
                 call.reply(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
                 return
             data = encode_response(response, header.api_version, header.correlation_id)[4:]
-            call.reply(EnvelopeResponse(response_data=data))
+            call.reply(EnvelopeResponse(response_data=data, committed_offset=self.metadata.applied_offset))
 
         inner.reply_with = answer
         entry[2](inner_request, inner)
 
 
 def build(parts: BrokerParts) -> Handler:
-    return Envelope(parts.quorum).handle
+    return Envelope(parts.metadata, parts.quorum).handle

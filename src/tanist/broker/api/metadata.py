@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from tanist.broker.context import NodeContext
-from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
@@ -47,7 +47,7 @@ class Metadata:
     metadata: MetadataView
     quorum: MetadataQuorum
     controller_channel: ControllerChannel
-    awaited_topics: AwaitedTopics
+    awaited_metadata: AwaitedMetadata
     encoded: dict[tuple[int, str, tuple[bool, bool]], tuple[int, bytes]] = field(default_factory=dict)
     """Answers for all topics, by (version, listener, operations): the image's version and the frame."""
 
@@ -106,7 +106,7 @@ class Metadata:
                     call.reply(self._response(call, request))
                 return
             # The controller answers when the records are committed; this broker may be a moment behind.
-            self.awaited_topics.when_known(
+            self.awaited_metadata.when_known(
                 names, self.context.clock.now_ms() + 1_000, lambda: call.reply(self._response(call, request))
             )
 
@@ -182,7 +182,9 @@ class Metadata:
 
 
 def build(parts: BrokerParts) -> Handler:
-    return Metadata(parts.context, parts.metadata, parts.quorum, parts.controller_channel, parts.awaited_topics).handle
+    return Metadata(
+        parts.context, parts.metadata, parts.quorum, parts.controller_channel, parts.awaited_metadata
+    ).handle
 
 
 def _describe(image: MetadataImage, topic: TopicImage, alive: set[int], operations: int) -> MetadataResponseTopic:

@@ -6,6 +6,9 @@ client's patience is over: to a client, a controller's failover is a slow answer
 REQUEST_TIMED_OUT, as Apache Kafka's is, with whether anything may have been done. One thing is not passed on: that a
 repeated request is refused because of what the first one may have done ("the topic exists"). That is a timeout, too.
 
+A client asks the broker that has reported a change about it next. So the answer to a change waits until this broker's
+metadata has what was committed when the controller gave it, for as long as the request says.
+
 Answers come in the order of the requests on a connection, so what may be slow must not stand before what may not. The
 broker's own requests (heartbeats!) have a connection, clients' requests another, and an election that waits for
 replicas to return (KIP-966) has one to itself.
@@ -17,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tanist.broker.context import NodeContext
+from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.envelopes import envelope
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.network.channel import Answer, Channel
@@ -51,6 +55,7 @@ _BY_THE_FIRST: dict[int, frozenset[int]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: frozenset({ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}),
 }
 """The errors of a repeated request that the first one may have caused."""
+_CHANGE_NOTHING = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_PARTITION_REASSIGNMENTS})
 _NOT_DONE = "No controller is active: there is no quorum. Nothing was done."
 _MAY_BE_DONE = "The controller's answer was lost: this may have been done."
 
@@ -58,9 +63,10 @@ _MAY_BE_DONE = "The controller's answer was lost: this may have been done."
 class ControllerChannel:
     """RPCs to the active controller."""
 
-    def __init__(self, context: NodeContext, quorum: MetadataQuorum) -> None:
+    def __init__(self, context: NodeContext, quorum: MetadataQuorum, awaited_metadata: AwaitedMetadata) -> None:
         self._context = context
         self._quorum = quorum
+        self._awaited_metadata = awaited_metadata
         self._own = _Route(context, quorum, "to-controller")
         self._clients = _Route(context, quorum, "forwarding")
         self._apart: list[_Route] = []
@@ -80,8 +86,7 @@ class ControllerChannel:
         body = bytes(call.frame) if body is None else body
         call.wait()
         route = self._clients
-        asked_ms: int = getattr(request, "timeout_ms", 0)
-        patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
+        asked_ms: int | None = getattr(request, "timeout_ms", None)
         if (
             isinstance(request, ElectLeadersRequest)
             and request.election_type > _LAST_QUICK_ELECTION
@@ -89,13 +94,17 @@ class ControllerChannel:
         ):
             route = _Route(self._context, self._quorum, "electing")
             self._apart.append(route)
-        _Forward(self._context, self, route, call, body, patience_ms, amend).attempt()
+        _Forward(self._context, self, route, call, body, asked_ms, amend).attempt()
 
     def forwarded(self, route: _Route) -> None:
         """A request has come to its end, and with it the connection that it may have had to itself."""
         if route in self._apart:
             self._apart.remove(route)
             route.close()
+
+    def when_applied(self, offset: int, deadline_ms: int, then: Callable[[], None]) -> None:
+        """Call `then` once this broker has the metadata up to `offset`, or at the deadline."""
+        self._awaited_metadata.when_applied(offset, deadline_ms, then)
 
     @property
     def requests_under_way(self) -> int:
@@ -187,7 +196,7 @@ class _Forward:
         route: _Route,
         call: Call,
         body: bytes,
-        patience_ms: int,
+        asked_ms: int | None,
         amend: Callable[[bytes], bytes] | None,
     ) -> None:
         self._context = context
@@ -198,7 +207,11 @@ class _Forward:
         self._envelope = envelope(body, call.connection.connection.peer)
         self._retry_ms = _RETRY_MS
         self._may_be_done = False
-        self._deadline_ms = context.clock.now_ms() + patience_ms
+        now_ms = context.clock.now_ms()
+        patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms or 0, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
+        self._deadline_ms = now_ms + patience_ms
+        self._known_by_ms = self._deadline_ms if asked_ms is None else now_ms + asked_ms
+        """What is done is answered then, though this broker may not know it yet."""
 
     def attempt(self) -> None:
         if self._call.connection.closed:
@@ -213,7 +226,12 @@ class _Forward:
             if self._may_be_done and self._refused_by_the_first(data):
                 self._refuse(ErrorCode.REQUEST_TIMED_OUT, _MAY_BE_DONE)
                 return
-            self._reply(bytes(data))
+            answer = bytes(data)
+            if self._call.header.api_key in _CHANGE_NOTHING:
+                self._reply(answer)
+                return
+            # A controller of Apache Kafka's names no offset (-1).
+            self._channel.when_applied(response.committed_offset, self._known_by_ms, lambda: self._reply(answer))
             return
         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
             self._context.events.emit(ForwardingRefused(ErrorCode(response.error_code).name))

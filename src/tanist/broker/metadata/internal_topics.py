@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from tanist.broker.context import NodeContext
-from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.throttled import Throttled
@@ -37,12 +37,12 @@ class InternalTopics:
         context: NodeContext,
         metadata: MetadataView,
         controller_channel: ControllerChannel,
-        awaited_topics: AwaitedTopics,
+        awaited_metadata: AwaitedMetadata,
     ) -> None:
         self._context = context
         self._metadata = metadata
         self._controller_channel = controller_channel
-        self._awaited_topics = awaited_topics
+        self._awaited_metadata = awaited_metadata
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         """By the topic that the controller has been asked for."""
         self._failed = Throttled(context.clock, context.events, _FAILED_INTERVAL_MS)
@@ -70,7 +70,7 @@ class InternalTopics:
             self._failed.emit(lambda left_out: InternalTopicNotCreated(name, error, left_out))
             go_on()
             return
-        self._awaited_topics.when_known([name], self._context.clock.now_ms() + _KNOWN_HERE_MS, go_on)
+        self._awaited_metadata.when_known([name], self._context.clock.now_ms() + _KNOWN_HERE_MS, go_on)
 
     def _new_topic(self, name: str) -> CreatableTopic:
         config = self._context.config

@@ -73,7 +73,7 @@ def queues(parts: BrokerParts) -> list[tuple[str, int, int | None]]:
         ("held_turns", parts.turn.held, None),
         ("late_turns", parts.turn.late, None),
         ("purgatory", len(parts.purgatory), None),
-        ("awaited_topics", len(parts.awaited_topics), None),
+        ("awaited_metadata", len(parts.awaited_metadata), None),
         ("metadata_uncommitted", parts.quorum.raft.log.end_offset - parts.quorum.raft.high_watermark, None),
         ("requests_to_voters", parts.quorum.requests_under_way, Channel.MAX_IN_FLIGHT),
     ]

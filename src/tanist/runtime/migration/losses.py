@@ -27,19 +27,11 @@ LOST = "lost"
 NOTE = "note"
 SEVERITIES = (REFUSED, LOST, NOTE)
 
-_OF_SECURITY = frozenset(
-    {
-        *(17, 30, 31, 36, 38, 39, 40, 51),
-        ApiKey.DESCRIBE_ACLS,
-        ApiKey.DESCRIBE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-    }
-)
-_OF_QUOTAS = frozenset({ApiKey.DESCRIBE_CLIENT_QUOTAS, 49})
+_OF_SASL = frozenset({17, 36})
 _OF_TELEMETRY = frozenset({71, 72})
 _OF_SHARE_GROUPS = frozenset({76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92})
 _OF_STREAMS_GROUPS = frozenset({88, 89})
-_JUDGED_APART = _OF_SECURITY | _OF_QUOTAS | _OF_TELEMETRY | _OF_SHARE_GROUPS | _OF_STREAMS_GROUPS
+_JUDGED_APART = _OF_SASL | _OF_TELEMETRY | _OF_SHARE_GROUPS | _OF_STREAMS_GROUPS
 _ROLLED_BY_ITSELF = frozenset({"node.id", "broker.id", "process.roles"})
 
 

@@ -13,6 +13,7 @@ from tanist.wire.schema import Field, Response
 class EnvelopeResponse(Response):
     response_data: bytes | None = None
     error_code: int = 0
+    committed_offset: int = -1
 
     API_KEY: ClassVar[int] = 58
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
@@ -20,4 +21,5 @@ class EnvelopeResponse(Response):
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("response_data", "bytes", (0, 0), nullable=(0, 0)),
         Field("error_code", "int16", (0, 0)),
+        Field("committed_offset", "int64", (0, 0), tag=966, tagged=(0, 0)),
     )

@@ -1,0 +1,60 @@
+"""DescribeUserScramCredentials (key 50), version 0: the credentials that a metadata log of Apache Kafka's has brought.
+
+There is no SASL here, and the controller takes no new ones; that those which are kept exist is shown, never what they
+are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from tanist.wire.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from tanist.wire.metadata import UserScramCredentialRecord
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeUserScramCredentials:
+    """The handler of DescribeUserScramCredentials."""
+
+    metadata: MetadataView
+
+    def handle(self, request: DescribeUserScramCredentialsRequest, call: Call) -> None:
+        """Tell which mechanisms users have credentials for; no users asks for all."""
+        known: dict[str, list[CredentialInfo]] = {}
+        for record in self.metadata.image.passive:
+            if isinstance(record, UserScramCredentialRecord):
+                info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
+                known.setdefault(record.name, []).append(info)
+        asked = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known, 1)
+        results = tuple(_result(name, times, known.get(name)) for name, times in asked.items())
+        call.reply(DescribeUserScramCredentialsResponse(results=results))
+
+
+def _result(name: str, times: int, infos: list[CredentialInfo] | None) -> DescribeUserScramCredentialsResult:
+    if times > 1:
+        return DescribeUserScramCredentialsResult(
+            user=name,
+            error_code=ErrorCode.DUPLICATE_RESOURCE,
+            error_message=f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}",
+        )
+    if infos is None:
+        return DescribeUserScramCredentialsResult(
+            user=name,
+            error_code=ErrorCode.RESOURCE_NOT_FOUND,
+            error_message=f"Attempt to describe a user credential that does not exist: {name}",
+        )
+    return DescribeUserScramCredentialsResult(user=name, credential_infos=tuple(infos))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeUserScramCredentials(parts.metadata).handle

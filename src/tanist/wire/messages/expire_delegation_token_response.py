@@ -1,0 +1,25 @@
+"""ExpireDelegationTokenResponse: API key 40, versions 1 to 2.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Response
+
+
+class ExpireDelegationTokenResponse(Response):
+    error_code: int = 0
+    expiry_timestamp_ms: int = 0
+    throttle_time_ms: int = 0
+
+    API_KEY: ClassVar[int] = 40
+    VERSIONS: ClassVar[tuple[int, int]] = (1, 2)
+    FLEXIBLE_FROM: ClassVar[int | None] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("error_code", "int16", (1, 2)),
+        Field("expiry_timestamp_ms", "int64", (1, 2)),
+        Field("throttle_time_ms", "int32", (1, 2)),
+    )
