@@ -19,6 +19,7 @@ from tanist.events.metadata import (
     ConfigChanged,
     ControllerActivated,
     DirectoriesLost,
+    ElrsEmptied,
     FencingBegun,
     FencingInterrupted,
     LeaderElected,
@@ -129,9 +130,17 @@ def directory_lost(scene: Scene) -> list[Event]:
     return [DirectoriesLost(1, (str(directory(1)),))]
 
 
+def a_lower_min_isr(scene: Scene) -> list[Event]:
+    scene.create_topic("t", (1, 2), min_insync_replicas="2")
+    scene.commit(scene.controller.broker_lost(2, scene.epoch(2), scene.now_ms))
+    scene.set_config((2, "t"), "min.insync.replicas", "1")
+    return [ElrsEmptied(1)]
+
+
 @pytest.mark.parametrize(
     "act",
     [
+        a_lower_min_isr,
         refused_proposal,
         proposal_of_a_former_life,
         heartbeat_of_a_former_life,

@@ -90,11 +90,6 @@ CHANGES = [
         state(1, 1, (1,), replicas=(1, 3)),
         "partition: member of ISR or ELR dropped by a reassignment",
     ),
-    (
-        state(1, 1, (1, 2), elr=(3,)),
-        state(1, 1, (1, 2)),
-        "controller: ELR emptied by a lower min.insync.replicas",
-    ),
 ]
 
 

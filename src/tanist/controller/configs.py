@@ -38,6 +38,8 @@ from tanist.controller.validation import (
     validate_group_configs,
     validate_topic_configs,
 )
+from tanist.events.metadata import ElrsEmptied
+from tanist.events.stream import NOBODY, Events
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_configs_response, incremental_alter_configs_response
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
@@ -61,7 +63,9 @@ class Refusal:
     message: str
 
 
-def incremental_alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
+def incremental_alter_configs(
+    image: MetadataImage, request: IncrementalAlterConfigsRequest, events: Events = NOBODY
+) -> Decision:
     """Set, delete, append to and subtract from single names; other names stay."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     records: list[ConfigRecord] = []
@@ -82,10 +86,10 @@ def incremental_alter_configs(image: MetadataImage, request: IncrementalAlterCon
             )
         )
     response = IncrementalAlterConfigsResponse(responses=tuple(responses))
-    return _decision(image, records, validate_only=request.validate_only, response=response)
+    return _decision(image, records, events, validate_only=request.validate_only, response=response)
 
 
-def alter_configs(image: MetadataImage, request: AlterConfigsRequest) -> Decision:
+def alter_configs(image: MetadataImage, request: AlterConfigsRequest, events: Events = NOBODY) -> Decision:
     """AlterConfigs: the resource has exactly the values of the request afterwards."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     records: list[ConfigRecord] = []
@@ -112,13 +116,17 @@ def alter_configs(image: MetadataImage, request: AlterConfigsRequest) -> Decisio
             )
         )
     response = AlterConfigsResponse(responses=tuple(responses))
-    return _decision(image, records, validate_only=request.validate_only, response=response)
+    return _decision(image, records, events, validate_only=request.validate_only, response=response)
 
 
-def _decision(image: MetadataImage, records: list[ConfigRecord], *, validate_only: bool, response: object) -> Decision:
+def _decision(
+    image: MetadataImage, records: list[ConfigRecord], events: Events, *, validate_only: bool, response: object
+) -> Decision:
     if validate_only:
         return Decision(response=response)
     cleared = _emptied_elrs(image, records)
+    if cleared:
+        events.emit(ElrsEmptied(len(cleared)))
     # The ELRs first: members that are not electable any more are safe at any minimum, so a batch may end between.
     return Decision((*cleared, *records), response, atomic=not cleared)
 

@@ -302,9 +302,9 @@ _DECIDE: dict[type, _Decide] = {
         c.image, request, c.settings, c.recoveries, now_ms, version
     ),
     IncrementalAlterConfigsRequest: lambda c, request, now_ms, offset, version: incremental_alter_configs(
-        c.image, request
+        c.image, request, c._events
     ),
-    AlterConfigsRequest: lambda c, request, now_ms, offset, version: alter_configs(c.image, request),
+    AlterConfigsRequest: lambda c, request, now_ms, offset, version: alter_configs(c.image, request, c._events),
     UpdateFeaturesRequest: lambda c, request, now_ms, offset, version: update_features(
         c.image,
         request,

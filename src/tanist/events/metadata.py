@@ -267,6 +267,13 @@ class DirectoriesLost(Event):
     directories: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ElrsEmptied(Event):
+    """A lower min.insync.replicas makes ISRs large enough: the ELRs of these partitions are emptied (A32)."""
+
+    partitions: int
+
+
 # -- unclean recovery
 
 

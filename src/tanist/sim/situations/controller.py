@@ -10,6 +10,7 @@ from typing import Final
 from tanist.events.metadata import (
     AlterPartitionRefused,
     DirectoriesLost,
+    ElrsEmptied,
     FencingBegun,
     FencingInterrupted,
     LogEndsAsked,
@@ -95,8 +96,7 @@ _REQUESTS: Final = (
     Situation(
         "controller: ELR emptied by a lower min.insync.replicas",
         "the configuration alone makes the ISR large enough",
-        PartitionChanged,
-        lambda event: _elr_alone_emptied(event),
+        ElrsEmptied,
     ),
     Situation(
         "controller: log directories lost",
@@ -236,16 +236,6 @@ _PARTITIONS: Final = (
 )
 
 CONTROLLER_SITUATIONS: Final = (*_REQUESTS, *_RECOVERIES, *_PARTITIONS)
-
-
-def _elr_alone_emptied(event: PartitionChanged) -> bool:
-    """Nothing else of the partition changed."""
-    return bool(
-        event.elr_before
-        and not event.elr
-        and not event.last_known_elr
-        and (event.isr, event.leader_epoch) == (event.isr_before, event.leader_epoch_before)
-    )
 
 
 def _elected(event: PartitionChanged) -> bool:
