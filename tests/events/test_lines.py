@@ -61,6 +61,7 @@ from tanist.events.storage import (
     LogUncleanable,
     NamelessLogDropped,
     QuarantineUnreadable,
+    RecordsCut,
     RecordsSalvaged,
     RetentionHeldUp,
     SalvageFailed,
@@ -115,6 +116,7 @@ LINES: list[tuple[Event, str | None]] = [
         "WARN events-0: truncated 5 records, from offset 5, BELOW the high watermark 8",
     ),
     (LogTruncated(P, 10, 10, 8), None),
+    (LogTruncated(P, 20, 10, 8, fully=True), "INFO events-0: dropped all records, begins at offset 20"),
     (LogTruncated(P, 10, 10, 8, fully=True), "INFO events-0: truncated 0 records, from offset 10"),
     (TruncationUnfinished(P, 3, 6), None),
     (ReplicaDeleted(P, at_start=True), "INFO events-0 is not ours any more: deleting its log"),
@@ -150,6 +152,7 @@ LINES: list[tuple[Event, str | None]] = [
     (FilesNotDeleted(("/d/a", "/d/b"), "failed"), "WARN could not delete ['/d/a', '/d/b']: failed"),
     (BatchRepeated(P, 3, 5), None),
     (SegmentRolled(P, 7), None),
+    (RecordsCut(P, 5, 10), None),
     (LogStartMoved(P, 0, 7), None),
     (BatchDamaged(P, "offset 3"), "ERROR events-0: offset 3"),
     (

@@ -41,6 +41,7 @@ from tanist.wire.errors import ErrorCode
 _NONE = int(ErrorCode.NONE)
 _NOT_LEADER_OR_FOLLOWER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _UNKNOWN_LEADER_EPOCH = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
+_OFFSET_OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _NOT_ENOUGH_REPLICAS = int(ErrorCode.NOT_ENOUGH_REPLICAS)
 _NOT_ENOUGH_REPLICAS_AFTER_APPEND = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 _INVALID_REQUIRED_ACKS = int(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -183,6 +184,7 @@ class LeaderState(IsrMembership):
         broker_id, broker_epoch, _, _, _, log_start_offset = fetch
         error, diverging = self.check_fetch(fetch)
         if error or diverging is not None:
+            self._tell_why(fetch, error, diverging)
             return FetchDecision(error, diverging, high_watermark, [])
         remote = self.remotes[broker_id]
         if self._comes_from_former_life(broker_epoch, remote):
@@ -221,20 +223,23 @@ class LeaderState(IsrMembership):
         if current_leader_epoch != self.leader_epoch:
             error = self._epoch_error(current_leader_epoch)
             if error:
-                self._refused(fetch, error, "leader epoch")
                 return error, None
         if broker_id not in self.remotes:
             # Either its metadata or ours lacks the assignment as yet (rule 108).
-            error = _NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH
-            self._refused(fetch, error, "no replica")
-            return error, None
-        answer = error, diverging = self._divergence(fetch_offset, last_fetched_epoch)
-        if error:
+            return (_NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
+        return self._divergence(fetch_offset, last_fetched_epoch)
+
+    def _tell_why(self, fetch: FollowerFetch, error: int, diverging: tuple[int, int] | None) -> None:
+        """A fetch gets no records."""
+        if diverging is not None:
+            name, at = self.metadata.name, fetch.fetch_offset
+            self.events.emit(DivergenceFound(name, fetch.broker_id, at, fetch.last_fetched_epoch, *diverging))
+        elif error == _OFFSET_OUT_OF_RANGE:
             self._refused(fetch, error, "offset")
-        elif diverging is not None:
-            name = self.metadata.name
-            self.events.emit(DivergenceFound(name, broker_id, fetch_offset, last_fetched_epoch, *diverging))
-        return answer
+        elif fetch.current_leader_epoch in (NO_EPOCH, self.leader_epoch):
+            self._refused(fetch, error, "no replica")
+        else:
+            self._refused(fetch, error, "leader epoch")
 
     def _refused(self, fetch: FollowerFetch, error: int, reason: str) -> None:
         if self.events.fine:

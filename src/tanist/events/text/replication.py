@@ -35,6 +35,8 @@ def _log_truncated(event: LogTruncated) -> Line | None:
     lost = event.previous_end_offset - event.offset
     if not lost and not event.fully:
         return None
+    if lost < 0:  # it begins beyond its old end, and how much it had is not known
+        return "INFO", f"{event.partition}: dropped all records, begins at offset {event.offset}"
     what = f"{event.partition}: truncated {lost} records, from offset {event.offset}"
     if event.offset >= event.previous_high_watermark:
         return "INFO", what
