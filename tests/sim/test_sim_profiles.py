@@ -7,8 +7,9 @@ from collections import Counter
 from tanist.sim.faults.links import LINK_FAULTS
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
-from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
+from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import EXTRAS, LEANINGS
 from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Admin
 
@@ -21,12 +22,12 @@ def test_every_kind_can_be_done() -> None:
 
 
 def test_the_same_seed_draws_the_same_run_and_another_one_another() -> None:
-    assert ChaosConfig.drawn(7) == ChaosConfig.drawn(7)
-    assert len({repr(ChaosConfig.drawn(seed)) for seed in range(200)}) == 200
+    assert config_of(7) == config_of(7)
+    assert len({repr(config_of(seed)) for seed in range(200)}) == 200
 
 
 def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
-    drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
+    drawn = [config_of(seed) for seed in range(600)]
     for config in drawn:
         brokers = sum("broker" in role for role in config.roles.values())
         assert set(config.kinds) <= {*KINDS, *RARE_KINDS}
@@ -43,7 +44,7 @@ def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
 
 
 def test_features_change_only_where_nobody_loses_anything() -> None:
-    changing = [config for config in map(ChaosConfig.drawn, range(600)) if "features" in config.operations]
+    changing = [config for config in map(config_of, range(600)) if "features" in config.operations]
     assert changing
     for config in changing:
         assert not config.may_lose

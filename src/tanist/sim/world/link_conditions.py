@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+WINDOW_BYTES = 4 << 20
+"""More than the answers of a run: nobody waits for a reader."""
+
 
 @dataclass
 class NetworkConditions:
@@ -16,7 +19,7 @@ class NetworkConditions:
     """(from host, to host) -> probability that a packet is lost; it is sent again, each time later."""
     resend_us: int = 200_000
     bytes_per_us: int = 1000
-    window_bytes: int = 4 << 20
+    window_bytes: int = WINDOW_BYTES
     """Bytes that may be under way to, or wait for, a process that does not read."""
     windows: dict[tuple[str, str], int] = field(default_factory=dict)
     """(from host, to host) -> their own `window_bytes`."""
