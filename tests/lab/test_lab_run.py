@@ -20,7 +20,7 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan, Restriction
 from tanist.lab.simulation.properties import MEANINGS, readable
 from tanist.lab.simulation.running import Terms, Totals, outcomes
-from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
+from tanist.lab.simulation.scenario import FORMAT, VERSION, Scenario, ScenarioError, as_document, from_document, load
 from tanist.ports import NEVER_LARGE
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
@@ -143,7 +143,7 @@ def test_a_failure_is_reported_kept_and_played_again(tmp_path: Path) -> None:
     assert f"tanist lab replay {file}" in printed
     document = json.loads(file.read_text())
     assert (document[FORMAT], document["player"], document["property"], document["faults"]) == (
-        1,
+        VERSION,
         "simulator",
         "S4",
         [],

@@ -60,7 +60,7 @@ def test_a_rule_that_came_with_large_writes_keeps_them() -> None:
     ("document", "said"),
     [
         (first(cluster={"churns": 1}), "churns, which this version does not know"),
-        (first(workload="cats"), "'cats', which is none of records, groups, transactions"),
+        (first(workload="cats", cluster={}), "'cats', which is none of records, groups, transactions"),
         (first(workload="records"), "churn, which this version does not know"),
         ({**first(), FORMAT: VERSION}, "churn, skew_ms_max, which this version does not know"),
         ({**first(cluster={"slices": {"9": 1}}), FORMAT: VERSION}, "conditions of node 9"),
