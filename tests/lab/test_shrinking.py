@@ -109,6 +109,8 @@ def test_the_conditions_of_nodes_and_links_go_too() -> None:
         skews_ms={3: 700},
         large_write_bytes=1,
         window_bytes=400,
+        receive_bytes={1: 8, 2: 40},
+        stall_ms=20,
         value_bytes=64,
         event_age_ms=1_000,
         inquirers=True,

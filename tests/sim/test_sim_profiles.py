@@ -8,10 +8,12 @@ from tanist.sim.faults.links import LINK_FAULTS
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
 from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import WORKLOADS
 from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
 from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import EXTRAS, LEANINGS
 from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Admin
+from tanist.sim.world.link_conditions import WINDOW_BYTES
 
 
 def test_every_kind_can_be_done() -> None:
@@ -41,6 +43,18 @@ def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
     assert {config.properties["unclean.recovery.manager.enabled"] for config in drawn} == {"true", "false"}
     assert sum(LEANINGS.values()) == 100
     assert sum(EXTRAS.values()) == 100
+
+
+def test_a_share_of_the_seeds_has_answers_that_stay_half_sent() -> None:
+    drawn = [config_of(seed, workload) for workload in WORKLOADS for seed in range(200)]
+    small = [config for config in drawn if config.receive_bytes]
+    windows = [config for config in drawn if config.window_bytes < WINDOW_BYTES]
+    stalled = [config for config in drawn if config.stall_ms]
+    assert abs(len(small) - 0.15 * len(drawn)) < 30
+    assert abs(len(windows) - 0.25 * len(drawn)) < 40
+    assert len(stalled) > 60
+    assert all(config in small or config in windows for config in stalled)
+    assert all(config.receive_bytes.keys() <= config.roles.keys() for config in small)
 
 
 def test_features_change_only_where_nobody_loses_anything() -> None:

@@ -195,11 +195,11 @@ def _config(values: Mapping[str, Any]) -> ChaosConfig:
     strangers = [each for each in config.voters if "controller" not in config.roles.get(each, "")]
     if strangers:
         raise ScenarioError(f"the first voters {strangers} are no controllers")
-    others = sorted({*config.plain, *config.slices, *config.skews_ms} - config.roles.keys())
+    others = sorted({*config.plain, *config.slices, *config.skews_ms, *config.receive_bytes} - config.roles.keys())
     if others:
         raise ScenarioError(f"conditions of node {', '.join(map(str, others))}, which the cluster does not have")
-    if config.window_bytes < 1 or min(config.slices.values(), default=1) < 1:
-        raise ScenarioError("a window or a slice without space")
+    if min(config.window_bytes, *config.slices.values(), *config.receive_bytes.values(), 1) < 1:
+        raise ScenarioError("a window, a buffer or a slice without space")
     if config.workload == GROUPS:
         read = {name for plan in config.groups.plans for name in plan.topics}
         unread = read - {topic.name for topic in config.topics}
@@ -225,7 +225,7 @@ def _value(field: Field[Any], value: Any) -> Any:
     """A value of JSON as a value of that field."""
     if field.name in _SETTINGS:
         return _SETTINGS[field.name](**_values(_SETTINGS[field.name], value))
-    if field.name in ("slices", "skews_ms"):
+    if field.name in ("slices", "skews_ms", "receive_bytes"):
         return {int(node): _integer(each) for node, each in value.items()}
     if field.name == "roles":
         return {int(node): str(role) for node, role in value.items()}

@@ -268,6 +268,8 @@ _USUAL = (
     "slices",
     "skews_ms",
     "large_write_bytes",
+    "stall_ms",
+    "receive_bytes",
     "window_bytes",
     "value_bytes",
     "event_age_ms",
@@ -304,6 +306,7 @@ def _without_conditions_of(config: ChaosConfig, node: int) -> ChaosConfig:
         plain=tuple(each for each in config.plain if each != node),
         slices={each: records for each, records in config.slices.items() if each != node},
         skews_ms={each: skew_ms for each, skew_ms in config.skews_ms.items() if each != node},
+        receive_bytes={each: size for each, size in config.receive_bytes.items() if each != node},
     )
 
 

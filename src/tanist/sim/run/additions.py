@@ -1,7 +1,8 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, inquirers; and
 the conditions of nodes and links, of seeds of all kinds: clocks that are off, small slices, appends that are written
-off the loop, logs of new replicas that take their time, connections with small windows.
+off the loop, logs of new replicas that take their time, connections with small windows or receive buffers, answers that
+stay half sent.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration.
@@ -32,6 +33,13 @@ _LARGE_WRITES_SHARE = 0.15
 _SLOW_LOGS_SHARE = 0.15
 
 _SMALL_WINDOWS_SHARE = 0.25
+_SMALL_BUFFERS_SHARE = 0.15
+_SMALL_BUFFERS = {False: (8, 40), True: (100, 300)}
+"""On fast links, and on slow ones, which carry so much in some milliseconds: enough to keep up."""
+_SLOW_US = 1_000
+_STALLS_SHARE = 0.5
+_STALLS_MS = (20, 300, 1_500)
+"""Longest: shorter than a session, and than an answer is waited for."""
 _INQUIRERS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
@@ -131,6 +139,24 @@ def _slow_logs(seed: int) -> dict[str, str]:
     if rng.random() >= _SLOW_LOGS_SHARE:
         return {}
     return {"tanist.new.logs.turn.max": "1", "tanist.new.logs.pause.ms": str(rng.choice((1, 100, 1_500)))}
+
+
+def with_torn_links(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The configuration with receive buffers of a few bytes in front of some nodes.
+
+    Where these or small windows leave answers half sent, they stay so for a while, in half of the runs, when a log
+    changes under them.
+    """
+    rng = stream(seed, "torn links")
+    small = rng.random() < _SMALL_BUFFERS_SHARE
+    nodes = rng.sample(list(config.roles), rng.randint(1, 2)) if small else []
+    sizes = _SMALL_BUFFERS[max(config.latency_us) > _SLOW_US]
+    stalls = (small or config.window_bytes < WINDOW_BYTES) and rng.random() < _STALLS_SHARE
+    return replace(
+        config,
+        receive_bytes={node_id: rng.choice(sizes) for node_id in sorted(nodes)},
+        stall_ms=rng.choice(_STALLS_MS) if stalls else 0,
+    )
 
 
 def small_windows(seed: int) -> tuple[int, int] | None:

@@ -33,6 +33,7 @@ from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Ad
 from tanist.sim.workload.trimmer import Trimmer
 from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import Trace, World
 
 _INQUIRY_MS = 100
@@ -88,7 +89,12 @@ class ChaosRun:
             directories=config.directories,
             config={"min.insync.replicas": str(config.min_insync_replicas), **config.properties},
             own_config=config.own_properties,
-            conditions=NetworkConditions(latency_us=config.latency_us, window_bytes=config.window_bytes),
+            conditions=NetworkConditions(
+                latency_us=config.latency_us,
+                window_bytes=config.window_bytes,
+                receive_bytes={f"node{node_id}": size for node_id, size in config.receive_bytes.items()},
+                stall_us=config.stall_ms * MICROSECONDS,
+            ),
             trace=trace,
             voters=config.voters,
         )

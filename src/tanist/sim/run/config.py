@@ -123,6 +123,12 @@ class ChaosConfig:
     latency_us: tuple[int, int] = (50, 300)
     window_bytes: int = WINDOW_BYTES
     """The window of each connection: in a small one the rest of an answer waits at the sender."""
+    receive_bytes: Mapping[int, int] = field(default_factory=dict)
+    """Node -> the receive buffers of those that read from it, which take its answers piece by piece, until the faults
+    are over."""
+    stall_ms: int = 0
+    """What is half sent stays so for up to that long when a log of its sender is truncated, rolled, compacted or
+    deleted, until the faults are over."""
 
     # Producers and consumers of records.
     producers: int = 2

@@ -9,7 +9,13 @@ from dataclasses import replace
 
 from tanist.sim.faults.schedule import Fault, draw_faults
 from tanist.sim.run import group_profiles, profiles, transaction_profiles
-from tanist.sim.run.additions import changing_voters, has_changing_voters, has_trimming, with_conditions
+from tanist.sim.run.additions import (
+    changing_voters,
+    has_changing_voters,
+    has_trimming,
+    with_conditions,
+    with_torn_links,
+)
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import Operation, draw_operations
 from tanist.sim.world.clock import stream
@@ -32,7 +38,7 @@ def config_of(seed: int, workload: str = RECORDS, *, voters: bool = False, trims
         voters = voters or has_changing_voters(seed)
     if voters:
         config = replace(config, **changing_voters(seed, config))
-    return with_conditions(seed, config)
+    return with_torn_links(seed, with_conditions(seed, config))
 
 
 def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:

@@ -66,6 +66,7 @@ class Host:
         self.name = name
         self.properties = dict(properties)
         self.disk = SimDisk(world.scheduler, stream(world.seed, f"{name}/disk"))
+        self.disk.on_log_change = lambda: world.network.log_changed(name)
         self.directories = [path.strip() for path in properties["log.dirs"].split(",")]
         self.metadata_directory = properties.get("metadata.log.dir", self.directories[0])
         self.directory_id = ZERO_UUID
