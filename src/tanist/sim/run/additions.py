@@ -40,6 +40,8 @@ _SLOW_US = 1_000
 _STALLS_SHARE = 0.5
 _STALLS_MS = (20, 300, 1_500)
 """Longest: shorter than a session, and than an answer is waited for."""
+_ROLLS_MS = ("400", "1500")
+"""Logs have to change, for something to stall."""
 _INQUIRERS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
@@ -156,6 +158,7 @@ def with_torn_links(seed: int, config: ChaosConfig) -> ChaosConfig:
         config,
         receive_bytes={node_id: rng.choice(sizes) for node_id in sorted(nodes)},
         stall_ms=rng.choice(_STALLS_MS) if stalls else 0,
+        properties={**({"log.roll.ms": rng.choice(_ROLLS_MS)} if stalls else {}), **config.properties},
     )
 
 
