@@ -104,6 +104,8 @@ min.insync.replicas int 1 cluster-wide high >=1
     In-sync replicas needed before a record counts as written.
 num.partitions int 1 read-only medium >=1
     Partitions of a topic whose creator does not say.
+tanist.events.fine boolean false read-only low
+    Write the events of records and fetches too, which come many times a second, to the node's file of events.
 tanist.metadata.turn.records.max int 1000 read-only low >=1 internal
     Committed records that a turn applies, and partitions that one decision takes from a broker to be fenced.
 tanist.new.logs.pause.ms int 1 read-only low >=0 internal
