@@ -9,7 +9,7 @@ from tests.broker.cluster_rig import Cluster
 
 
 def test_topic_ids_are_made_durable_when_all_logs_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster()
+    cluster = Cluster(config={"tanist.new.logs.turn.max": "2", "tanist.new.logs.pause.ms": "5000"})
     named: list[Log] = []
     write = Log.write_topic_id
 
@@ -19,7 +19,6 @@ def test_topic_ids_are_made_durable_when_all_logs_are_there(monkeypatch: pytest.
 
     monkeypatch.setattr(Log, "write_topic_id", noted)
     replicas = cluster.node(1).replicas
-    replicas.new_logs_max, replicas.new_logs_pause_ms = 2, 5_000
     cluster.create_topic("late", assignment=[[2, 1, 3]] * 4)
 
     def logs() -> list[Log]:

@@ -469,7 +469,7 @@ def test_a_long_metadata_log_is_applied_in_many_turns_before_the_controller_is_a
     for host in cluster.world.hosts.values():
         host.kill()
     for host in cluster.world.hosts.values():
-        host.slice_max = 1
+        host.properties["tanist.metadata.turn.records.max"] = "1"
         host.start()
     cluster.until(cluster.world.ready)
     cluster.run(5_000)

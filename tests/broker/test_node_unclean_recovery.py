@@ -12,6 +12,7 @@ from tanist.broker.network.client_connection import ClientConnection
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.events.metadata import LogInfoUnanswered, LogInfoUnsupported, UncleanElection
 from tanist.events.process import MalformedRequest
+from tanist.sim.world.world import PRIVATE_REQUESTS
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -232,7 +233,7 @@ def test_brokers_with_kafkas_requests_only_are_asked_by_list_offsets_and_fetch()
     cluster = degraded({"unclean.recovery.timeout.ms": "20000"})
     hosts = cluster.world.hosts
     for node_id in (1, 2, 3):
-        hosts[node_id].private_requests = False
+        hosts[node_id].properties[PRIVATE_REQUESTS] = "false"
     hosts[1].start()
     hosts[2].start()
     cluster.until(lambda: state(cluster).has_leader)
@@ -246,7 +247,7 @@ def test_brokers_with_kafkas_requests_only_are_asked_by_list_offsets_and_fetch()
 
 def test_brokers_of_both_kinds_are_compared() -> None:
     cluster = degraded()
-    cluster.world.hosts[2].private_requests = False
+    cluster.world.hosts[2].properties[PRIVATE_REQUESTS] = "false"
     cluster.world.hosts[1].start()
     cluster.world.hosts[2].start()
     cluster.until(lambda: state(cluster).has_leader)

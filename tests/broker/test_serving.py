@@ -52,7 +52,8 @@ def test_the_first_metadata_that_a_restarted_broker_tells_has_all_topics(
 ) -> None:
     host = cluster.world.hosts[3]
     host.kill()
-    host.slice_max = records_a_turn
+    if records_a_turn is not None:
+        host.properties["tanist.metadata.turn.records.max"] = str(records_a_turn)
     host.start()
     answer = first_answer(cluster, 3, *QUESTIONS["Metadata"])
     assert len(answer.topics) == TOPICS

@@ -516,10 +516,9 @@ def test_broker_lost_fences_at_once_and_only_that_incarnation() -> None:
 
 
 def test_a_broker_with_many_partitions_is_fenced_in_parts_those_that_it_leads_first() -> None:
-    cluster = Cluster()
+    cluster = Cluster(fenced_partitions_max=2)
     cluster.start(1, 2, 3)
     cluster.create_topic("many", *[(2, 1, 3), (1, 2, 3)] * 5)
-    cluster.controller.fence_max = 2
     cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
     led: list[int] = []
     in_isr: list[int] = []
@@ -539,10 +538,9 @@ def test_a_broker_with_many_partitions_is_fenced_in_parts_those_that_it_leads_fi
 
 
 def test_a_broker_that_is_heard_of_while_it_is_fenced_in_parts_stays() -> None:
-    cluster = Cluster()
+    cluster = Cluster(fenced_partitions_max=2)
     cluster.start(1, 2, 3)
     cluster.create_topic("many", *[(1, 2, 3)] * 5)
-    cluster.controller.fence_max = 2
     cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
     assert not cluster.heartbeat(1).is_fenced
     cluster.advance(5_000, beating=(1, 2, 3))
@@ -555,14 +553,13 @@ def test_a_broker_that_is_heard_of_while_it_is_fenced_in_parts_stays() -> None:
 
 @pytest.mark.parametrize("features", [{}, {ELR: 1}])
 def test_what_nobody_else_can_lead_is_taken_with_the_last_part(features: dict[str, int]) -> None:
-    cluster = Cluster(bootstrap=Bootstrap(features=features))
+    cluster = Cluster(bootstrap=Bootstrap(features=features), fenced_partitions_max=2)
     cluster.start(1, 2)
     cluster.create_topic("alone", *[(1,)] * 3)
     cluster.create_topic("unclean", *[(1, 2)] * 3, unclean_leader_election_enable="true")
     cluster.create_topic("safe", *[(1, 2)] * 3)
     for number in range(3):
         assert cluster.alter_isr("unclean", (1,), number) == 0
-    cluster.controller.fence_max = 2
     cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
     cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
     assert {cluster.partition("safe", number).leader for number in range(3)} == {2}

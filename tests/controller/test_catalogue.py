@@ -241,6 +241,16 @@ def test_every_name_that_something_here_obeys_is_kafkas_or_ours() -> None:
     assert {name for name in others if not name.startswith("tanist.")} == OURS_ON_BROKERS | bounds
 
 
+def test_what_only_simulations_and_tests_set_is_not_described() -> None:
+    hidden = {name for name, setting in BROKER_SETTINGS.items() if setting.internal and setting.has_effect}
+    assert {name for name in hidden if name.startswith("tanist.")} == {
+        "tanist.metadata.turn.records.max",
+        "tanist.new.logs.pause.ms",
+        "tanist.new.logs.turn.max",
+        "tanist.private.requests.enable",
+    }
+
+
 @pytest.mark.parametrize(
     "setting",
     [

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from tanist.sim.run.chaos_run import run
-from tanist.sim.run.group_run import GroupRun
+from tanist.sim.run.config import GROUPS, RECORDS
+from tanist.sim.run.drawing import config_of
 
-KINDS = {"chaos": run, "groups": lambda seed: GroupRun(seed).run()}
+KINDS = {"chaos": RECORDS, "groups": GROUPS}
 
 
 def lines(wanted: Iterable[str]) -> Iterator[str]:
@@ -22,7 +23,7 @@ def lines(wanted: Iterable[str]) -> Iterator[str]:
         kind, _, seeds = each.partition(":")
         first, _, last = seeds.partition("..")
         for seed in range(int(first), int(last or first) + 1):
-            outcome = KINDS[kind](seed)
+            outcome = run(seed, config_of(seed, KINDS[kind]))
             ended = "" if outcome.violation is None else f" {outcome.violation.property_id}"
             yield f"{kind}:{seed} {outcome.events} events {outcome.digest}{ended}"
 

@@ -25,7 +25,7 @@ from tanist.lab.simulation.committed import Situation, broker_changed, changed, 
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic
 
 CONFIG = ChaosConfig(
@@ -393,7 +393,7 @@ def test_a_scenario_of_the_model_checker(tmp_path: Path, monkeypatch: pytest.Mon
     [
         ("{", "not JSON"),
         ("[1]", 'not a scenario: it has no "tanist-scenario" at the top'),
-        ('{"tanist-scenario": 2}', "version 2 of the format, this is version 1"),
+        ('{"tanist-scenario": 3}', "version 3 of the format, this is version 2"),
         ('{"tanist-scenario": 1, "player": "nobody"}', '"player" is neither "simulator" nor "model"'),
         ('{"tanist-scenario": 1, "player": "simulator"}', "the scenario has no 'cluster'"),
         ("\x00", "not JSON"),

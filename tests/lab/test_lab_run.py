@@ -16,13 +16,14 @@ from tanist.cli.app import app
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan, Restriction
 from tanist.lab.simulation.properties import MEANINGS
 from tanist.lab.simulation.running import Terms, Totals, outcomes
-from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
+from tanist.lab.simulation.scenario import FORMAT, VERSION, Scenario, ScenarioError, as_document, from_document, load
+from tanist.ports import NEVER_LARGE
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.run.chaos_run import SeedResult
-from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.transaction_profiles import TransactionConfig
+from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.drawing import config_of
+from tanist.sim.world.link_conditions import NetworkConditions
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
@@ -73,21 +74,21 @@ def test_a_run_with_groups_is_judged_traced_and_replayed(tmp_path: Path) -> None
     assert result.exit_code == 0, result.output
     assert "groups: commits acknowledged" in result.stdout
     traced = _run("--groups", "--seeds", "3", "--trace").stdout.splitlines()
-    assert traced[0].startswith("seed 3: GroupConfig(")
+    assert traced[0].startswith("seed 3: ChaosConfig(workload='groups'")
     assert any(" MEMBER " in line for line in traced)
     replayed = CliRunner().invoke(app, ["lab", "replay", "3", "--groups"])
     assert (replayed.exit_code, replayed.output.splitlines()[0]) == (0, "seed 3")
 
 
 def test_a_plan_with_groups_survives_its_file() -> None:
-    plan = Plan.drawn(5, GroupConfig.drawn(5))
+    plan = Plan.drawn(5, config_of(5, GROUPS))
     read = from_document(json.loads(json.dumps(as_document(Scenario(plan, "groups")))))
     assert read.plan == plan
     document = as_document(Scenario(plan, "groups"))
     with pytest.raises(ScenarioError, match="which the cluster does not have"):
         from_document({**document, "cluster": {**document["cluster"], "topics": []}})
     with pytest.raises(ScenarioError, match="workload"):
-        from_document({**document, "workload": "cats"})
+        from_document({**document, "cluster": {**document["cluster"], "workload": "cats"}})
 
 
 def test_a_trace_is_the_plan_and_what_happens() -> None:
@@ -138,7 +139,7 @@ def test_a_failure_is_reported_kept_and_played_again(tmp_path: Path) -> None:
     assert f"tanist lab replay {file}" in printed
     document = json.loads(file.read_text())
     assert (document[FORMAT], document["player"], document["property"], document["faults"]) == (
-        1,
+        VERSION,
         "simulator",
         "S4",
         [],
@@ -228,14 +229,26 @@ def test_a_plan_is_what_the_seed_plays() -> None:
         assert (tuple(run.faults), tuple(run.operations), run.config) == (plan.faults, plan.operations, plan.config)
 
 
+def test_nothing_is_drawn_behind_a_configuration() -> None:
+    """In version 1 of the scenario files the conditions of nodes and links were."""
+    from tanist.sim.run.chaos_run import ChaosRun
+
+    for seed in range(1, 30):
+        world = ChaosRun(seed, ChaosConfig()).world
+        assert world.network.conditions == NetworkConditions()
+        for host in world.hosts.values():
+            assert (host.wall_skew_ms, host.disk.large_write_bytes) == (0, NEVER_LARGE)
+            assert not [name for name in host.properties if name.startswith("tanist.")]
+
+
 @given(st.integers(0, 10_000), st.sets(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=3))
 @settings(deadline=None, max_examples=30)
 def test_only_faults_that_are_named_are_drawn(seed: int, names: set[str]) -> None:
-    own = set(ChaosConfig.drawn(seed).kinds)
+    own = set(config_of(seed).kinds)
     plan = Terms(Restriction(only=frozenset(names))).plan(seed)
     assert plan is not None
     assert {fault.kind for fault in plan.faults} <= ((own & names) or names)
-    assert plan.config.operations == ChaosConfig.drawn(seed).operations
+    assert plan.config.operations == config_of(seed).operations
 
 
 @given(st.integers(0, 10_000))
@@ -251,18 +264,21 @@ def test_what_is_excluded_is_not_drawn(seed: int) -> None:
     assert nothing.length == 0
 
 
-def test_transactions_meet_trimmed_logs_and_other_workloads_stay_alone() -> None:
-    plan = Terms(transactions=True, trimming=True).plan(5)
+def test_workloads_meet_trimmed_logs_and_voters_unless_there_is_a_reason() -> None:
+    plan = Terms.of(transactions=True, trimming=True).plan(5)
     assert plan is not None
     assert plan.config.trims
-    assert isinstance(plan.config, TransactionConfig)
+    assert plan.config.workload == TRANSACTIONS
     scenario = Scenario(plan, "title", "X1", None, "X1 at 1 s", ())
     assert from_document(json.loads(json.dumps(as_document(scenario)))) == scenario
-    with pytest.raises(ValueError, match="do not go together"):
-        Terms(groups=True, trimming=True)
-    with pytest.raises(ValueError, match="do not go together"):
-        Terms(transactions=True, voters=True)
-    with pytest.raises(ValueError, match="do not go together"):
+    for terms in (Terms.of(groups=True, voters=True), Terms.of(transactions=True, voters=True, trimming=True)):
+        config = terms.config(5)
+        assert (config.workload, bool(config.voters), config.trims) == (terms.workload, True, terms.trimming)
+    with pytest.raises(ValueError, match="the topics of groups hold no records"):
+        Terms.of(groups=True, trimming=True)
+    with pytest.raises(ValueError, match="a run has one workload"):
+        Terms.of(groups=True, transactions=True)
+    with pytest.raises(ValueError, match="a broken rule has runs of its own"):
         Terms(mutation="A2", trimming=True)
 
 

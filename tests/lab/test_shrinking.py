@@ -17,7 +17,7 @@ from tanist.lab.simulation.shrinking import Limits, Shrunk, shrink, violation_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic
 from tanist.sim.world.world import Host
 
@@ -98,6 +98,29 @@ def test_the_cluster_gets_smaller_too_and_the_pauses_shorter(made: tuple[Shrunk,
     assert least.config.topics == (Topic("events", 1, 3),)
     assert least.config.observers == 0
     assert [fault.at_us for fault in least.faults] == [200_000, 400_000]
+
+
+def test_the_conditions_of_nodes_and_links_go_too() -> None:
+    ordinary = replace(CONFIG, topics=(Topic("events", 1, 3),), observers=0)
+    config = replace(
+        ordinary,
+        plain=(2,),
+        slices={1: 1},
+        skews_ms={3: 700},
+        large_write_bytes=1,
+        window_bytes=400,
+        receive_bytes={1: 8, 2: 40},
+        stall_ms=20,
+        value_bytes=64,
+        event_age_ms=1_000,
+        inquirers=True,
+        properties={"tanist.new.logs.turn.max": "1", "tanist.new.logs.pause.ms": "100"},
+    )
+    plan = Plan(1, config, (_fault(100, "kill", 2), _fault(400, "kill", 3)), ())
+    with three_stays_after_two():
+        shrunk = shrink(plan, _failing(plan), lambda: 0.0, Limits(later_ms=200))
+    assert shrunk.complete
+    assert shrunk.plan.config == ordinary
 
 
 def test_what_breaks_another_property_is_another_failure() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from tanist.log.cleaner.cleaning import LogCleaning
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
-from tanist.sim.run.profiles import ChaosConfig, compacted_topics
+from tanist.sim.run.drawing import config_of
+from tanist.sim.run.profiles import compacted_topics
 from tanist.sim.world.clock import stream
 
 
@@ -20,7 +21,7 @@ def play(seed: int) -> tuple[SeedResult, int]:
         nonlocal cleanings
         cleanings += "is compacted up to" in message
 
-    config = compacted_topics(ChaosConfig.drawn(seed), stream(seed, "extras"))
+    config = compacted_topics(config_of(seed), stream(seed, "extras"))
     return ChaosRun(seed, config, trace=trace).run(), cleanings
 
 

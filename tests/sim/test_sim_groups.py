@@ -15,8 +15,10 @@ from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MIXED, MOVING, GroupConfig, GroupPlan
-from tanist.sim.run.group_run import GroupRun
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import CLASSIC, CONSUMER, GROUPS, MIXED, MOVING, ChaosConfig, GroupPlan
+from tanist.sim.run.drawing import config_of
+from tanist.sim.run.groups import Groups
 from tanist.sim.world.world import World
 from tanist.wire.consumer_group_records import MemberCurrentKey
 from tanist.wire.group_records import (
@@ -30,39 +32,37 @@ from tanist.wire.group_records import (
 PLACE = ("g", "t", 0)
 
 
-def without_faults(config: GroupConfig) -> GroupConfig:
-    return replace(config, kinds=(), operations=(), churn=(), moves=(), grows=False)
-
-
-def calm(protocol: str, **changes: Any) -> GroupConfig:
+def calm(protocol: str, *, settle_time_ms: int = 60_000, **changes: Any) -> ChaosConfig:
     """One group of four, and nothing happens but what is asked for."""
     plan = GroupPlan("g", protocol, 4, ("events", "orders"))
-    return replace(without_faults(GroupConfig.drawn(1)), plans=(plan,), fault_time_ms=2_000, **changes)
+    config = replace(config_of(1, GROUPS).calm(), fault_time_ms=2_000, settle_time_ms=settle_time_ms)
+    return config.with_settings(plans=(plan,), **changes)
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER, MIXED])
 def test_a_group_shares_its_topics_out_and_commits(protocol: str) -> None:
-    run = GroupRun(4, calm(protocol))
+    run = ChaosRun(4, calm(protocol))
     outcome = run.run()
     assert outcome.violation is None
     counts = outcome.counts
     assert counts["groups: commits acknowledged"] > 5
     assert counts["groups: offsets returned"] > 10
-    assert not any(member.owned for member in run.members), "all have left"
+    assert isinstance(run.workload, Groups)
+    assert not any(member.owned for member in run.workload.members), "all have left"
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER, MIXED])
 def test_the_classic_members_go_on_when_the_last_of_the_new_protocol_leave(protocol: str) -> None:
     """Who leaves last is drawn: of four groups, one at least ends with classic members alone."""
-    downgraded = [GroupRun(seed, calm(protocol)).run().counts["groups: downgraded"] for seed in range(1, 5)]
+    downgraded = [ChaosRun(seed, calm(protocol)).run().counts["groups: downgraded"] for seed in range(1, 5)]
     assert (sum(downgraded) > 0) == (protocol == MIXED)
 
 
 @pytest.mark.parametrize("move", ["rolling", "empty", "abrupt"])
 def test_a_group_moves_between_the_protocols_in_both_directions(move: str) -> None:
     plan = GroupPlan("g", MOVING, 2, ("events",))
-    config = replace(calm(CLASSIC), plans=(plan,), moves=(move,), move_pause_ms=(7_000, 8_000), fault_time_ms=40_000)
-    outcome = GroupRun(4, config).run()
+    config = calm(CLASSIC).with_settings(plans=(plan,), moves=(move,), move_pause_ms=(7_000, 8_000))
+    outcome = ChaosRun(4, replace(config, fault_time_ms=40_000)).run()
     assert outcome.violation is None
     counts = outcome.counts
     assert counts[f"groups: moves to the classic protocol, {move}"] > 0
@@ -83,7 +83,7 @@ def test_a_coordinator_that_has_other_members_than_its_log_is_noticed(monkeypatc
 
     written = Group.written
     monkeypatch.setattr(Group, "written", forgets)
-    violation = GroupRun(4, calm(CLASSIC)).run().violation
+    violation = ChaosRun(4, calm(CLASSIC)).run().violation
     assert violation is not None
     assert violation.property_id == "C6"
     assert "is stable with" in violation.message
@@ -91,23 +91,23 @@ def test_a_coordinator_that_has_other_members_than_its_log_is_noticed(monkeypatc
 
 def test_a_partition_more_gets_an_owner() -> None:
     for protocol in (CLASSIC, CONSUMER):
-        outcome = GroupRun(3, calm(protocol, grows=True)).run()
+        outcome = ChaosRun(3, calm(protocol, grows=True)).run()
         assert outcome.violation is None
         assert outcome.counts["groups: topics grown"] == 1
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    short = replace(GroupConfig.drawn(2), fault_time_ms=2_500)
-    first, second = GroupRun(2, short).run(), GroupRun(2, short).run()
+    short = replace(config_of(2, GROUPS), fault_time_ms=2_500)
+    first, second = ChaosRun(2, short).run(), ChaosRun(2, short).run()
     assert first.violation is None
     assert first.faults > 0
     assert (first.digest, first.events) == (second.digest, second.events)
-    assert first.digest != GroupRun(2, without_faults(short)).run().digest
+    assert first.digest != ChaosRun(2, short.calm()).run().digest
 
 
 def test_a_group_that_does_not_settle_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tanist.sim.workload.group_members.ClassicMember._divided", lambda self, members: {})
-    violation = GroupRun(3, calm(CLASSIC, settle_time_ms=5_000)).run().violation
+    violation = ChaosRun(3, calm(CLASSIC, settle_time_ms=5_000)).run().violation
     assert violation is not None
     assert violation.property_id == "C5"
     assert "is nobody's" in violation.message

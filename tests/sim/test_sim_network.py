@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tanist.ports import Connection
 from tanist.sim.world.clock import stream
+from tanist.sim.world.connection import SimConnection
+from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.network import SimNetwork
 from tanist.sim.world.scheduler import Process, Scheduler
@@ -313,3 +318,74 @@ def test_the_other_side_of_a_link_that_is_slow_is_late(net: Net) -> None:
     assert server.frames == []
     net.wait(0.2)
     assert server.frames == [b"late"]
+
+
+def test_small_receive_buffers_take_an_answer_piece_by_piece() -> None:
+    net = Net(receive_bytes={"b": 3})
+    here, there = net.connect()
+    there.send(b"x" * 40)
+    there.send(b"y" * 5)
+    turns: list[Process] = []
+    net.scheduler.after_turn = turns.append
+    connection = there.connection
+    assert isinstance(connection, SimConnection)
+    waiting = [connection.pending_bytes]
+    while connection.pending_bytes:
+        net.scheduler.run_until(net.scheduler.now_us + 10)
+        waiting.append(connection.pending_bytes)
+    net.wait(5)
+    assert here.frames == [b"x" * 40, b"y" * 5]
+    assert waiting[0] == 4 + 40 + 4 + 5 - 3
+    assert {before - after for before, after in pairwise(waiting)} <= {0, 2, 3}
+    assert len(turns) < 5, "a process has no turn for a part of a frame"
+    here.send(b"z" * 40)
+    assert isinstance(here.connection, SimConnection)
+    assert here.connection.pending_bytes == 0, "the other direction is as before"
+
+
+def test_what_is_half_sent_stalls_once_when_a_log_of_its_sender_changes() -> None:
+    net = Net(receive_bytes={"b": 3}, stall_us=100_000)
+    here, there = net.connect()
+    net.network.log_changed("b")
+    there.send(b"x" * 40)
+    connection = there.connection
+    assert isinstance(connection, SimConnection)
+    net.scheduler.run_until(net.scheduler.now_us + 1_000)
+    half = connection.pending_bytes
+    assert 0 < half < 41
+    net.network.log_changed("a")
+    net.network.log_changed("b")
+    resumes_us = connection._resumes_us
+    assert 1_000 < resumes_us - net.scheduler.now_us <= 100_000
+    net.network.log_changed("b")
+    assert connection._resumes_us == resumes_us
+    net.scheduler.run_until(resumes_us - 1)
+    assert connection.pending_bytes >= half - 3
+    net.wait(5)
+    assert here.frames == [b"x" * 40]
+    there.send(b"y" * 40)
+    net.network.log_changed("b")
+    assert connection._resumes_us > resumes_us
+    net.network.conditions.end_faults()
+    net.wait(5)
+    assert here.frames == [b"x" * 40, b"y" * 40]
+    assert net.network.conditions == NetworkConditions()
+
+
+def test_a_disk_says_when_a_log_changes() -> None:
+    disk = SimDisk(Scheduler(), stream(1, "disk"))
+    view, said = disk.view(Process("p")), list[str]()
+    view.make_directory("/data/t-0")
+    changes: dict[str, Callable[[], object]] = {
+        "made": lambda: view.open("/data/t-0/00.log"),
+        "written": lambda: view.open("/data/t-0/00.log").write(0, [b"abc"]),
+        "truncated": lambda: view.open("/data/t-0/00.log").truncate(1),
+        "swapped": lambda: view.rename("/data/t-0/00.log", "/data/t-0/00.log.deleted"),
+        "removed": lambda: view.remove("/data/t-0/00.log.deleted"),
+        "checkpoint": lambda: view.write_file("/data/recovery-point-offset-checkpoint", b"0"),
+        "deleted": lambda: view.rename("/data/t-0", "/data/t-0.0f-delete"),
+    }
+    for what, change in changes.items():
+        disk.on_log_change = partial(said.append, what)
+        change()
+    assert said == ["made", "truncated", "swapped", "removed", "deleted"]

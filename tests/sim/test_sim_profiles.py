@@ -7,10 +7,13 @@ from collections import Counter
 from tanist.sim.faults.links import LINK_FAULTS
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
-from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import WORKLOADS
 from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
+from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import EXTRAS, LEANINGS
 from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Admin
+from tanist.sim.world.link_conditions import WINDOW_BYTES
 
 
 def test_every_kind_can_be_done() -> None:
@@ -21,12 +24,12 @@ def test_every_kind_can_be_done() -> None:
 
 
 def test_the_same_seed_draws_the_same_run_and_another_one_another() -> None:
-    assert ChaosConfig.drawn(7) == ChaosConfig.drawn(7)
-    assert len({repr(ChaosConfig.drawn(seed)) for seed in range(200)}) == 200
+    assert config_of(7) == config_of(7)
+    assert len({repr(config_of(seed)) for seed in range(200)}) == 200
 
 
 def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
-    drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
+    drawn = [config_of(seed) for seed in range(600)]
     for config in drawn:
         brokers = sum("broker" in role for role in config.roles.values())
         assert set(config.kinds) <= {*KINDS, *RARE_KINDS}
@@ -42,8 +45,20 @@ def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
     assert sum(EXTRAS.values()) == 100
 
 
+def test_a_share_of_the_seeds_has_answers_that_stay_half_sent() -> None:
+    drawn = [config_of(seed, workload) for workload in WORKLOADS for seed in range(200)]
+    small = [config for config in drawn if config.receive_bytes]
+    windows = [config for config in drawn if config.window_bytes < WINDOW_BYTES]
+    stalled = [config for config in drawn if config.stall_ms]
+    assert abs(len(small) - 0.15 * len(drawn)) < 30
+    assert abs(len(windows) - 0.25 * len(drawn)) < 40
+    assert len(stalled) > 60
+    assert all(config in small or config in windows for config in stalled)
+    assert all(config.receive_bytes.keys() <= config.roles.keys() for config in small)
+
+
 def test_features_change_only_where_nobody_loses_anything() -> None:
-    changing = [config for config in map(ChaosConfig.drawn, range(600)) if "features" in config.operations]
+    changing = [config for config in map(config_of, range(600)) if "features" in config.operations]
     assert changing
     for config in changing:
         assert not config.may_lose

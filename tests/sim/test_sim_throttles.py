@@ -8,8 +8,8 @@ import pytest
 
 from tanist.sim.run.additions import THROTTLES_SHARE
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
-from tanist.sim.run.drawing import operations_of
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.workload.operations import THROTTLE_OPERATIONS, Admin, Operation, Topic
 from tanist.sim.world.world import COMBINED
 
@@ -27,7 +27,7 @@ MOVE = Operation(3_500_000, "throttled_move", 0.5, 0.5)
 
 
 def test_a_share_of_the_seeds_draws_them() -> None:
-    drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
+    drawn = [config_of(seed) for seed in range(600)]
     throttled = [config for config in drawn if config.throttle_operations]
     assert abs(len(throttled) - THROTTLES_SHARE * 600) < 30
     assert all(config.throttle_bytes > 0 and config.settle_time_ms > 60_000 for config in throttled)
@@ -36,8 +36,8 @@ def test_a_share_of_the_seeds_draws_them() -> None:
 
 
 def test_the_others_draw_the_same_operations_with_them() -> None:
-    seed = next(seed for seed in range(100) if ChaosConfig.drawn(seed).throttle_operations)
-    config = ChaosConfig.drawn(seed)
+    seed = next(seed for seed in range(100) if config_of(seed).throttle_operations)
+    config = config_of(seed)
     without = operations_of(seed, replace(config, throttle_operations=()))
     with_them = operations_of(seed, config)
     assert [each for each in with_them if each.kind not in THROTTLE_OPERATIONS] == without

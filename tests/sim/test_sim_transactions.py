@@ -9,8 +9,11 @@ import pytest
 from tanist.lab.mutations.examination import hunt
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.sim.checkers.transactions import Scan, numbers_of
-from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
-from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED, TransactionRun
+from tanist.sim.run.chaos_run import ChaosRun, run
+from tanist.sim.run.config import BUMPING, OLD, TRANSACTIONS
+from tanist.sim.run.drawing import config_of
+from tanist.sim.run.transaction_profiles import of_a_group
+from tanist.sim.run.transactions import TRANSACTIONS_EXPECTED
 
 SHOWN_BY = {
     "T1": {"X1", "X2", "X3", "X9"},
@@ -43,32 +46,29 @@ PATIENCE = 80
 
 @pytest.mark.parametrize("seed", [11, 14])
 def test_a_seed_holds(seed: int) -> None:
-    outcome = TransactionRun(seed).run()
+    outcome = run(seed, config_of(seed, TRANSACTIONS))
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["transactions: committed"]
 
 
 @pytest.mark.parametrize("clients", [OLD, BUMPING])
 def test_without_faults_nothing_starts_again(clients: str) -> None:
-    calm = replace(TransactionConfig.drawn(3), kinds=(), operations=(), freezes=False, may_lose=False)
-    config = replace(calm, clients=clients, instances=1, fault_time_ms=2_000)
-    run = TransactionRun(3, config)
-    outcome = run.run()
+    config = config_of(3, TRANSACTIONS).calm().with_settings(clients=clients, instances=1)
+    outcome = ChaosRun(3, replace(config, fault_time_ms=2_000)).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["transactions: committed"] > 5
     assert not outcome.counts["transactions: applications that start again"]
 
 
 def test_a_seed_with_unclean_elections_holds() -> None:
-    run = TRANSACTION_MUTANTS["T17"].play(5)
-    outcome = run.run()
+    outcome = TRANSACTION_MUTANTS["T17"].play(5).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["losses"]
     assert outcome.counts["transactions: lost markers"]
 
 
 def test_a_seed_with_trimmed_logs_holds() -> None:
-    outcome = TransactionRun(5, TransactionConfig.drawn_with_trimming(5)).run()
+    outcome = ChaosRun(5, config_of(5, TRANSACTIONS, trims=True)).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["transactions: committed"]
     assert outcome.counts["transactions: readers behind the log start"]
@@ -84,15 +84,15 @@ def test_of_a_number_that_was_written_again_the_deleted_one_does_not_count() -> 
 
 @pytest.mark.parametrize("seed", [6, 7])
 def test_partitions_move_between_members(seed: int) -> None:
-    outcome = TransactionRun(seed, TransactionConfig.of_a_group(seed)).run()
+    outcome = ChaosRun(seed, of_a_group(seed)).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["transactions: generations fenced"]
     assert outcome.counts["transactions: committed"]
 
 
 def test_a_seed_is_the_same_each_time() -> None:
-    config = replace(TransactionConfig.drawn(5), fault_time_ms=3_000)
-    assert TransactionRun(5, config).run().digest == TransactionRun(5, config).run().digest
+    config = replace(config_of(5, TRANSACTIONS), fault_time_ms=3_000)
+    assert ChaosRun(5, config).run().digest == ChaosRun(5, config).run().digest
 
 
 def test_each_rule_is_broken() -> None:

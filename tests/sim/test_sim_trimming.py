@@ -18,8 +18,8 @@ from tanist.sim.events import DeletionAnswered, DeletionRequested, Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.run.additions import TRIMMING_SHARE
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult
-from tanist.sim.run.drawing import operations_of
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.workload.operations import TRIM_OPERATIONS, Operation, Topic
 from tanist.sim.world.world import World
 from tanist.wire.batch import BatchHeader, NewRecord, encode_batch, iterate_headers
@@ -42,8 +42,8 @@ CONFIG = ChaosConfig(
 
 
 def test_a_share_of_the_seeds_draws_it_and_the_option_gives_it_to_all_that_compact_nothing() -> None:
-    drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
-    forced = [ChaosConfig.drawn_with_trimming(seed) for seed in range(600)]
+    drawn = [config_of(seed) for seed in range(600)]
+    forced = [config_of(seed, trims=True) for seed in range(600)]
     own = [config for config in drawn if config.trim_operations]
     assert abs(len(own) - TRIMMING_SHARE * 600) < 30
     assert all(one == other for one, other in zip(drawn, forced, strict=True) if one.trim_operations)
@@ -56,7 +56,7 @@ def test_a_share_of_the_seeds_draws_it_and_the_option_gives_it_to_all_that_compa
 
 
 def test_the_others_draw_the_same_operations_with_it() -> None:
-    config = ChaosConfig.drawn_with_trimming(7)
+    config = config_of(7, trims=True)
     without = operations_of(7, replace(config, trim_operations=()))
     with_them = operations_of(7, config)
     assert [each for each in with_them if each.kind not in TRIM_OPERATIONS] == without
@@ -102,7 +102,7 @@ def test_retention_drops_old_segments(setting: tuple[str, str]) -> None:
 @pytest.mark.parametrize("seed", [4, 6, 10, 15])
 def test_records_go_while_everything_goes_wrong(seed: int) -> None:
     """In these the checkers were wrong at first: a start that a crash forgets, a log that an operator removes."""
-    outcome = ChaosRun(seed, ChaosConfig.drawn_with_trimming(seed)).run()
+    outcome = ChaosRun(seed, config_of(seed, trims=True)).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["trimming: log starts moved"] > 0
 

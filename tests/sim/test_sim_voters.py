@@ -17,8 +17,8 @@ from tanist.sim.checkers.voters import VoterChecks, _agreed_end
 from tanist.sim.events import MetadataDiskReplaced
 from tanist.sim.run.additions import VOTERS_SHARE
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.drawing import operations_of
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.voter_oracle import LogMirror, VoterOracle
 from tanist.sim.workload.operations import VOTER_OPERATIONS
 from tanist.sim.workload.voter_operations import VoterAdmin
@@ -44,8 +44,8 @@ def voters(*keys: ReplicaKey) -> VoterSet:
 
 
 def test_a_share_of_the_seeds_has_voters_that_change_and_the_option_gives_them_to_all() -> None:
-    drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
-    forced = [ChaosConfig.drawn_with_voters(seed) for seed in range(600)]
+    drawn = [config_of(seed) for seed in range(600)]
+    forced = [config_of(seed, voters=True) for seed in range(600)]
     own = [config for config in drawn if config.voters]
     assert abs(len(own) - VOTERS_SHARE * 600) < 30
     assert all(config.voters for config in forced)
@@ -57,10 +57,10 @@ def test_a_share_of_the_seeds_has_voters_that_change_and_the_option_gives_them_t
 
 
 def test_the_operations_are_those_of_the_seed_and_some_on_the_voters() -> None:
-    config = ChaosConfig.drawn_with_voters(7)
+    config = config_of(7, voters=True)
     operations = operations_of(7, config)
     others = [each for each in operations if each.kind not in VOTER_OPERATIONS]
-    assert others == [each for each in operations_of(7, ChaosConfig.drawn(7)) if each.kind not in VOTER_OPERATIONS]
+    assert others == [each for each in operations_of(7, config_of(7)) if each.kind not in VOTER_OPERATIONS]
     assert {each.kind for each in operations} >= set(VOTER_OPERATIONS)
     assert [each.at_us for each in operations] == sorted(each.at_us for each in operations)
     assert all(hasattr(VoterAdmin, f"_{kind}") for kind in VOTER_OPERATIONS)
@@ -120,7 +120,7 @@ def test_what_a_lost_disk_had_is_gone_for_good() -> None:
 
 @pytest.mark.parametrize("seed", [3, 8])
 def test_voters_change_while_everything_goes_wrong(seed: int) -> None:
-    outcome = ChaosRun(seed, ChaosConfig.drawn_with_voters(seed)).run()
+    outcome = ChaosRun(seed, config_of(seed, voters=True)).run()
     assert outcome.violation is None, outcome.violation
     assert min(outcome.counts["voters: one more"], outcome.counts["voters: one less"]) > 0
 
@@ -130,7 +130,7 @@ def test_a_broken_rule_is_noticed(name: str, property_ids: str) -> None:
     mutation = MUTANTS[name]
     if name == "majority":
         mutation = type(mutation)(
-            mutation.rule, mutation.patches, lambda seed: ChaosRun(seed, ChaosConfig.drawn_with_voters(seed))
+            mutation.rule, mutation.patches, lambda seed: ChaosRun(seed, config_of(seed, voters=True))
         )
     seen, _ = hunt(mutation, range(1, 9))
     assert seen is not None

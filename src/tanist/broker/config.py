@@ -79,6 +79,7 @@ class NodeConfig:
     metadata_max_idle_interval_ms: int = _from("metadata.max.idle.interval.ms")
     metadata_max_retention_bytes: int = _from("metadata.max.retention.bytes")
     metadata_max_retention_ms: int = _from("metadata.max.retention.ms")
+    metadata_turn_records_max: int = _from("tanist.metadata.turn.records.max")
 
     # Disks.
     log_dirs: tuple[str, ...]
@@ -107,8 +108,11 @@ class NodeConfig:
     controlled_shutdown_enable: bool = _from("controlled.shutdown.enable")
     initial_broker_registration_timeout_ms: int = _from("initial.broker.registration.timeout.ms")
     max_request_partition_size_limit: int = _from("max.request.partition.size.limit")
+    private_requests_enable: bool = _from("tanist.private.requests.enable")
 
     # Replication.
+    new_logs_pause_ms: int = _from("tanist.new.logs.pause.ms")
+    new_logs_turn_max: int = _from("tanist.new.logs.turn.max")
     replica_fetch_backoff_ms: int = _from("replica.fetch.backoff.ms")
     replica_fetch_max_bytes: int = _from("replica.fetch.max.bytes")
     replica_fetch_min_bytes: int = _from("replica.fetch.min.bytes")

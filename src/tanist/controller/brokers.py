@@ -52,8 +52,6 @@ from tanist.wire.metadata import (
 from tanist.wire.schema import MetadataRecord
 
 FENCE, UNFENCE = 1, -1
-FENCE_MAX = 1_000
-"""Partitions that one decision takes from a broker that is to be fenced: some 50 ms."""
 IN_CONTROLLED_SHUTDOWN = 1
 
 CLEAN_SHUTDOWN_SINCE = 3
@@ -291,10 +289,10 @@ class Brokers:
 
     # -- fencing
 
-    def fence(self, image: MetadataImage, broker_id: int, epoch: int, most: int = FENCE_MAX) -> Decision | None:
+    def fence(self, image: MetadataImage, broker_id: int, epoch: int) -> Decision | None:
         """Fence this incarnation if it is not fenced yet: its session expired, or its process is known to be gone.
 
-        A broker with more than `most` partitions loses them first, so many in a decision: with all at once the
+        A broker with more than `fenced_partitions_max` loses them first, so many in a decision: with all at once the
         controller would not answer its quorum for seconds. It is fenced with the last ones. Until then it is `expire`d.
         """
         stored = image.brokers.get(broker_id)
@@ -303,7 +301,7 @@ class Brokers:
         self.heartbeats.end_session(broker_id)
         if stored.fenced:
             return None
-        records, more = elections.broker_fenced_in_part(image, broker_id, self.settings, most)
+        records, more = elections.broker_fenced_in_part(image, broker_id, self.settings)
         if more:
             self.events.emit(FencingBegun(broker_id, epoch))
             self.heartbeats.expire(broker_id, epoch)
@@ -311,10 +309,10 @@ class Brokers:
             records.append(_fence_record(stored))
         return Decision(tuple(records), atomic=False)
 
-    def fence_expired(self, image: MetadataImage, now_ms: int, most: int) -> Decision | None:
+    def fence_expired(self, image: MetadataImage, now_ms: int) -> Decision | None:
         """Fence one broker whose session has expired (rule 94), if there is one."""
         while (expired := self.heartbeats.pop_expired(now_ms)) is not None:
-            decision = self.fence(image, *expired, most)
+            decision = self.fence(image, *expired)
             if decision is not None:
                 self.events.emit(SessionExpired(*expired))
                 return decision

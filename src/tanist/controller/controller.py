@@ -14,7 +14,7 @@ from typing import Any
 
 from tanist.controller import elections, topics
 from tanist.controller.alter_partition import alter_partition
-from tanist.controller.brokers import FENCE_MAX, Brokers
+from tanist.controller.brokers import Brokers
 from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.configs import alter_configs, incremental_alter_configs
 from tanist.controller.decision import ControllerSettings, Decision
@@ -79,7 +79,6 @@ class Controller:
         self.settings = settings
         self.active = False
         self.epoch = -1
-        self.fence_max = FENCE_MAX
         self._random = random
         self._bootstrap = bootstrap or Bootstrap()
         self._voter_ids = voter_ids
@@ -161,7 +160,7 @@ class Controller:
         """The broker's process is known to be gone: fence it now. Fencing early is always safe, late costs writes."""
         if not self.active:
             return None
-        decision = self._brokers.fence(self.image, broker_id, epoch, self.fence_max)
+        decision = self._brokers.fence(self.image, broker_id, epoch)
         return None if decision is None else self._noted(decision, now_ms)
 
     def replica_answered(self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int) -> None:
@@ -236,7 +235,7 @@ class Controller:
         return None
 
     def _fence_expired(self, now_ms: int) -> Decision | None:
-        return self._brokers.fence_expired(self.image, now_ms, self.fence_max)
+        return self._brokers.fence_expired(self.image, now_ms)
 
     def _recover_uncleanly(self, now_ms: int) -> Decision | None:
         return self.recoveries.step(self.image, now_ms)

@@ -70,6 +70,9 @@ class ControllerSettings:
     unclean_recovery_grace_ms: int = 5_000
     """How long an Aggressive recovery waits for absent replicas."""
 
+    fenced_partitions_max: int = 1_000
+    """Partitions that one decision takes from a broker that is to be fenced: some 50 ms."""
+
     node_id: int = -1
     """This controller's own id: its per-broker dynamic configuration comes before the cluster's (rule 100)."""
 

@@ -29,13 +29,14 @@ def broker_fenced(image: MetadataImage, broker_id: int, settings: ControllerSett
 
 
 def broker_fenced_in_part(
-    image: MetadataImage, broker_id: int, settings: ControllerSettings, most: int
+    image: MetadataImage, broker_id: int, settings: ControllerSettings
 ) -> tuple[list[MetadataRecord], bool]:
-    """`broker_fenced` for `most` partitions, and whether there may be more: those that it leads come first.
+    """`broker_fenced` for `fenced_partitions_max`, and whether there may be more: those that it leads come first.
 
     Only the last part takes partitions that nobody else can lead. A broker that is heard of before would not become
     their leader again, for it was never fenced; and an unclean election would have been for nothing.
     """
+    most = settings.fenced_partitions_max
     if image.isr_count(broker_id) <= most:
         return broker_fenced(image, broker_id, settings), False
     builder = PartitionChangeBuilder(image, settings)

@@ -21,7 +21,7 @@ from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import read_batch
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
-from tanist.sim.world.disk import StillFile
+from tanist.sim.world.still_file import StillFile
 from tanist.sim.world.world import BROKER_PORT, Host, Watcher, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_batches, iterate_headers
 from tanist.wire.errors import ErrorCode

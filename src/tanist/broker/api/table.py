@@ -159,7 +159,8 @@ class ApiTable:
         config = self._parts.context.config
         if name in config.controller_listener_names:
             return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
-        table = INTER_BROKER_TABLE if name == config.inter_broker_listener_name else BROKER_TABLE
+        private = config.private_requests_enable and name == config.inter_broker_listener_name
+        table = INTER_BROKER_TABLE if private else BROKER_TABLE
         if config.unstable_api_versions_enable:
             table = {**table, **UNSTABLE_TABLE}
         return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)

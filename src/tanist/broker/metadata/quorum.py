@@ -68,9 +68,6 @@ _HAND_OVER_PATIENCE_MS = 500
 _NEVER_COMMITTED = 1 << 62
 """Requests that wait for this offset are never answered."""
 
-_REPLAY_MAX = 1_000
-"""Committed records that one turn applies: some 50 ms."""
-
 
 def _nothing() -> None:
     """Nobody listens."""
@@ -108,8 +105,6 @@ class MetadataQuorum:
         self._replay: Timer | None = None
         self._elected_epoch: int | None = None
         """The controller is to be active in it when all that is committed is applied."""
-        self.replay_max = _REPLAY_MAX
-        """How many records a turn applies, and the rest of the last batch."""
         self._last_epoch = 0
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
@@ -410,7 +405,7 @@ class MetadataQuorum:
     # -- committed records
 
     def _apply_committed(self) -> None:
-        """Apply committed records, `replay_max` or so in this turn. A node that starts may have a hundred thousand."""
+        """Apply committed records. A node that starts may have a hundred thousand: so many at once as a turn may."""
         if self._committed_offset > self._next_offset:
             self._apply_some()
         if self._committed_offset > self._next_offset and not self.closed:
@@ -435,13 +430,14 @@ class MetadataQuorum:
         standby = host is not None and not host.active
         metrics = self._context.metrics
         news = self._next_offset >= self._history_end
+        most = self._context.config.metadata_turn_records_max  # and the rest of the last batch
         for batch in self._log.read_batches(self._next_offset, self._committed_offset):
             self._bytes_since_snapshot += batch.size_bytes
             records += (decode_record(value) for value in batch.values)
             self._next_offset = batch.next_offset
             self._last_epoch = batch.epoch
             self._last_timestamp_ms = batch.timestamp
-            if len(records) >= self.replay_max:
+            if len(records) >= most:
                 break
         elapsed_ms = self._context.clock.wall_ms() - self._last_timestamp_ms
         if news and self.raft.is_leader:

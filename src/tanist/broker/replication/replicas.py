@@ -97,9 +97,9 @@ class Replicas:
         """New replicas whose logs are not made yet, for want of descriptors."""
         self._queued: dict[tuple[UUID, int], None] = {}
         """New replicas whose logs are made in one of the next turns."""
-        self.new_logs_max = 64
+        self.new_logs_max = context.config.new_logs_turn_max
         """So many are made in a turn: a log takes some tenths of a millisecond."""
-        self.new_logs_pause_ms = 1
+        self.new_logs_pause_ms = context.config.new_logs_pause_ms
         """After a turn that could not make all."""
         self._made = 0
         """Logs that this turn has made."""

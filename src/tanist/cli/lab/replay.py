@@ -154,7 +154,7 @@ def _story(ctx: click.Context, what: str, mutate: str | None, width: int, **work
         from tanist.lab.simulation.running import Terms
 
         try:
-            terms = Terms(mutation=mutate, **workload)
+            terms = Terms.of(mutation=mutate, **workload)
         except ValueError as error:
             raise click.UsageError(str(error), ctx) from error
         return _of_seed(int(what), terms, width - 2)

@@ -61,7 +61,7 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
     jobs, commit = jobs or os.cpu_count() or 1, _commit()
     played = [
         _played("clusters", "", count, Terms(), jobs),
-        _played("consumer groups", " --groups", max(1, count // _GROUPS_OF), Terms(groups=True), jobs),
+        _played("consumer groups", " --groups", max(1, count // _GROUPS_OF), Terms.of(groups=True), jobs),
     ]
     rows = _mutants(jobs) if mutants else []
     facts = Facts(__version__, commit, f"{datetime.now(UTC):%Y-%m-%d}", played, MEANINGS, rows)

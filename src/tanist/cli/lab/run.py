@@ -144,7 +144,14 @@ def run_command(
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     try:
-        terms = Terms(restriction, mutate, groups=groups, transactions=transactions, voters=voters, trimming=trimming)
+        terms = Terms.of(
+            groups=groups,
+            transactions=transactions,
+            restriction=restriction,
+            mutation=mutate,
+            voters=voters,
+            trimming=trimming,
+        )
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
     chosen = _chosen(ctx, seeds, draw_count, minutes)
@@ -324,13 +331,14 @@ def _as_json(
 ) -> dict[str, Any]:
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.running import never_reached
+    from tanist.sim.run.config import GROUPS, TRANSACTIONS
 
     return {
         "first_seed": seeds.numbers.start,
         "last_seed": seeds.numbers.stop - 1,
         "drawn": seeds.drawn,
-        "groups": terms.groups,
-        "transactions": terms.transactions,
+        "groups": terms.workload == GROUPS,
+        "transactions": terms.workload == TRANSACTIONS,
         "voters": terms.voters,
         "trimming": terms.trimming,
         "seeds": totals.seeds,

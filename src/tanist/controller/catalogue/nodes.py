@@ -106,6 +106,14 @@ num.partitions int 1 read-only medium >=1
     Partitions of a topic whose creator does not say.
 tanist.events.fine boolean false read-only low
     Write the events of records and fetches too, which come many times a second, to the node's file of events.
+tanist.metadata.turn.records.max int 1000 read-only low >=1 internal
+    Committed records that a turn applies, and partitions that one decision takes from a broker to be fenced.
+tanist.new.logs.pause.ms int 1 read-only low >=0 internal
+    Pause after a turn that could not make the logs of all new replicas.
+tanist.new.logs.turn.max int 64 read-only low >=1 internal
+    Logs of new replicas that a turn makes.
+tanist.private.requests.enable boolean true read-only low internal
+    Serve other nodes the requests that Apache Kafka does not have; false: be asked as Apache's brokers are.
 tanist.unclean.recovery.grace.ms long 5000 read-only medium >=0
     How long an Aggressive recovery waits for replicas that are not there before it does without them.
 unclean.leader.election.enable boolean false cluster-wide high

@@ -28,7 +28,7 @@ from tanist.lab.mutations.writer import ScriptedWriter
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.profiles import TOPIC, ChaosConfig
+from tanist.sim.run.config import TOPIC, ChaosConfig
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import BROKER_PORT, Host, Watcher

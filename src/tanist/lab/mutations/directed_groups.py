@@ -10,9 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until
-from tanist.sim.run.group_profiles import CONSUMER, GroupConfig, GroupPlan
-from tanist.sim.run.group_run import GroupRun
-from tanist.sim.run.profiles import TOPIC
+from tanist.sim.run.config import CONSUMER, GROUPS, TOPIC, ChaosConfig, GroupPlan, GroupSettings
 from tanist.sim.workload.operations import Topic
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -26,10 +24,10 @@ _SUCCEEDED_MS = 2_000
 _PARTITIONS = 3
 
 
-class DirectedGroups(Directed, GroupRun):
+class DirectedGroups(Directed):
     """One seed of a directed run in which only the script and the group members act."""
 
-    def __init__(self, seed: int, script: Callable[[DirectedGroups], Script], config: GroupConfig) -> None:
+    def __init__(self, seed: int, script: Callable[[DirectedGroups], Script], config: ChaosConfig) -> None:
         super().__init__(seed, lambda run: script(self), config)
 
     @property
@@ -42,9 +40,14 @@ class DirectedGroups(Directed, GroupRun):
         return counts["groups: offsets returned"] > 0 and counts["groups: commits acknowledged"] >= _COMMITS
 
 
-def config(**changes: Any) -> GroupConfig:
+def config(**changes: Any) -> ChaosConfig:
     """Three brokers and a separate controller; one group, whose members and watcher never pause for long."""
+    groups = GroupSettings(
+        plans=(GroupPlan("g0", CONSUMER, 2, (TOPIC,)),), commit_pause_ms=40, watch_pause_ms=40, churn=(), grows=False
+    )
     settings: dict[str, Any] = {
+        "workload": GROUPS,
+        "groups": groups,
         "roles": {**dict.fromkeys((1, 2, 3), "broker"), CONTROLLER: "controller"},
         "topics": (Topic(TOPIC, _PARTITIONS, 3),),
         "min_insync_replicas": 2,
@@ -53,11 +56,6 @@ def config(**changes: Any) -> GroupConfig:
         "kinds": (),
         "operations": (),
         "down_max": 3,
-        "plans": (GroupPlan("g0", CONSUMER, 2, (TOPIC,)),),
-        "commit_pause_ms": 40,
-        "watch_pause_ms": 40,
-        "churn": (),
-        "grows": False,
         "properties": {
             "broker.session.timeout.ms": "9000",
             "broker.heartbeat.interval.ms": "500",
@@ -68,7 +66,7 @@ def config(**changes: Any) -> GroupConfig:
             "group.consumer.heartbeat.interval.ms": "500",
         },
     }
-    return GroupConfig(**{**settings, **changes})
+    return ChaosConfig(**{**settings, **changes})
 
 
 def a_successor_that_cannot_tell_yet(run: DirectedGroups) -> Script:

@@ -1,7 +1,7 @@
 """Rules of consumer groups, broken: early answers, stale coordinators, lost commits, sessions without an end.
 
 Owns the patches, and `GROUP_MUTANTS`, each with the runs that show it. Those runs have consumer groups
-(`sim.run.group_run`), unlike the runs of the other mutations.
+(`sim.run.groups`), unlike the runs of the other mutations.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from tanist.lab.mutations.directed import Script
 from tanist.lab.mutations.directed_groups import DirectedGroups
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
-from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig
-from tanist.sim.run.group_run import GroupRun
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import CLASSIC, CONSUMER, GROUPS, ChaosConfig
+from tanist.sim.run.drawing import config_of
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
@@ -207,21 +208,31 @@ g10_topics_are_not_looked_at = fixed(consumer_group, "hash_of", always(0))
 
 def _drawn(rule: str, patches: Breaks) -> Mutation:
     """Shows in random runs."""
-    return Mutation(rule, patches, GroupRun)
+    return Mutation(rule, patches, lambda seed: ChaosRun(seed, config_of(seed, GROUPS)))
 
 
 def _asked(rule: str, patches: Breaks) -> Mutation:
     """Shows in random runs in which brokers are asked for their groups all the time."""
-    return Mutation(rule, patches, lambda seed: GroupRun(seed, replace(GroupConfig.drawn(seed), inquirers=True)))
+    return Mutation(rule, patches, lambda seed: ChaosRun(seed, replace(config_of(seed, GROUPS), inquirers=True)))
 
 
-def _among(protocol: str, rule: str, patches: Breaks, **changes: Any) -> Mutation:
+def _as_drawn(config: ChaosConfig) -> ChaosConfig:
+    return config
+
+
+def _among(
+    protocol: str,
+    rule: str,
+    patches: Breaks,
+    changed: Callable[[ChaosConfig], ChaosConfig] = _as_drawn,
+    **settings: Any,
+) -> Mutation:
     """Shows in random runs with all groups of one protocol, and perhaps other changes."""
 
-    def play(seed: int) -> GroupRun:
-        config = GroupConfig.drawn(seed)
-        plans = tuple(replace(plan, protocol=protocol) for plan in config.plans)
-        return GroupRun(seed, replace(config, plans=plans, **changes))
+    def play(seed: int) -> ChaosRun:
+        config = changed(config_of(seed, GROUPS))
+        plans = tuple(replace(plan, protocol=protocol) for plan in config.groups.plans)
+        return ChaosRun(seed, config.with_settings(plans=plans, **settings))
 
     return Mutation(rule, patches, play)
 
@@ -232,16 +243,17 @@ def _directed(rule: str, patches: Breaks, script: Callable[[DirectedGroups], Scr
     return Mutation(rule, patches, lambda seed: DirectedGroups(seed, script, made), directed=script.__name__)
 
 
-_DYING: Mapping[str, Any] = {
-    "churn": ("die",),
-    "churn_pause_ms": (1_000, 40_000),
-    "away_ms": (60_000, 60_000),
-    "all_return": False,
-    "settle_time_ms": 25_000,
-}
-"""Some members die and never come back."""
-_QUIET: Mapping[str, Any] = {"kinds": (), "operations": (), "churn": (), "grows": True, "settle_time_ms": 10_000}
-"""Nothing happens except that a topic grows."""
+def _dying(config: ChaosConfig) -> ChaosConfig:
+    """Some members die and never come back."""
+    return replace(config, settle_time_ms=25_000).with_settings(
+        churn=("die",), churn_pause_ms=(1_000, 40_000), away_ms=(60_000, 60_000), all_return=False
+    )
+
+
+def _quiet(config: ChaosConfig) -> ChaosConfig:
+    """Nothing happens except that a topic grows."""
+    return replace(config.calm(), settle_time_ms=10_000).with_settings(grows=True)
+
 
 GROUP_MUTANTS: Mapping[str, Mutation] = {
     "G1": _drawn("an offset is returned before it is committed", g1_tells_before_the_commit),
@@ -269,9 +281,9 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
     "G6b": _drawn("an assignment is returned before it is stored (consumer)", g6b_tells_before_it_is_stored),
     "G7": _drawn("a partition is given on before its owner has given it up", g7_gives_on_what_is_not_given_up),
     "G8": _drawn("what the log has refused stays decided", g8_refused_decisions_stand),
-    "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, **_DYING),
-    "G9b": _among(CONSUMER, "a session that ended keeps its partitions (consumer)", g9b_sessions_never_end, **_DYING),
-    "G10": _among(CONSUMER, "the hash of the topics is not looked at", g10_topics_are_not_looked_at, **_QUIET),
+    "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, _dying),
+    "G9b": _among(CONSUMER, "a session that ended keeps its partitions (consumer)", g9b_sessions_never_end, _dying),
+    "G10": _among(CONSUMER, "the hash of the topics is not looked at", g10_topics_are_not_looked_at, _quiet),
     "G11": _directed(
         "a coordinator tells offsets without making sure that it is one",
         g11_tells_without_making_sure,

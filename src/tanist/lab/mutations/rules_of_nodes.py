@@ -36,7 +36,6 @@ from tanist.log.segment import Segment
 from tanist.quorum.rules import QuorumRules
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
-from tanist.sim.run import chaos_run
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
@@ -196,8 +195,6 @@ sessions_hear_of_no_appends = fixed(FollowedPartition, "activate", always(None))
 
 # -- appends that are written off the loop
 
-_ALL_ARE_LARGE = Patch(chaos_run, "large_write_bytes", always(1))
-
 
 @contextmanager
 def _taken_for_written(logs: list[Log]) -> Iterator[None]:
@@ -225,7 +222,6 @@ def acknowledges_what_is_not_written() -> tuple[Patch, ...]:
         wait(turn, late)
 
     return (
-        _ALL_ARE_LARGE,
         _NO_WRITE_IS_LATE,
         Patch(Turn, "beside_large", always(None)),
         Patch(Turn, "_wait_for", waits),
@@ -240,16 +236,14 @@ def acknowledges_all_beside_what_is_written() -> tuple[Patch, ...]:
         with _taken_for_written([hosted.log for hosted in fetcher._partitions.values()]):
             send(fetcher)
 
-    return (_ALL_ARE_LARGE, _NO_WRITE_IS_LATE, Patch(Fetcher, "_send_beside_large", sends))
+    return (_NO_WRITE_IS_LATE, Patch(Fetcher, "_send_beside_large", sends))
 
 
 def receives_into_what_is_lent() -> tuple[Patch, ...]:
     """The memory of a frame is used again while it is written."""
     nothing = always(None)
-    return (
-        _ALL_ARE_LARGE,
-        *(Patch(owner, name, nothing) for owner in (ClientConnection, FrameLender) for name in ("hold", "release")),
-    )
+    owners = (ClientConnection, FrameLender)
+    return tuple(Patch(owner, name, nothing) for owner in owners for name in ("hold", "release"))
 
 
 def commits_what_is_not_written() -> tuple[Patch, ...]:
@@ -263,7 +257,7 @@ def commits_what_is_not_written() -> tuple[Patch, ...]:
                 hosted.leader.appended(turn.now_ms)
         return late
 
-    return (_ALL_ARE_LARGE, Patch(Turn, "_write_large_later", writes))
+    return (Patch(Turn, "_write_large_later", writes),)
 
 
 # -- answers that wait while their log is cut

@@ -1,6 +1,6 @@
 """Rules of transactions, broken: early answers, epochs that do not move, markers that are not written.
 
-Owns the patches, and `TRANSACTION_MUTANTS`, each with the runs that show it (`sim.run.transaction_run`).
+Owns the patches, and `TRANSACTION_MUTANTS`, each with the runs that show it (`sim.run.transactions`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from tanist.log.indexes import AbortedTransaction
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates, Verdict
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.transaction_profiles import BUMPING, OLD, TransactionConfig
-from tanist.sim.run.transaction_run import TransactionRun
+from tanist.sim.run.additions import with_conditions
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import BUMPING, OLD, TRANSACTIONS
+from tanist.sim.run.drawing import config_of
+from tanist.sim.run.transaction_profiles import losing_records, of_a_group
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import COMBINED
 from tanist.wire.errors import ErrorCode
@@ -219,23 +222,19 @@ def t22_an_abort_goes_with_its_first_records() -> tuple[Patch, ...]:
 
 def _drawn(rule: str, patches: Breaks) -> Mutation:
     """Shows in random runs."""
-    return Mutation(rule, patches, TransactionRun)
+    return _among(rule, patches)
 
 
 def _among(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows in random runs with these changes."""
-
-    def play(seed: int) -> TransactionRun:
-        return TransactionRun(seed, replace(TransactionConfig.drawn(seed), **changes))
-
-    return Mutation(rule, patches, play)
+    return Mutation(rule, patches, lambda seed: ChaosRun(seed, config_of(seed, TRANSACTIONS).with_settings(**changes)))
 
 
 def _trimmed(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows where records go, by retention and DeleteRecords."""
 
-    def play(seed: int) -> TransactionRun:
-        return TransactionRun(seed, replace(TransactionConfig.drawn_with_trimming(seed), **changes))
+    def play(seed: int) -> ChaosRun:
+        return ChaosRun(seed, config_of(seed, TRANSACTIONS, trims=True).with_settings(**changes))
 
     return Mutation(rule, patches, play)
 
@@ -243,14 +242,14 @@ def _trimmed(rule: str, patches: Breaks, **changes: Any) -> Mutation:
 def _losing(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows where unclean elections take markers away: all brokers lose their power at once, again and again."""
 
-    def play(seed: int) -> TransactionRun:
-        config = replace(TransactionConfig.losing_records(seed), roles=_THREE, operations=(), freezes=False, **changes)
+    def play(seed: int) -> ChaosRun:
+        config = replace(losing_records(seed), roles=_THREE, operations=()).with_settings(freezes=False, **changes)
         outages = [
             Fault(at_ms * MICROSECONDS, "power", host, host % 3 + 1, 200 * MICROSECONDS, 0.0)
             for at_ms in range(2_000, 11_000, 1_500)
             for host in _THREE
         ]
-        return TransactionRun(seed, config, faults=outages)
+        return ChaosRun(seed, with_conditions(seed, config), faults=outages)
 
     return Mutation(rule, patches, play)
 
@@ -258,9 +257,9 @@ def _losing(rule: str, patches: Breaks, **changes: Any) -> Mutation:
 def _grouped(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows where partitions move between the members of a group."""
 
-    def play(seed: int) -> TransactionRun:
-        config = TransactionConfig.of_a_group(seed)
-        return TransactionRun(seed, replace(config, applications=1, instances=3, freezes=True, **changes))
+    def play(seed: int) -> ChaosRun:
+        config = of_a_group(seed).with_settings(applications=1, instances=3, freezes=True, **changes)
+        return ChaosRun(seed, with_conditions(seed, config))
 
     return Mutation(rule, patches, play)
 

@@ -24,7 +24,7 @@ from tanist.lab.mutations.patching import Breaks, replaced
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS, changes_before_its_first_commit
 from tanist.lab.mutations.situations import Situation
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.drawing import config_of
 from tanist.sim.world.world import COMBINED
 
 Play = Callable[[int], ChaosRun]
@@ -50,7 +50,7 @@ def applied(mutation: Mutation) -> AbstractContextManager[None]:
     return replaced(mutation.patches())
 
 
-def _drawn(rule: str, patches: Breaks, situation: Situation = ChaosConfig.drawn, equivalent: str = "") -> Mutation:
+def _drawn(rule: str, patches: Breaks, situation: Situation = config_of, equivalent: str = "") -> Mutation:
     """Shows in random runs."""
     return Mutation(rule, patches, lambda seed: ChaosRun(seed, situation(seed)), equivalent=equivalent)
 
@@ -271,14 +271,21 @@ MUTANTS: Mapping[str, Mutation] = {
         "a session says nothing of the high watermark alone", nodes.sessions_leave_the_high_watermark_out
     ),
     "late-acknowledged": _drawn(
-        "a follower acknowledges what is being written", nodes.acknowledges_what_is_not_written
+        "a follower acknowledges what is being written",
+        nodes.acknowledges_what_is_not_written,
+        situations.large_writes,
     ),
     "late-beside": _drawn(
         "a follower's request beside a large write names that partition too",
         nodes.acknowledges_all_beside_what_is_written,
+        situations.large_writes,
     ),
-    "late-committed": _drawn("a leader counts what is being written", nodes.commits_what_is_not_written),
-    "late-memory": _drawn("memory is received into while it is written", nodes.receives_into_what_is_lent),
+    "late-committed": _drawn(
+        "a leader counts what is being written", nodes.commits_what_is_not_written, situations.large_writes
+    ),
+    "late-memory": _drawn(
+        "memory is received into while it is written", nodes.receives_into_what_is_lent, situations.large_writes
+    ),
     "torn-answers": _directed(
         "what readers were given is written over, and followers take any epoch",
         nodes.torn_answers,
@@ -287,31 +294,29 @@ MUTANTS: Mapping[str, Mutation] = {
     "trim-committed": _drawn(
         "retention drops segments that are not committed",
         starts.drops_what_is_not_committed,
-        ChaosConfig.drawn_with_trimming,
+        situations.trimming,
     ),
-    "trim-early": _drawn(
-        "retention drops one segment more than it may", starts.drops_one_more, ChaosConfig.drawn_with_trimming
-    ),
+    "trim-early": _drawn("retention drops one segment more than it may", starts.drops_one_more, situations.trimming),
     "trim-beyond": _drawn(
-        "DeleteRecords is accepted beyond the high watermark", starts.deletes_beyond, ChaosConfig.drawn_with_trimming
+        "DeleteRecords is accepted beyond the high watermark", starts.deletes_beyond, situations.trimming
     ),
     "trim-checkpoint": _drawn(
         "a restart forgets the log starts that were written down",
         starts.forgets_log_starts,
-        ChaosConfig.drawn_with_trimming,
+        situations.trimming,
     ),
     "trim-follower": _drawn(
-        "a follower does not take its leader's log start", starts.follows_no_start, ChaosConfig.drawn_with_trimming
+        "a follower does not take its leader's log start", starts.follows_no_start, situations.trimming
     ),
     "trim-ahead": _drawn(
         "a leader says that its followers begin where it does",
         starts.believes_all_have_deleted,
-        ChaosConfig.drawn_with_trimming,
+        situations.trimming,
     ),
     "trim-reads": _drawn(
         "deleted records are read until their segment goes",
         starts.reads_deleted_records,
-        ChaosConfig.drawn_with_trimming,
+        situations.trimming,
     ),
     "lost-logs": _drawn(
         "a log that a clean stop has left, and that is gone, is a new one", nodes.misses_no_log, situations.lost_logs

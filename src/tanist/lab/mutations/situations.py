@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.sim.run.additions import OLD_EVENTS_MS
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.drawing import config_of
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
 
@@ -23,14 +24,14 @@ LEAVING = ("stop", "partition", "leader", "kill", "power", "blackout", "freeze")
 
 def as_drawn(**changes: Any) -> Situation:
     """The seed's own configuration, with these changes."""
-    return lambda seed: replace(ChaosConfig.drawn(seed), **changes)
+    return lambda seed: replace(config_of(seed), **changes)
 
 
 def recovering(strategy: str, **changes: Any) -> Situation:
     """Three brokers that leave again and again, with the recovery manager on."""
 
     def situation(seed: int) -> ChaosConfig:
-        drawn = ChaosConfig.drawn(seed)
+        drawn = config_of(seed)
         return replace(
             drawn,
             roles=dict.fromkeys((1, 2, 3), COMBINED),
@@ -55,13 +56,13 @@ def recovering(strategy: str, **changes: Any) -> Situation:
 
 def old_events(seed: int) -> ChaosConfig:
     """Producers of a backfill, whose answers are lost."""
-    drawn = ChaosConfig.drawn(seed)
+    drawn = config_of(seed)
     return replace(drawn, event_age_ms=OLD_EVENTS_MS, kinds=("reset", "partition", "leader"), fault_pause_ms=(50, 800))
 
 
 def changing_voters(seed: int) -> ChaosConfig:
     """Controllers are added and removed all the time, while the active ones die and commits take long."""
-    drawn = ChaosConfig.drawn_with_voters(seed)
+    drawn = config_of(seed, voters=True)
     return replace(
         drawn,
         kinds=("controller", "disk_slow", "freeze", "partition"),
@@ -71,6 +72,12 @@ def changing_voters(seed: int) -> ChaosConfig:
     )
 
 
+def trimming(seed: int) -> ChaosConfig:
+    """Records go, by retention and DeleteRecords."""
+    return config_of(seed, trims=True)
+
+
+large_writes = as_drawn(large_write_bytes=1)
 lost_logs = as_drawn(kinds=("lost_log", "stop", "kill"), fault_pause_ms=(50, 800))
 restarted_and_asked = as_drawn(inquirers=True, kinds=("kill", "stop", "crash"), fault_pause_ms=(50, 800))
 busy_configs = as_drawn(operations=("min_isr", "cluster_min_isr"), operation_pause_ms=(50, 300))

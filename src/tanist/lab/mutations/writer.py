@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.profiles import TOPIC
+from tanist.sim.run.config import TOPIC
 from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import Send
 from tanist.sim.world.world import BROKER_PORT

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
 
 
 def rules() -> dict[str, str]:
@@ -40,10 +40,8 @@ def directed(mutation: str | None) -> Callable[[int], ChaosRun] | None:
     return found.play if found.directed else None
 
 
-def profile(mutation: str | None) -> Callable[[int], ChaosConfig]:
-    """The configurations in which a broken rule shows soon; without a rule, the seed's own."""
-    if mutation is None:
-        return ChaosConfig.drawn
+def profile(mutation: str) -> Callable[[int], ChaosConfig]:
+    """The configurations in which a broken rule shows soon."""
     from tanist.lab.mutations.simulator import MUTANTS
 
     play = MUTANTS[mutation].play

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault
-from tanist.sim.run.beginning import begin
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.drawing import faults_of, operations_of
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.drawing import config_of, faults_of, operations_of
 from tanist.sim.workload.operations import (
     OPERATIONS,
     RARE_OPERATIONS,
@@ -80,12 +79,12 @@ class Plan:
     @classmethod
     def drawn(cls, seed: int, config: ChaosConfig | None = None) -> Plan:
         """The faults and operations that a seed draws for its own configuration, or for another one."""
-        config = config or ChaosConfig.drawn(seed)
+        config = config or config_of(seed)
         return cls(seed, config, tuple(faults_of(seed, config)), tuple(operations_of(seed, config)))
 
     def begin(self) -> ChaosRun:
         """The run, ready to be played."""
-        return begin(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
+        return ChaosRun(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
 
     @property
     def length(self) -> int:

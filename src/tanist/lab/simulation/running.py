@@ -9,18 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
 from tanist.sim.run import pool
-from tanist.sim.run.beginning import begin
-from tanist.sim.run.chaos_run import ChaosRun, SeedResult
-from tanist.sim.run.coverage import EXPECTED, lacking
-from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.group_run import GROUPS_EXPECTED
-from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.transaction_profiles import TransactionConfig
-from tanist.sim.run.transaction_run import TRANSACTIONS_EXPECTED
+from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun, SeedResult
+from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.coverage import lacking
+from tanist.sim.run.drawing import config_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +27,7 @@ class Terms:
     restriction: Restriction = NO_RESTRICTION
     mutation: str | None = None
     """The rule that is broken, of `tanist lab mutants`."""
-    groups: bool = False
-    """Runs with consumer groups, which have a profile of their own."""
-    transactions: bool = False
-    """Runs with transactions, which have a profile of their own."""
+    workload: str = RECORDS
     voters: bool = False
     """Every seed has voters that change, and not only those that draw them."""
     trimming: bool = False
@@ -41,19 +35,22 @@ class Terms:
 
     def __post_init__(self) -> None:
         """`ValueError` if there are no seeds of such a kind."""
-        trimming = self.trimming and not self.transactions
-        if sum((self.groups, self.transactions, self.voters, trimming, self.mutation is not None)) > 1:
-            raise ValueError(
-                "--mutate, --groups, --transactions, --voters and --trimming do not go together "
-                "(--transactions and --trimming do)"
-            )
+        if self.mutation is not None and (self.workload != RECORDS or self.voters or self.trimming):
+            raise ValueError("a broken rule has runs of its own, in which it shows: give --mutate alone")
+        if self.workload == GROUPS and self.trimming:
+            raise ValueError("the topics of groups hold no records, so there is nothing to trim")
+
+    @classmethod
+    def of(cls, *, groups: bool = False, transactions: bool = False, **rest: Any) -> Terms:
+        """The terms by the options of a command."""
+        if groups and transactions:
+            raise ValueError("a run has one workload: give --groups or --transactions, not both")
+        return cls(workload=GROUPS if groups else TRANSACTIONS if transactions else RECORDS, **rest)
 
     @property
     def expected(self) -> Mapping[str, str]:
         """Situation -> its meaning: a large range of seeds must reach each of them."""
-        if self.transactions:
-            return TRANSACTIONS_EXPECTED
-        return GROUPS_EXPECTED if self.groups else EXPECTED
+        return WORKLOADS[self.workload].expected
 
     @property
     def scripted(self) -> bool:
@@ -62,15 +59,9 @@ class Terms:
 
     def config(self, seed: int) -> ChaosConfig:
         """The configuration that a seed draws, restricted."""
-        if self.groups:
-            drawn: ChaosConfig = GroupConfig.drawn(seed)
-        elif self.transactions:
-            drawn = TransactionConfig.drawn_with_trimming(seed) if self.trimming else TransactionConfig.drawn(seed)
-        elif self.trimming:
-            drawn = ChaosConfig.drawn_with_trimming(seed)
-        else:
-            drawn = ChaosConfig.drawn_with_voters(seed) if self.voters else profile(self.mutation)(seed)
-        return self.restriction.applied(drawn)
+        if self.mutation is not None:
+            return self.restriction.applied(profile(self.mutation)(seed))
+        return self.restriction.applied(config_of(seed, self.workload, voters=self.voters, trims=self.trimming))
 
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed draws, if it draws one."""
@@ -79,7 +70,7 @@ class Terms:
     def begin(self, seed: int) -> ChaosRun:
         """The run of a seed. The rule must be `broken` around this, too."""
         scripted = directed(self.mutation)
-        return begin(seed, self.config(seed)) if scripted is None else scripted(seed)
+        return ChaosRun(seed, self.config(seed)) if scripted is None else scripted(seed)
 
 
 def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:
@@ -126,6 +117,4 @@ class Totals:
 
 def never_reached(totals: Totals, terms: Terms) -> list[str]:
     """Situations that no seed reached, though a large range must."""
-    if terms.groups or terms.transactions:
-        return [name for name in terms.expected if not totals.situations[name]]
-    return lacking(totals.situations)
+    return lacking(totals.situations, terms.expected)

@@ -1,8 +1,9 @@
 """Scenario files: a plan that can be kept, read by people, and played again to the same bytes.
 
-JSON, with `"tanist-scenario": 1` at the top, and its player ("player"): the simulator here, or the model checker
-(`lab.model_scenario`). Times are virtual; those of faults and operations are in microseconds since the load began.
-Missing values are those of `ChaosConfig`; an unknown name is an error, because the file would be played wrongly.
+JSON, with `"tanist-scenario": 2` at the top, and its player ("player"): the simulator here, or the model checker
+(`lab.model_scenario`, whose format is 1). Times are virtual; those of faults and operations are in microseconds since
+the load began. Missing values are those of `ChaosConfig`; an unknown name is an error, because the file would be played
+wrongly. A file of version 1 is played as it was (`first_version`).
 
 A file is untrusted text: every value is checked before it becomes part of a plan.
 """
@@ -15,27 +16,31 @@ from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tanist.lab.simulation.first_version import completed, rearranged
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.group_profiles import GroupConfig, GroupPlan
-from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.transaction_profiles import TransactionConfig
+from tanist.sim.run.config import (
+    GROUPS,
+    TRANSACTIONS,
+    WORKLOADS,
+    ChaosConfig,
+    GroupPlan,
+    GroupSettings,
+    TransactionSettings,
+)
 from tanist.sim.workload.operations import Operation, Topic
 
 FORMAT = "tanist-scenario"
-VERSION = 1
+FIRST_VERSION = 1
+VERSION = 2
 SIMULATOR = "simulator"
 MODEL = "model"
 
-RECORDS = "records"
-GROUPS = "groups"
-TRANSACTIONS = "transactions"
-_WORKLOADS: dict[str, type[ChaosConfig]] = {
-    RECORDS: ChaosConfig,
-    GROUPS: GroupConfig,
-    TRANSACTIONS: TransactionConfig,
+_SETTINGS: dict[str, type[GroupSettings] | type[TransactionSettings]] = {
+    GROUPS: GroupSettings,
+    TRANSACTIONS: TransactionSettings,
 }
-"""The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
+"""The workloads that have settings of their own."""
 
 _MAX_BYTES = 16 << 20
 _MAX_NODES = 100
@@ -73,7 +78,7 @@ def load(path: Path) -> dict[str, Any]:
         raise ScenarioError(f"{path}: not JSON: {error}") from error
     if not isinstance(document, dict) or FORMAT not in document:
         raise ScenarioError(f'{path}: not a scenario: it has no "{FORMAT}" at the top')
-    if document[FORMAT] != VERSION:
+    if document[FORMAT] not in (FIRST_VERSION, VERSION):
         raise ScenarioError(f"{path}: version {document[FORMAT]} of the format, this is version {VERSION}")
     if document.get("player") not in (SIMULATOR, MODEL):
         raise ScenarioError(f'{path}: "player" is neither "{SIMULATOR}" nor "{MODEL}"')
@@ -96,8 +101,11 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
         "mutation": scenario.mutation,
         "kept": list(scenario.notes),
         "seed": plan.seed,
-        "workload": next(name for name, kind in _WORKLOADS.items() if type(plan.config) is kind),
-        "cluster": {field.name: _plain(getattr(plan.config, field.name)) for field in fields(plan.config)},
+        "cluster": {
+            field.name: _plain(getattr(plan.config, field.name))
+            for field in fields(plan.config)
+            if field.name not in _SETTINGS or field.name == plan.config.workload
+        },
         "faults": [
             {
                 "at_us": fault.at_us,
@@ -124,9 +132,14 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Scenario:
-    """The inverse of `as_document`. `ScenarioError` for anything else."""
+    """The inverse of `as_document`, of version 1 as well. `ScenarioError` for anything else."""
     try:
-        config = _config(document["cluster"], str(document.get("workload", RECORDS)))
+        of_the_first = document.get(FORMAT) == FIRST_VERSION
+        if of_the_first:
+            document = rearranged(document)
+        config = _config(document["cluster"])
+        if of_the_first:
+            config = completed(config, _integer(document["seed"]), _text_or_none(document.get("mutation")))
         nodes = frozenset(config.roles)
         plan = Plan(
             _integer(document["seed"]),
@@ -162,8 +175,8 @@ def _plain(value: Any) -> Any:
             "replication_factor": value.replication_factor,
             "configs": dict(value.configs),
         }
-    if isinstance(value, GroupPlan):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(GroupPlan)}
+    if isinstance(value, GroupPlan | GroupSettings | TransactionSettings):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, tuple):
@@ -171,14 +184,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _config(values: Mapping[str, Any], workload: str) -> ChaosConfig:
-    if workload not in _WORKLOADS:
-        raise ScenarioError(f'"workload" is {workload!r}, which is none of {", ".join(_WORKLOADS)}')
-    known = {field.name: field for field in fields(_WORKLOADS[workload])}
-    unknown = sorted(values.keys() - known.keys())
-    if unknown:
-        raise ScenarioError(f"the cluster has {', '.join(unknown)}, which this version does not know")
-    config = _WORKLOADS[workload](**{name: _value(known[name], value) for name, value in values.items()})
+def _config(values: Mapping[str, Any]) -> ChaosConfig:
+    config = ChaosConfig(**_values(ChaosConfig, values))
+    if config.workload not in WORKLOADS:
+        raise ScenarioError(f'"workload" is {config.workload!r}, which is none of {", ".join(WORKLOADS)}')
     if not 1 <= len(config.roles) <= _MAX_NODES:
         raise ScenarioError(f"{len(config.roles)} nodes")
     if not any("broker" in role for role in config.roles.values()):
@@ -186,8 +195,14 @@ def _config(values: Mapping[str, Any], workload: str) -> ChaosConfig:
     strangers = [each for each in config.voters if "controller" not in config.roles.get(each, "")]
     if strangers:
         raise ScenarioError(f"the first voters {strangers} are no controllers")
-    if isinstance(config, GroupConfig):
-        unread = {name for plan in config.plans for name in plan.topics} - {topic.name for topic in config.topics}
+    others = sorted({*config.plain, *config.slices, *config.skews_ms, *config.receive_bytes} - config.roles.keys())
+    if others:
+        raise ScenarioError(f"conditions of node {', '.join(map(str, others))}, which the cluster does not have")
+    if min(config.window_bytes, *config.slices.values(), *config.receive_bytes.values(), 1) < 1:
+        raise ScenarioError("a window, a buffer or a slice without space")
+    if config.workload == GROUPS:
+        read = {name for plan in config.groups.plans for name in plan.topics}
+        unread = read - {topic.name for topic in config.topics}
         if unread or not config.topics:
             raise ScenarioError(f"groups read {', '.join(sorted(unread)) or 'topics'}, which the cluster does not have")
     for topic in config.topics:
@@ -198,8 +213,20 @@ def _config(values: Mapping[str, Any], workload: str) -> ChaosConfig:
     return config
 
 
+def _values(kind: type[ChaosConfig | GroupSettings | TransactionSettings], values: Mapping[str, Any]) -> dict[str, Any]:
+    known = {field.name: field for field in fields(kind)}
+    unknown = sorted(values.keys() - known.keys())
+    if unknown:
+        raise ScenarioError(f"the cluster has {', '.join(unknown)}, which this version does not know")
+    return {name: _value(known[name], value) for name, value in values.items()}
+
+
 def _value(field: Field[Any], value: Any) -> Any:
     """A value of JSON as a value of that field."""
+    if field.name in _SETTINGS:
+        return _SETTINGS[field.name](**_values(_SETTINGS[field.name], value))
+    if field.name in ("slices", "skews_ms", "receive_bytes"):
+        return {int(node): _integer(each) for node, each in value.items()}
     if field.name == "roles":
         return {int(node): str(role) for node, role in value.items()}
     if field.name == "properties":

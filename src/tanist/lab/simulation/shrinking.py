@@ -17,9 +17,7 @@ from dataclasses import dataclass, replace
 from tanist.lab.simulation.plan import Plan
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.transaction_profiles import TransactionConfig
+from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import Operation
 from tanist.sim.world.scheduler import MICROSECONDS
 
@@ -199,34 +197,36 @@ def _with(plan: Plan, events: Sequence[Event]) -> Plan:
 
 def _fewer_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
     """One group; then less churn of its members, and fewer members."""
-    if not isinstance(config, GroupConfig):
+    if config.workload != GROUPS:
         return
-    if len(config.plans) > 1:
-        for plan in config.plans:
-            yield replace(config, plans=(plan,))
-    if config.grows:
-        yield replace(config, grows=False)
-    for kind in config.churn:
-        yield replace(config, churn=tuple(each for each in config.churn if each != kind))
-    for count in range(1, max(plan.members for plan in config.plans)):
-        yield replace(config, plans=tuple(replace(plan, members=min(plan.members, count)) for plan in config.plans))
+    plans, churn = config.groups.plans, config.groups.churn
+    if len(plans) > 1:
+        for plan in plans:
+            yield config.with_settings(plans=(plan,))
+    if config.groups.grows:
+        yield config.with_settings(grows=False)
+    for kind in churn:
+        yield config.with_settings(churn=tuple(each for each in churn if each != kind))
+    for count in range(1, max(plan.members for plan in plans)):
+        yield config.with_settings(plans=tuple(replace(plan, members=min(plan.members, count)) for plan in plans))
 
 
 def _fewer_applications(config: ChaosConfig) -> Iterator[ChaosConfig]:
     """One application with one instance, and no pauses."""
-    if not isinstance(config, TransactionConfig):
+    if config.workload != TRANSACTIONS:
         return
-    if config.applications > 1:
-        yield replace(config, applications=config.applications - 1)
-    if config.instances > 1:
-        yield replace(config, instances=config.instances - 1)
-    if config.freezes:
-        yield replace(config, freezes=False)
+    settings = config.transactions
+    if settings.applications > 1:
+        yield config.with_settings(applications=settings.applications - 1)
+    if settings.instances > 1:
+        yield config.with_settings(instances=settings.instances - 1)
+    if settings.freezes:
+        yield config.with_settings(freezes=False)
 
 
 def _fewer_topics(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    if isinstance(config, GroupConfig):
-        read = {name for plan in config.plans for name in plan.topics}
+    if config.workload == GROUPS:
+        read = {name for plan in config.groups.plans for name in plan.topics}
         # The first one grows, so it stays.
         topics = tuple(topic for n, topic in enumerate(config.topics) if n == 0 or topic.name in read)
         if topics != config.topics:
@@ -259,12 +259,37 @@ def _slower_clients(config: ChaosConfig) -> Iterator[ChaosConfig]:
             yield replace(config, pause_ms=pause_ms)
 
 
+_USUAL = (
+    "left_out",
+    "may_lose",
+    "inquirers",
+    "late_consumers",
+    "plain",
+    "slices",
+    "skews_ms",
+    "large_write_bytes",
+    "stall_ms",
+    "receive_bytes",
+    "window_bytes",
+    "value_bytes",
+    "event_age_ms",
+    "latency_us",
+    "directories",
+    "min_insync_replicas",
+)
+"""Drawn values that a run may do without."""
+
+
 def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
     """Set the drawn values to their defaults one by one. Kinds stay: the events are already drawn from them."""
     usual = ChaosConfig(roles=config.roles, topics=config.topics)
-    for name in ("left_out", "may_lose", "latency_us", "directories", "min_insync_replicas"):
+    for name in _USUAL:
         if getattr(config, name) != getattr(usual, name):
             yield replace(config, **{name: getattr(usual, name)})
+    for node in config.roles:
+        ordinary = _without_conditions_of(config, node)
+        if ordinary != config:
+            yield ordinary
     for topic_number, topic in enumerate(config.topics):
         for entry in topic.configs:
             fewer = replace(topic, configs=tuple(each for each in topic.configs if each != entry))
@@ -272,6 +297,17 @@ def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
             yield replace(config, topics=topics)
     for name in config.properties:
         yield replace(config, properties={key: value for key, value in config.properties.items() if key != name})
+
+
+def _without_conditions_of(config: ChaosConfig, node: int) -> ChaosConfig:
+    """The node is as any other."""
+    return replace(
+        config,
+        plain=tuple(each for each in config.plain if each != node),
+        slices={each: records for each, records in config.slices.items() if each != node},
+        skews_ms={each: skew_ms for each, skew_ms in config.skews_ms.items() if each != node},
+        receive_bytes={each: size for each, size in config.receive_bytes.items() if each != node},
+    )
 
 
 def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
@@ -285,7 +321,7 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
         if any("controller" in role for role in roles.values()) and all(
             topic.replication_factor <= brokers for topic in config.topics
         ):
-            yield replace(config, roles=roles, voters=voters)
+            yield replace(_without_conditions_of(config, node), roles=roles, voters=voters)
 
 
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (

@@ -79,8 +79,7 @@ class Nemesis:
         """Repair everything at once, except nodes that are down: they start on schedule, or are left out."""
         self._left_out = leave_out
         self._ended = True
-        self._world.network.conditions.slow_links.clear()
-        self._world.network.conditions.lossy_links.clear()
+        self._world.network.conditions.end_faults()
         self._world.network.heal()
         for host in self._world.hosts.values():
             host.thaw()

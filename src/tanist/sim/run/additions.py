@@ -1,9 +1,11 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
-change, replication throttles, records that go by retention and DeleteRecords, producers of old events, appends that
-are written off the loop, logs of new replicas that take their time, connections with small windows, inquirers.
+change, replication throttles, records that go by retention and DeleteRecords, producers of old events, inquirers; and
+the conditions of nodes and links, of seeds of all kinds: clocks that are off, small slices, appends that are written
+off the loop, logs of new replicas that take their time, connections with small windows or receive buffers, answers that
+stay half sent.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
-the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
+the changes of a configuration.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
 from tanist.sim.world.clock import stream
+from tanist.sim.world.link_conditions import WINDOW_BYTES
 
 VOTERS_SHARE = 0.15
 
@@ -21,11 +25,23 @@ THROTTLES_SHARE = 0.12
 
 TRIMMING_SHARE = 0.10
 
+_SLICES_SHARE = 0.25
+_SLICES = (None, 1, 2, 5)
+
 _LARGE_WRITES_SHARE = 0.15
 
 _SLOW_LOGS_SHARE = 0.15
 
 _SMALL_WINDOWS_SHARE = 0.25
+_SMALL_BUFFERS_SHARE = 0.15
+_SMALL_BUFFERS = {False: (8, 40), True: (100, 300)}
+"""On fast links, and on slow ones, which carry so much in some milliseconds: enough to keep up."""
+_SLOW_US = 1_000
+_STALLS_SHARE = 0.5
+_STALLS_MS = (20, 300, 1_500)
+"""Longest: shorter than a session, and than an answer is waited for."""
+_ROLLS_MS = ("400", "1500")
+"""Logs have to change, for something to stall."""
 _INQUIRERS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
@@ -80,19 +96,70 @@ def has_inquirers(seed: int) -> bool:
     return stream(seed, "inquirers").random() < _INQUIRERS_SHARE
 
 
-def large_write_bytes(seed: int) -> int | None:
-    """From how many bytes on a produce request is large, whose records are written off the loop; mostly None is.
+def clocks_off(roles: Mapping[int, str], most_ms: int) -> dict[int, int]:
+    """How far off the clocks may be. `with_conditions` draws how far off each of them is."""
+    return dict.fromkeys(roles, most_ms) if most_ms else {}
 
-    Those of the workload are small: with one byte all of them are large.
-    """
+
+def with_conditions(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The configuration with the conditions of nodes and links that the seed draws, whatever its workload is."""
+    window_bytes, value_bytes = small_windows(seed) or (WINDOW_BYTES, 0)
+    return replace(
+        config,
+        skews_ms=_skews_ms(seed, config),
+        slices=_slices(seed, config.roles),
+        large_write_bytes=_large_write_bytes(seed),
+        properties={**config.properties, **_slow_logs(seed)},
+        window_bytes=window_bytes,
+        value_bytes=value_bytes,
+    )
+
+
+def _skews_ms(seed: int, config: ChaosConfig) -> dict[int, int]:
+    rng, most_ms = stream(seed, "clocks"), max(config.skews_ms.values(), default=0)
+    return {node_id: rng.randint(-most_ms, most_ms) for node_id in config.roles} if most_ms else {}
+
+
+def _slices(seed: int, roles: Mapping[int, str]) -> dict[int, int]:
+    """In a run of four, nodes need many turns for what is many partitions' work elsewhere."""
+    rng = stream(seed, "slices")
+    if rng.random() >= _SLICES_SHARE:
+        return {}
+    drawn = {node_id: rng.choice(_SLICES) for node_id in roles}
+    return {node_id: records for node_id, records in drawn.items() if records is not None}
+
+
+def _large_write_bytes(seed: int) -> int:
+    """Records of the workload are small: with one byte all of their writes are large."""
     rng = stream(seed, "large writes")
-    return rng.choice((1, 1, 3 * _BATCH_BYTES)) if rng.random() < _LARGE_WRITES_SHARE else None
+    return rng.choice((1, 1, 3 * _BATCH_BYTES)) if rng.random() < _LARGE_WRITES_SHARE else 0
 
 
-def new_log_ms(seed: int) -> int | None:
-    """How long a broker takes for the log of a new replica, so that others fetch it before; mostly None is drawn."""
+def _slow_logs(seed: int) -> dict[str, str]:
+    """The logs of new replicas are made one by one, so that others fetch them before."""
     rng = stream(seed, "new logs")
-    return rng.choice((1, 100, 1_500)) if rng.random() < _SLOW_LOGS_SHARE else None
+    if rng.random() >= _SLOW_LOGS_SHARE:
+        return {}
+    return {"tanist.new.logs.turn.max": "1", "tanist.new.logs.pause.ms": str(rng.choice((1, 100, 1_500)))}
+
+
+def with_torn_links(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The configuration with receive buffers of a few bytes in front of some nodes.
+
+    Where these or small windows leave answers half sent, they stay so for a while, in half of the runs, when a log
+    changes under them.
+    """
+    rng = stream(seed, "torn links")
+    small = rng.random() < _SMALL_BUFFERS_SHARE
+    nodes = rng.sample(list(config.roles), rng.randint(1, 2)) if small else []
+    sizes = _SMALL_BUFFERS[max(config.latency_us) > _SLOW_US]
+    stalls = (small or config.window_bytes < WINDOW_BYTES) and rng.random() < _STALLS_SHARE
+    return replace(
+        config,
+        receive_bytes={node_id: rng.choice(sizes) for node_id in sorted(nodes)},
+        stall_ms=rng.choice(_STALLS_MS) if stalls else 0,
+        properties={**({"log.roll.ms": rng.choice(_ROLLS_MS)} if stalls else {}), **config.properties},
+    )
 
 
 def small_windows(seed: int) -> tuple[int, int] | None:
@@ -130,16 +197,16 @@ def has_trimming(seed: int) -> bool:
     return stream(seed, "trimming").random() < TRIMMING_SHARE
 
 
-def trimming(seed: int, topics: tuple[Topic, ...], properties: Mapping[str, str]) -> dict[str, Any]:
+def trimming(seed: int, config: ChaosConfig) -> dict[str, Any]:
     """Records go, by retention of short segments, and by an operator's DeleteRecords. Not those of compacted topics.
 
     `segment.bytes` is a megabyte at least, so segments are short by their time.
     """
-    if any(name == "cleanup.policy" for topic in topics for name, _ in topic.configs):
+    if any(name == "cleanup.policy" for topic in config.topics for name, _ in topic.configs):
         return {}
     rng = stream(seed, "what is trimmed")
     trimmed = []
-    for topic in topics:
+    for topic in config.topics:
         settings = {}
         way = rng.choice(("bytes", "time", "both", "neither"))
         if way != "neither":
@@ -154,7 +221,7 @@ def trimming(seed: int, topics: tuple[Topic, ...], properties: Mapping[str, str]
         "trim_operations": rng.choice((("delete_records", "delete_all", "delete_beyond"), tuple(TRIM_OPERATIONS)[:1])),
         "trim_pause_ms": (50, rng.choice((500, 2_000, 6_000))),
         "properties": {
-            **properties,
+            **config.properties,
             "log.retention.check.interval.ms": str(rng.choice((50, 300, 1_500))),
             "log.segment.delete.delay.ms": str(rng.choice((1, 60_000))),
             "replica.high.watermark.checkpoint.interval.ms": str(rng.choice((300, 5_000))),
@@ -167,12 +234,10 @@ def has_changing_voters(seed: int) -> bool:
     return stream(seed, "voters").random() < VOTERS_SHARE
 
 
-def changing_voters(
-    seed: int, roles: Mapping[int, str], kinds: tuple[str, ...], properties: Mapping[str, str]
-) -> dict[str, Any]:
+def changing_voters(seed: int, config: ChaosConfig) -> dict[str, Any]:
     """A dynamic quorum, to which controllers are added, and from which they are removed, while all faults go on."""
     rng = stream(seed, "changing voters")
-    controllers = [node_id for node_id, role in roles.items() if "controller" in role]
+    controllers = [node_id for node_id, role in config.roles.items() if "controller" in role]
     spare = _SPARE_IDS[: rng.choice((0, 1, 1, 2))]
     everybody = [*controllers, *spare]
     fate = rng.random()
@@ -183,16 +248,16 @@ def changing_voters(
     else:
         first = rng.sample(everybody, rng.randint(2, len(everybody)))
     joins = rng.random() < 0.2
-    properties = dict(properties)
+    properties = dict(config.properties)
     if "metadata.max.retention.bytes" in properties:
         # A single voter's log may be cut in the turn in which it was applied, and then no other log has the records.
         properties["metadata.max.retention.bytes"] = "1000000"
     loses_disks = rng.random() < 0.6
     return {
-        "roles": {**roles, **dict.fromkeys(spare, "controller")},
+        "roles": {**config.roles, **dict.fromkeys(spare, "controller")},
         "voters": tuple(sorted(first)),
         "voter_operations": tuple(VOTER_OPERATIONS),
         "voter_pause_ms": (50, rng.choice((400, 1_500, 3_000))),
-        "kinds": tuple(sorted({*kinds, *((_LOST_DISK,) if loses_disks else ())})),
+        "kinds": tuple(sorted({*config.kinds, *((_LOST_DISK,) if loses_disks else ())})),
         "properties": {**properties, **({"controller.quorum.auto.join.enable": "true"} if joins else {})},
     }

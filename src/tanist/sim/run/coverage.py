@@ -7,7 +7,7 @@ the counters of all seeds; over a large range none of `EXPECTED` may be zero.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
 from tanist.sim.situations.table import SITUATIONS
@@ -96,6 +96,6 @@ def added(each: Iterable[Counts]) -> tuple[Counts, Counts]:
     return counts, seeds
 
 
-def lacking(counts: Counts) -> list[str]:
+def lacking(counts: Counts, expected: Mapping[str, str] = EXPECTED) -> list[str]:
     """Expected situations that did not occur."""
-    return [name for name in EXPECTED if not counts[name] and name not in SELDOM]
+    return [name for name in expected if not counts[name] and name not in SELDOM]

@@ -1,14 +1,44 @@
-"""The faults and operations that a seed draws for a configuration.
+"""The configuration that a seed draws for a workload, and the faults and operations that it draws for a configuration.
 
 Each purpose has a random stream of its own (`sim.world.clock.stream`), so that leaving some out later moves no other.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tanist.sim.faults.schedule import Fault, draw_faults
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run import group_profiles, profiles, transaction_profiles
+from tanist.sim.run.additions import (
+    changing_voters,
+    has_changing_voters,
+    has_trimming,
+    with_conditions,
+    with_torn_links,
+)
+from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import Operation, draw_operations
 from tanist.sim.world.clock import stream
+
+
+def config_of(seed: int, workload: str = RECORDS, *, voters: bool = False, trims: bool = False) -> ChaosConfig:
+    """The configuration of a seed.
+
+    `voters`: with voters that change, `trims`: with retention and DeleteRecords, whether the seed draws them or not.
+    `ValueError` if there are no such runs.
+    """
+    if workload == GROUPS:
+        if trims:
+            raise ValueError("the topics of groups hold no records, so there is nothing to trim")
+        config = group_profiles.drawn(seed)
+    elif workload == TRANSACTIONS:
+        config = transaction_profiles.with_trimming(seed) if trims else transaction_profiles.drawn(seed)
+    else:
+        config = profiles.drawn(seed, trims=trims or has_trimming(seed))
+        voters = voters or has_changing_voters(seed)
+    if voters:
+        config = replace(config, **changing_voters(seed, config))
+    return with_torn_links(seed, with_conditions(seed, config))
 
 
 def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:

@@ -1,104 +1,78 @@
 """The profile of a run with consumer groups, drawn from its seed.
 
 It is separate from `profiles`, so that the seeds of the others draw the same with it and without. Topics hold no
-records: the run tests coordinators, and to them an offset is a number. See `group_run`.
+records: the run tests coordinators, and to them an offset is a number. See `groups`.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tanist.sim.run.additions import has_inquirers
-from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS, ChaosConfig
+from tanist.sim.run.additions import clocks_off, has_inquirers
+from tanist.sim.run.config import (
+    CHURN,
+    CLASSIC,
+    CONSUMER,
+    GROUPS,
+    MIXED,
+    MOVING,
+    ChaosConfig,
+    GroupPlan,
+    GroupSettings,
+)
+from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
-CLASSIC, CONSUMER, MIXED, MOVING = "classic", "consumer", "mixed", "moving"
-"""The protocol of a group's members: of each, of every second one, or of all that are there at the time."""
 
-_MOVES = ("rolling", "empty", "abrupt")
-
-_CHURN = ("leave", "die", "pause")
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """One group of a run."""
-
-    group: str
-    protocol: str
-    members: int
-    """Of a group that moves between the protocols: of each of them."""
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class GroupConfig(ChaosConfig):
-    """The configuration of a run with groups. Times in virtual milliseconds."""
-
-    plans: tuple[GroupPlan, ...] = (GroupPlan("g0", CLASSIC, 3, ("events",)),)
-    session_timeout_ms: int = 3_000
-    rebalance_timeout_ms: int = 4_000
-    commit_pause_ms: int = 120
-    watch_pause_ms: int = 150
-    churn: tuple[str, ...] = _CHURN
-    churn_pause_ms: tuple[int, int] = (400, 4_000)
-    away_ms: tuple[int, int] = (50, 6_000)
-    """Range of the time that a member stays away or is paused; it includes the session timeout."""
-    moves: tuple[str, ...] = _MOVES
-    """How a group goes over to the other protocol: member by member, with nobody between, or after all have died."""
-    move_pause_ms: tuple[int, int] = (800, 3_000)
-    all_return: bool = True
-    """In the end all members return; else only the present ones stay, at least one of each group."""
-    grows: bool = True
-    """Topics get partitions while groups read them."""
-
-    @classmethod
-    def drawn(cls, seed: int) -> GroupConfig:
-        """The configuration of a seed."""
-        rng = stream(seed, "groups")
-        roles = dict.fromkeys((1, 2, 3), COMBINED)
-        if rng.random() < 0.2:
-            roles[4] = "broker"
-        topics = (Topic("events", rng.randint(2, 5), 3), Topic("orders", rng.randint(1, 3), 3))
-        kinds = rng.sample(COORDINATOR_KINDS, rng.randint(3, 7)) + rng.sample(RARE_COORDINATOR_KINDS, rng.randint(0, 2))
-        session_ms = rng.choice((1_500, 3_000, 6_000))
-        return cls(
-            roles=roles,
-            topics=topics,
-            fault_time_ms=14_000,
-            kinds=tuple(sorted({*kinds, "leader"})),
-            fault_pause_ms=(100, rng.choice((1_500, 3_000))),
-            operations=rng.choice(((), ("preferred",), ("preferred", "reassign"))),
-            latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
-            down_max=rng.choice((1, 1, 2)),
-            skew_ms_max=rng.choice((0, 5_000)),
+def drawn(seed: int) -> ChaosConfig:
+    """What a seed draws for groups."""
+    rng = stream(seed, "groups")
+    roles = dict.fromkeys((1, 2, 3), COMBINED)
+    if rng.random() < 0.2:
+        roles[4] = "broker"
+    topics = (Topic("events", rng.randint(2, 5), 3), Topic("orders", rng.randint(1, 3), 3))
+    kinds = rng.sample(COORDINATOR_KINDS, rng.randint(3, 7)) + rng.sample(RARE_COORDINATOR_KINDS, rng.randint(0, 2))
+    session_ms = rng.choice((1_500, 3_000, 6_000))
+    return ChaosConfig(
+        workload=GROUPS,
+        roles=roles,
+        topics=topics,
+        fault_time_ms=14_000,
+        kinds=tuple(sorted({*kinds, "leader"})),
+        fault_pause_ms=(100, rng.choice((1_500, 3_000))),
+        operations=rng.choice(((), ("preferred",), ("preferred", "reassign"))),
+        latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
+        down_max=rng.choice((1, 1, 2)),
+        skews_ms=clocks_off(roles, rng.choice((0, 5_000))),
+        groups=GroupSettings(
             plans=_with_moves(_plans(rng), seed),
             session_timeout_ms=session_ms,
             rebalance_timeout_ms=rng.choice((1_500, 4_000)),
             commit_pause_ms=rng.choice((40, 150, 400)),
-            churn=tuple(sorted(rng.sample(_CHURN, rng.randint(1, len(_CHURN))))),
+            churn=tuple(sorted(rng.sample(CHURN, rng.randint(1, len(CHURN))))),
             churn_pause_ms=(300, rng.choice((1_500, 5_000))),
             grows=rng.random() < 0.6,
             all_return=rng.random() < 0.6,
-            inquirers=has_inquirers(seed),
-            properties={
-                "broker.session.timeout.ms": "3000",
-                "broker.heartbeat.interval.ms": "500",
-                "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
-                "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
-                "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
-                "offsets.topic.num.partitions": str(rng.randint(1, 3)),
-                "offsets.commit.timeout.ms": str(rng.choice((1_000, 5_000))),
-                "group.initial.rebalance.delay.ms": str(rng.choice((0, 300))),
-                "group.min.session.timeout.ms": "1000",
-                "group.consumer.session.timeout.ms": str(session_ms),
-                "group.consumer.heartbeat.interval.ms": str(session_ms // 6),
-                "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
-            },
-        )
+        ),
+        inquirers=has_inquirers(seed),
+        properties={
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
+            "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
+            "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
+            "offsets.topic.num.partitions": str(rng.randint(1, 3)),
+            "offsets.commit.timeout.ms": str(rng.choice((1_000, 5_000))),
+            "group.initial.rebalance.delay.ms": str(rng.choice((0, 300))),
+            "group.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": str(session_ms),
+            "group.consumer.heartbeat.interval.ms": str(session_ms // 6),
+            "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
+        },
+    )
 
 
 def _plans(rng: random.Random) -> tuple[GroupPlan, ...]:

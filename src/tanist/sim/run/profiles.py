@@ -7,27 +7,25 @@ profile is only a configuration: it makes a situation likelier, and never forces
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from tanist.sim.checkers.compaction import POLICY
 from tanist.sim.faults.schedule import KINDS
 from tanist.sim.run.additions import (
-    changing_voters,
+    clocks_off,
     event_age_ms,
-    has_changing_voters,
     has_inquirers,
-    has_trimming,
     plain_brokers,
     stalled_readers,
     throttles,
     trimming,
 )
+from tanist.sim.run.config import DEFAULT_KINDS, TOPIC, ChaosConfig
 from tanist.sim.workload.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
-TOPIC = "events"
 COORDINATOR_KINDS = (
     "kill",
     "leader",
@@ -45,126 +43,48 @@ RARE_COORDINATOR_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "
 """Faults of the runs that test coordinators. Their order counts: seeds draw from it."""
 
 _RECOVERY = "unclean.recovery.manager.enabled"
-_FAULTS = tuple(kind for kind in KINDS if kind != "directory")
 _LEAVING = ("stop", "partition", "one_way", "freeze", "leader", "kill", "power", "blackout", "crash")
 _OF_CONTROLLERS = ("controller", "partition", "one_way", "slow", "reset", "freeze", "disk_slow", "power")
 
 
-@dataclass(frozen=True)
-class ChaosConfig:
-    """The configuration of a run. Times in virtual milliseconds."""
+def drawn(seed: int, *, trims: bool) -> ChaosConfig:
+    """What a seed draws for producers and consumers; `trims`: of topics whose records go."""
+    config = _plainly_drawn(seed)
+    if trims:
+        return replace(config, **trimming(seed, config))
+    return replace(config, event_age_ms=event_age_ms(seed), **stalled_readers(seed, config.topics))
 
-    roles: Mapping[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), COMBINED))
-    """Node -> broker, controller, or both."""
-    plain: tuple[int, ...] = ()
-    """Brokers that have Kafka's requests only: they are asked for the ends of their logs as Apache's are."""
-    directories: int = 1
-    """Log directories of each node."""
-    topics: tuple[Topic, ...] = (Topic(TOPIC, 2, 3),)
-    min_insync_replicas: int = 2
-    """Of the cluster, at first."""
-    fault_time_ms: int = 12_000
-    settle_time_ms: int = 60_000
-    producers: int = 2
-    """Of each topic, with idempotence and acks=all."""
-    careless_producers: int = 0
-    """With acks=1: their records may be lost, and make logs diverge."""
-    event_age_ms: int = 0
-    """The timestamps of their records are so old."""
-    observers: int = 1
-    late_consumers: int = 0
-    """Of each topic: they start at half time, and read everything from the start, again and again."""
-    pause_ms: int = 60
-    kinds: tuple[str, ...] = _FAULTS
-    fault_pause_ms: tuple[int, int] = (100, 2_500)
-    operations: tuple[str, ...] = ()
-    operation_pause_ms: tuple[int, int] = (500, 4_000)
-    down_max: int = 1
-    left_out: int = 0
-    """Number of brokers that stay down for a while after the faults."""
-    may_lose: bool = False
-    """Faults may exceed the promise of the protocol; lost records must be reported."""
-    voters: tuple[int, ...] = ()
-    """The first voters of a dynamic quorum (kraft.version 1). Without any all controllers vote, for good."""
-    voter_operations: tuple[str, ...] = ()
-    voter_pause_ms: tuple[int, int] = (500, 4_000)
-    throttle_operations: tuple[str, ...] = ()
-    throttle_pause_ms: tuple[int, int] = (500, 4_000)
-    throttle_bytes: int = 0
-    """The rate of throttled replicas, in a second."""
-    trim_operations: tuple[str, ...] = ()
-    """Of an operator who deletes records."""
-    trim_pause_ms: tuple[int, int] = (500, 4_000)
-    inquirers: bool = False
-    """Each broker is asked all the time what there is."""
-    latency_us: tuple[int, int] = (50, 300)
-    skew_ms_max: int = 0
-    """Largest difference of a host's time of day from the true one, from the beginning."""
-    properties: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def trims(self) -> bool:
-        """Whether records go, by an operator or by retention."""
-        kept = ("retention.bytes", "retention.ms")
-        return bool(self.trim_operations) or any(name in kept for topic in self.topics for name, _ in topic.configs)
-
-    @classmethod
-    def drawn(cls, seed: int) -> ChaosConfig:
-        """The configuration of a seed."""
-        return cls._drawn(seed, voters=has_changing_voters(seed), trims=has_trimming(seed))
-
-    @classmethod
-    def drawn_with_voters(cls, seed: int) -> ChaosConfig:
-        """The same with voters that change, whether the seed draws them or not."""
-        return cls._drawn(seed, voters=True, trims=has_trimming(seed))
-
-    @classmethod
-    def drawn_with_trimming(cls, seed: int) -> ChaosConfig:
-        """The same with retention and DeleteRecords, whether the seed draws them or not."""
-        return cls._drawn(seed, voters=has_changing_voters(seed), trims=True)
-
-    @classmethod
-    def _drawn(cls, seed: int, *, voters: bool, trims: bool) -> ChaosConfig:
-        config = cls._plainly_drawn(seed)
-        if trims:
-            config = replace(config, **trimming(seed, config.topics, config.properties))
-        else:
-            config = replace(config, event_age_ms=event_age_ms(seed), **stalled_readers(seed, config.topics))
-        if voters:
-            config = replace(config, **changing_voters(seed, config.roles, config.kinds, config.properties))
-        return config
-
-    @classmethod
-    def _plainly_drawn(cls, seed: int) -> ChaosConfig:
-        rng = stream(seed, "config")
-        roles = _roles(rng)
-        brokers = sum("broker" in role for role in roles.values())
-        directories = 2 if rng.random() < 0.15 else 1
-        possible = tuple(KINDS) if directories > 1 else _FAULTS
-        min_insync_replicas, topics = _topics(rng, brokers)
-        may_lose = rng.random() < 0.2
-        down_max = rng.choice((1, 1, 2, 3) if brokers < 5 else (2, 2, 3, 4))
-        mixture = cls(
-            roles=roles,
-            directories=directories,
-            topics=topics,
-            min_insync_replicas=min_insync_replicas,
-            producers=rng.randint(1, 2) if len(topics) == 1 else 1,
-            careless_producers=rng.choice((0, 0, 1)),
-            pause_ms=rng.choice((20, 60, 60, 150) if brokers < 5 else (60, 100, 150)),
-            kinds=tuple(sorted(rng.sample(possible, rng.randint(2, len(possible))))),
-            operations=_operations(rng, may_lose),
-            down_max=down_max,
-            left_out=rng.choice((0, 0, 0, 1)) if down_max < 2 else rng.choice((0, 0, 1, 2)),
-            may_lose=may_lose,
-            latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
-            properties=_properties(rng),
-        )
-        leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
-        config = _with_extras(seed, leaning(mixture, rng))
-        config = replace(config, plain=plain_brokers(seed, config.roles), inquirers=has_inquirers(seed))
-        written = config.fault_time_ms // config.pause_ms * (config.producers + config.careless_producers)
-        return replace(config, **throttles(seed, written))
+def _plainly_drawn(seed: int) -> ChaosConfig:
+    rng = stream(seed, "config")
+    roles = _roles(rng)
+    brokers = sum("broker" in role for role in roles.values())
+    directories = 2 if rng.random() < 0.15 else 1
+    possible = tuple(KINDS) if directories > 1 else DEFAULT_KINDS
+    min_insync_replicas, topics = _topics(rng, brokers)
+    may_lose = rng.random() < 0.2
+    down_max = rng.choice((1, 1, 2, 3) if brokers < 5 else (2, 2, 3, 4))
+    mixture = ChaosConfig(
+        roles=roles,
+        directories=directories,
+        topics=topics,
+        min_insync_replicas=min_insync_replicas,
+        producers=rng.randint(1, 2) if len(topics) == 1 else 1,
+        careless_producers=rng.choice((0, 0, 1)),
+        pause_ms=rng.choice((20, 60, 60, 150) if brokers < 5 else (60, 100, 150)),
+        kinds=tuple(sorted(rng.sample(possible, rng.randint(2, len(possible))))),
+        operations=_operations(rng, may_lose),
+        down_max=down_max,
+        left_out=rng.choice((0, 0, 0, 1)) if down_max < 2 else rng.choice((0, 0, 1, 2)),
+        may_lose=may_lose,
+        latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
+        properties=_properties(rng),
+    )
+    leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
+    config = _with_extras(seed, leaning(mixture, rng))
+    config = replace(config, plain=plain_brokers(seed, config.roles), inquirers=has_inquirers(seed))
+    written = config.fault_time_ms // config.pause_ms * (config.producers + config.careless_producers)
+    return replace(config, **throttles(seed, written))
 
 
 def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
@@ -275,7 +195,7 @@ def crooked_links(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
         properties={**config.properties, "unclean.recovery.timeout.ms": "3000"},
         kinds=_more(config.kinds, rng.sample(kinds, rng.randint(2, len(kinds))), rng),
         fault_pause_ms=rng.choice((config.fault_pause_ms, (50, 800))),
-        skew_ms_max=rng.choice((0, 5_000, 3_600_000)),
+        skews_ms=clocks_off(config.roles, rng.choice((0, 5_000, 3_600_000))),
     )
 
 

@@ -19,39 +19,17 @@ from random import Random
 from typing import Protocol
 from zlib import crc32
 
-from tanist.ports import Chunk, Connection, ConnectionHandler, FileRange
+from tanist.ports import Chunk, ConnectionHandler, FileRange
 from tanist.sim.world.disk import SimFile
+from tanist.sim.world.frames import is_part, poison
 from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.listening import Listening
 from tanist.sim.world.scheduler import Event, Process, Scheduler
 
 _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
 _TAKEN_BYTES_MIN = 512
 """A socket that has space at all takes so much of what it is handed at once, and is beyond its window then."""
-_POISON = b"\xdb"
-_POISONS: dict[int, bytes] = {}
-"""Length of a frame -> that many bytes of poison."""
-_POISONS_MAX_BYTES = 2048
-
-
-class Listening(Protocol):
-    """A listener at an address."""
-
-    @property
-    def process(self) -> Process:
-        """The process that owns the socket."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is closed: the kernel resets connections that its process has not accepted yet."""
-
-    @property
-    def max_frame_bytes(self) -> int:
-        """Larger frames end a connection."""
-
-    @property
-    def accept(self) -> Callable[[Connection], ConnectionHandler]:
-        """The function that takes a new connection."""
 
 
 class Links(Protocol):
@@ -107,6 +85,8 @@ class SimConnection:
         self._last_arrival_us = 0
         self._resumes_us = 0
         """Before this time nothing is sent again, though the link has healed."""
+        self._has_stalled = False
+        """What waits has stalled already: it does so once."""
         self._ends = False
         """After `_outgoing` comes the end of the stream."""
         self._patience: Event | None = None
@@ -222,7 +202,7 @@ class SimConnection:
         if not self._reading:
             self._reading = True
             lent, self._lent = self._lent, []
-            _poison(lent)
+            poison(lent)
             self._wake()
 
     def hold(self) -> None:
@@ -318,7 +298,14 @@ class SimConnection:
             return
         if scheduler.now_us < self._resumes_us:
             return
-        data = self._take(network.conditions.window(self.host, self.peer_host) - self._unread_bytes)
+        conditions = network.conditions
+        received_bytes = conditions.receive_bytes.get(self.host) if conditions.receive_bytes else None
+        if received_bytes is None:
+            data = self._take(conditions.window(self.host, self.peer_host) - self._unread_bytes)
+        else:
+            data = self._take(received_bytes - self._unread_bytes, 1)
+        if not self._outgoing:
+            self._has_stalled = False
         if data:
             self._unread_bytes += len(data)
             arrival_us = self._arrival_us(len(data))
@@ -330,6 +317,13 @@ class SimConnection:
             self._vanished()
             scheduler.at(self._arrival_us(0), lambda: other._arrive_end("closed by peer"))
 
+    def stall(self, duration_us: int) -> None:
+        """What is half sent stays so for a while, if it has not stalled before."""
+        if self.established and self._outgoing and not self._has_stalled:
+            self._has_stalled = True
+            self._resumes_us = max(self._resumes_us, self._scheduler.now_us + duration_us)
+            self._scheduler.at(self._resumes_us, self.pump)
+
     @property
     def next_chunk_bytes(self) -> int:
         """The length of the first chunk that waits to be sent: of a fetch's answer, what stands before its records."""
@@ -338,8 +332,8 @@ class SimConnection:
         chunk = self._outgoing[0]
         return chunk.length if isinstance(chunk, FileRange) else len(chunk)
 
-    def _take(self, space_bytes: int) -> bytes:
-        """Take up to that many bytes of the send queue."""
+    def _take(self, space_bytes: int, least_bytes: int = _TAKEN_BYTES_MIN) -> bytes:
+        """Take up to that many bytes of the send queue; if any, then this many at least."""
         outgoing = self._outgoing
         if len(outgoing) == 1:
             only = outgoing[0]
@@ -351,7 +345,7 @@ class SimConnection:
         while outgoing and space_bytes > 0:
             chunk = outgoing.popleft()
             if isinstance(chunk, FileRange):
-                length = min(chunk.length, max(space_bytes, _TAKEN_BYTES_MIN))
+                length = min(chunk.length, max(space_bytes, least_bytes))
                 if length < chunk.length:
                     outgoing.appendleft(FileRange(chunk.file, chunk.offset + length, chunk.length - length))
                 try:
@@ -363,7 +357,7 @@ class SimConnection:
                     self._abort(f"cannot send from {chunk.file.path}: it ends before {chunk.offset + length}")
                     break
             else:
-                piece, length = chunk, max(space_bytes, _TAKEN_BYTES_MIN)
+                piece, length = chunk, max(space_bytes, least_bytes)
                 if len(piece) > length:
                     outgoing.appendleft(piece[length:])
                     piece = piece[:length]
@@ -433,6 +427,10 @@ class SimConnection:
             return
         self._arrived.append(data)
         if self._reading and not self._read_pending and self.handler is not None:
+            small = self._network.conditions.receive_bytes
+            if small and self.process.runs and is_part(self._partial, self._arrived):
+                self._read()  # the process does nothing with it: no turn for each few bytes
+                return
             self._read_pending = True
             self._scheduler.dispatch(self.process, self._read)
 
@@ -501,15 +499,6 @@ class SimConnection:
     def _take_back(self, frames: list[memoryview]) -> None:
         """The turn is over: the memory of its frames is used again, but while the handler holds the connection."""
         if self._reading:
-            _poison(frames)
+            poison(frames)
         else:
             self._lent += frames
-
-
-def _poison(frames: list[memoryview]) -> None:
-    for frame in frames:
-        size = len(frame)
-        poison = _POISONS.get(size)
-        if poison is None:
-            poison = _POISON * size if size > _POISONS_MAX_BYTES else _POISONS.setdefault(size, _POISON * size)
-        frame[:] = poison

@@ -18,6 +18,13 @@ from tanist.sim.world.scheduler import Process, Scheduler
 
 T = TypeVar("T")
 
+_OF_LOGS = (".log", "-delete")
+"""Names of segments, and of the folders of logs that are to go."""
+
+
+def _nobody_listens() -> None:
+    """Nothing happens when a log changes."""
+
 
 class SimDisk:
     """The file system of one host. It outlives the processes; `view` gives the port of one of them."""
@@ -36,11 +43,18 @@ class SimDisk:
         """Writes from so many bytes on are made off the loop."""
         self.lying = False
         """The disk reports "synced" and has done nothing (A36)."""
+        self.on_log_change: Callable[[], None] = _nobody_listens
+        """Called when a segment is made, truncated, renamed or removed, or the folder of a log is to go."""
 
     @property
     def fails(self) -> bool:
         """Whether some write to it would fail."""
         return self.full or bool(self.failing)
+
+    def changed(self, path: str) -> None:
+        """This file is another one now."""
+        if any(part in path for part in _OF_LOGS):
+            self.on_log_change()
 
     def view(self, process: Process) -> SimDiskView:
         return SimDiskView(self, process)
@@ -176,6 +190,7 @@ class SimFile:
         disk.check(self._path, writing=True)
         self._process.burn()
         disk.cache.truncate(self.inode, size, disk.scheduler.now_us)
+        disk.changed(self._path)
 
     def close(self) -> None:
         """Nothing is lost by closing."""
@@ -184,29 +199,6 @@ class SimFile:
     def _require_open(self) -> None:
         if self.closed:
             raise OSError(EBADF, "the file is closed", self._path)
-
-
-class StillFile:
-    """A file as it is at this moment, for somebody who looks from outside: past all faults, and without a trace."""
-
-    __slots__ = ("_data", "path", "size", "synced")
-
-    def __init__(self, path: str, data: bytes) -> None:
-        self.path = path
-        self._data = data
-        self.size = self.synced = len(data)
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self._data[offset : offset + max(0, length)]
-
-    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        raise OSError(EBADF, "is open for reading", self.path)
-
-    def truncate(self, size: int) -> None:
-        raise OSError(EBADF, "is open for reading", self.path)
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 class SimDiskView:
@@ -234,6 +226,7 @@ class SimDiskView:
             self._process.burn()
             node = Inode()
             disk.cache.change_names(disk.scheduler.now_us, (folder, name, node))
+            disk.changed(name)
         return SimFile(disk, self._process, path, node)
 
     def read_file(self, path: str) -> bytes:
@@ -334,7 +327,9 @@ class SimDiskView:
                 self._remove(inner)
         if node.parent is not None:
             self._process.burn()
-            self._disk.cache.change_names(self._disk.scheduler.now_us, (node.parent, node.name, None))
+            name = node.name
+            self._disk.cache.change_names(self._disk.scheduler.now_us, (node.parent, name, None))
+            self._disk.changed(name)
 
     def rename(self, source: str, target: str) -> None:
         disk = self._disk
@@ -347,6 +342,7 @@ class SimDiskView:
             return
         self._process.burn()
         disk.cache.change_names(disk.scheduler.now_us, (node.parent, node.name, None), (folder, name, node))
+        disk.changed(target)
 
     def _place(self, path: str) -> tuple[Folder, str]:
         """The folder of a name, which must be there, and the name in it."""

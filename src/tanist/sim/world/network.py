@@ -13,6 +13,7 @@ Owns the links and listeners; one connection is two `SimConnection`s (`connectio
 * A machine that loses power sends nothing. When it is back it resets old connections as soon as a packet arrives, so a
   connection without packets from the other side stays half open.
 * The kernel of a frozen process continues: it accepts connections, and receives as much as fits.
+* Receive buffers of a few bytes take an answer piece by piece, and what is half sent may stall while its log changes.
 """
 
 from __future__ import annotations
@@ -127,6 +128,13 @@ class SimNetwork:
         for end in list(self.connections.values()):
             if (end.host, end.peer_host) == (near, far):
                 end.was_reset("connection reset by peer")
+
+    def log_changed(self, host: str) -> None:
+        """A log of the host has been truncated, rolled, compacted or deleted, perhaps under what is half sent."""
+        if self.conditions.stall_us:
+            for end in list(self.connections.values()):
+                if end.host == host:
+                    end.stall(int(self.rng.random() * self.conditions.stall_us))
 
     # -- for the ports
 

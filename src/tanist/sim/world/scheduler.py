@@ -42,6 +42,10 @@ class Process:
         self.crashed = crashed
         """Called when the fuse has burnt down, after the interrupted turn."""
 
+    @property
+    def runs(self) -> bool:
+        return self.alive and not self.frozen
+
     def end(self) -> None:
         """Dead, with all its scheduled callbacks."""
         self.alive = False

@@ -9,13 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from uuid import UUID
 
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
-from tanist.broker.endpoints import Endpoint
-from tanist.broker.network.client_connection import ListenerApis
 from tanist.broker.node import Node
 from tanist.events.event import Event as NodeEvent
 from tanist.events.stream import Events
@@ -44,7 +41,6 @@ from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.network import SimNetwork
 from tanist.sim.world.scheduler import MICROSECONDS, Process, Scheduler
-from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.ids import ZERO_UUID
 
 BROKER_PORT = 9092
@@ -54,6 +50,7 @@ METADATA = "/metadata"
 """The folder of the metadata log, where it has a disk of its own: in clusters with dynamic voters."""
 COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
+PRIVATE_REQUESTS = "tanist.private.requests.enable"
 
 _POLL_US = 10_000
 """Pause between two looks at a condition that time passes for."""
@@ -90,6 +87,7 @@ class Host:
         self.name = name
         self.properties = dict(properties)
         self.disk = SimDisk(world.scheduler, stream(world.seed, f"{name}/disk"))
+        self.disk.on_log_change = lambda: world.network.log_changed(name)
         self.directories = [path.strip() for path in properties["log.dirs"].split(",")]
         self.metadata_directory = properties.get("metadata.log.dir", self.directories[0])
         self.directory_id = ZERO_UUID
@@ -99,12 +97,6 @@ class Host:
         self.process: Process | None = None
         self.clock: SimClock | None = None
         self.lives = 0
-        self.new_log_ms: int | None = None
-        """Logs of new replicas are made one by one, with so much time in between; None: many in a turn."""
-        self.slice_max: int | None = None
-        """Committed records that a turn applies, and partitions that one takes from a dead broker; None: a thousand."""
-        self.private_requests = True
-        """Whether the node serves requests that only nodes of tanist have; Apache Kafka's brokers do not."""
         self.wall_skew_ms = 0
         self.fatal: str | None = None
         """The reason why the node ended itself, in its last life."""
@@ -121,6 +113,11 @@ class Host:
     @property
     def votes(self) -> bool:
         return "controller" in self.properties["process.roles"]
+
+    @property
+    def private_requests(self) -> bool:
+        """Whether it serves requests that only nodes of tanist have; Apache Kafka's brokers do not."""
+        return self.properties.get(PRIVATE_REQUESTS, "true") == "true"
 
     @property
     def folders(self) -> list[str]:
@@ -207,16 +204,6 @@ class Host:
                 events,
                 self._gave_up,
             )
-            if self.slice_max is not None:
-                self.node.quorum.replay_max = self.slice_max
-                service = self.node.quorum.controller_service
-                if service is not None:
-                    service.controller.fence_max = self.slice_max
-            if self.new_log_ms is not None:
-                replicas = self.node.parts.replicas
-                replicas.new_logs_max, replicas.new_logs_pause_ms = 1, self.new_log_ms
-            if not self.private_requests:
-                _leave_out_private_requests(self.node)
             self.node.start()
 
         world.owners[process] = self
@@ -322,18 +309,6 @@ class Host:
         return self.node is None and self.lives - 1 in self.clean_ends
 
 
-def _leave_out_private_requests(node: Node) -> None:
-    """Let the node's listeners be as those of a broker that has only Kafka's requests."""
-    connections = node.parts.connections
-    bind = connections.bind
-
-    def without(endpoint: Endpoint, apis: ListenerApis) -> None:
-        handlers = {key: entry for key, entry in apis.handlers.items() if key < PRIVATE_FROM}
-        bind(endpoint, replace(apis, handlers=handlers))
-
-    connections.bind = without  # type: ignore[method-assign]
-
-
 def _quorum_properties(controllers: Iterable[int], *, dynamic: bool) -> dict[str, str]:
     if dynamic:
         servers = ",".join(f"node{node_id}:{CONTROLLER_PORT}" for node_id in controllers)
@@ -352,12 +327,14 @@ class World:
         roles: Mapping[int, str] | None = None,
         directories: int = 1,
         config: Mapping[str, str] | None = None,
+        own_config: Mapping[int, Mapping[str, str]] | None = None,
         conditions: NetworkConditions | None = None,
         trace: Trace | None = None,
         voters: Collection[int] = (),
     ) -> None:
         """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is.
 
+        `config`: properties of all nodes; `own_config`: those of one node.
         `voters`: the first ones of a dynamic quorum. Without any all controllers vote, for good.
         """
         self.seed = seed
@@ -393,6 +370,7 @@ class World:
                 **_quorum_properties(controllers, dynamic=self.is_dynamic),
                 "log.dirs": DATA if directories == 1 else ",".join(f"{DATA}/{n}" for n in range(1, directories + 1)),
                 **(config or {}),
+                **(own_config or {}).get(node_id, {}),
             }
             if "broker" in role:
                 properties["advertised.listeners"] = listeners["broker"]

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 from tanist.lab.simulation.plan import FAULTS, Plan
 from tanist.lab.simulation.scenario import Scenario, save
-from tanist.sim.run.profiles import TOPIC, ChaosConfig
+from tanist.sim.run.config import TOPIC, ChaosConfig
 from tanist.sim.workload.history import History, Send
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED

@@ -14,8 +14,8 @@ from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, Manifest
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import read_batch
 from tanist.sim.world.clock import EPOCH_MS
-from tanist.sim.world.disk import StillFile
 from tanist.sim.world.page_cache import Folder, Inode
+from tanist.sim.world.still_file import StillFile
 from tanist.sim.world.world import Host
 from tanist.web.salvage import text_of
 from tanist.web.state import Json, SalvageState, plain

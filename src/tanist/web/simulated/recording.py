@@ -17,9 +17,9 @@ from tanist.lab.simulation.properties import breach
 from tanist.lab.stage import PlayError, Stage
 from tanist.sim.event_text import DOES, FAULT, story_line
 from tanist.sim.events import Event, LifeBegan, RecordsLost
-from tanist.sim.run.beginning import begin
-from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run import config
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.drawing import config_of
 from tanist.sim.world.world import Watcher, World
 from tanist.text import counted
 from tanist.web.actions import DOWN
@@ -29,7 +29,7 @@ from tanist.web.simulated.look import SimulatedLook
 from tanist.web.state import Json
 
 SEED: Final = "seed"
-GROUPS: Final = "groups"
+GROUPS: Final = config.GROUPS
 """In place of a play's name: a seed of the simulator, with clients or with consumer groups."""
 
 _ACTIONS_MAX: Final = 200
@@ -198,7 +198,7 @@ def _act(wanted: Request, recording: _Recording) -> None:
 
 def _run_seed(wanted: Request, recording: _Recording) -> None:
     seed = 1 if wanted.seed is None else wanted.seed
-    run = begin(seed, ChaosConfig.drawn(seed) if wanted.name == SEED else GroupConfig.drawn(seed))
+    run = ChaosRun(seed, config_of(seed, config.RECORDS if wanted.name == SEED else config.GROUPS))
     recording.of_run(run.world)
     run.world.watchers.insert(0, _Narrator(recording, run.world))  # before the checkers, which may end the run
 

@@ -1,4 +1,4 @@
-"""A run of the simulator with consumer groups: members of both protocols, while coordinators die and members move.
+"""The workload of consumer groups: members of both protocols, while coordinators die and members move.
 
 Everything is drawn from the seed: the cluster and its groups (`group_profiles`), faults and operators as in any run,
 and the actions of members (leave, die, pause for longer than a session). The ledger (C1-C4) and the checkers of the log
@@ -12,24 +12,22 @@ judge it while it runs; and after the faults:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.events import ClientAway, GroupMoved, PartitionsRequested
-from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MOVING, GroupConfig, GroupPlan
+from tanist.sim.run.config import CLASSIC, CONSUMER, MOVING, GroupPlan
+from tanist.sim.run.workload import Run
 from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
-from tanist.sim.workload.operations import Operation
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import MICROSECONDS, Process
-from tanist.sim.world.world import BROKER_PORT, Trace, World
+from tanist.sim.world.world import BROKER_PORT, World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -63,31 +61,26 @@ GROUPS_EXPECTED: dict[str, str] = {
 """Counters that must not be zero over a large range of seeds, and their meanings."""
 
 
-class GroupRun(ChaosRun):
-    """One seed."""
+class Groups:
+    """Of one seed. A `Workload`."""
 
-    def __init__(
-        self,
-        seed: int,
-        config: GroupConfig | None = None,
-        *,
-        faults: list[Fault] | None = None,
-        operations: list[Operation] | None = None,
-        trace: Trace | None = None,
-    ) -> None:
-        self.groups = config or GroupConfig.drawn(seed)
-        super().__init__(seed, self.groups, faults=faults, operations=operations, trace=trace)
-        replicas = self.checkers.replicas
+    expected: ClassVar[Mapping[str, str]] = GROUPS_EXPECTED
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._settings = run.config.groups
+        self.world = run.world
+        replicas = run.checkers.replicas
         self.ledger = Ledger(self.world, replicas)
         CoordinatorChecks(self.world)
         # The checkers know the producers of each topic; only coordinators write to the topic of the groups.
         replicas.leaders.on_committed = _but_for_offsets(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
-        self.members = [member for plan in self.groups.plans for member in self._members_of(plan)]
+        self.members = [member for plan in self._settings.plans for member in self._members_of(plan)]
         self._churning = True
         self._resting: set[GroupMember] = set()
         """Members whose protocol their group does not speak at the time."""
-        self.watchers = [self._watcher_of(plan) for plan in self.groups.plans]
+        self.watchers = [self._watcher_of(plan) for plan in self._settings.plans]
 
     # -- clients
 
@@ -102,16 +95,16 @@ class GroupRun(ChaosRun):
                     name,
                     plan.group,
                     plan.topics,
-                    session_timeout_ms=self.groups.session_timeout_ms,
-                    rebalance_timeout_ms=self.groups.rebalance_timeout_ms,
-                    pause_ms=self.groups.commit_pause_ms,
+                    session_timeout_ms=self._settings.session_timeout_ms,
+                    rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
+                    pause_ms=self._settings.commit_pause_ms,
                 )
             )
         return made
 
     def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
         name = f"{plan.group}/watcher"
-        return OffsetWatcher(self._context(name), name, plan.group, plan.topics, pause_ms=self.groups.watch_pause_ms)
+        return OffsetWatcher(self._context(name), name, plan.group, plan.topics, pause_ms=self._settings.watch_pause_ms)
 
     def _context(self, name: str) -> ClientContext:
         world, process = self.world, Process(name)
@@ -126,49 +119,43 @@ class GroupRun(ChaosRun):
 
     # -- the run
 
-    def _play(self) -> None:
-        world, config = self.world, self.groups
-        liveness = self._liveness_phase()
-        world.start()
-        liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
-        created: list[bool] = []
-        self.admin.create_topics(lambda: created.append(True))
-        liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
-        for plan in config.plans:
-            if plan.protocol == MOVING and config.moves:
-                self._move(plan, stream(self.seed, f"{plan.group}/moves"))
+    def play(self, liveness: LivenessPhase) -> None:
+        run, world, settings = self._run, self.world, self._settings
+        fault_time_ms = run.config.fault_time_ms
+        for plan in settings.plans:
+            if plan.protocol == MOVING and settings.moves:
+                self._move(plan, stream(run.seed, f"{plan.group}/moves"))
         for member in self.members:
             if member not in self._resting:
                 self._as(member, member.start)
         for watcher in self.watchers:
             self._as(watcher, watcher.start)
-        self.nemesis.start()
-        self._start_operators()
+        run.begin_faults()
         for member in self.members:
-            self._churn(member, stream(self.seed, f"{member.name}/churn"))
-        if config.grows:
-            world.scheduler.after(config.fault_time_ms * MICROSECONDS // 2, self._grow)
-        world.run_for(config.fault_time_ms)
+            self._churn(member, stream(run.seed, f"{member.name}/churn"))
+        if settings.grows:
+            world.scheduler.after(fault_time_ms * MICROSECONDS // 2, self._grow)
+        world.run_for(fault_time_ms)
         self._settle(liveness)
         for member in self.members:
             self._as(member, member.leave)
         for watcher in self.watchers:
             self._as(watcher, watcher.stop)
         world.run_for(1_000)
-        liveness.run(stream(self.seed, LIVENESS_STREAM), 0, (), (), ())
+        liveness.run(stream(run.seed, LIVENESS_STREAM), 0, (), (), ())
         world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
 
     def _settle(self, liveness: LivenessPhase) -> None:
         """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""
         self._churning = False
         self._resting.clear()
-        self.nemesis.end()
+        self._run.nemesis.end()
         for member in self.members:
             self._resume(member)
-        for plan in self.groups.plans:
+        for plan in self._settings.plans:
             members = [member for member in self.members if member.group == plan.group]
             there = [member for member in members if member.running] or members[:1]
-            for member in members if self.groups.all_return else there:
+            for member in members if self._settings.all_return else there:
                 self._as(member, member.start)
         for member in self.members:
             member.reported_commits.clear()
@@ -177,9 +164,9 @@ class GroupRun(ChaosRun):
         )
 
     def _unsettled(self) -> list[str]:
-        image = self.checkers.replicas.metadata.image
+        image = self._run.checkers.replicas.metadata.image
         found: list[str] = []
-        for plan in self.groups.plans:
+        for plan in self._settings.plans:
             members = [member for member in self.members if member.group == plan.group]
             for name in plan.topics:
                 for index in range(len(image.topics[image.topic_ids[name]].partitions)):
@@ -192,8 +179,8 @@ class GroupRun(ChaosRun):
     # -- members come and go
 
     def _churn(self, member: GroupMember, rng: random.Random) -> None:
-        low_ms, high_ms = self.groups.churn_pause_ms
-        if not self.groups.churn:
+        low_ms, high_ms = self._settings.churn_pause_ms
+        if not self._settings.churn:
             return
 
         def strike() -> None:
@@ -202,7 +189,7 @@ class GroupRun(ChaosRun):
             if member in self._resting:
                 again()
                 return
-            kind, away_ms = rng.choice(self.groups.churn), rng.randint(*self.groups.away_ms)
+            kind, away_ms = rng.choice(self._settings.churn), rng.randint(*self._settings.away_ms)
             self.world.counts[f"groups: members {kind}"] += 1
             self.world.emit(ClientAway(member.name, kind, away_ms))
             if kind == "pause":
@@ -246,7 +233,7 @@ class GroupRun(ChaosRun):
             if not self._churning:
                 return
             there, others = others, there
-            kind, between_ms = rng.choice(self.groups.moves), rng.randint(50, 1_000)
+            kind, between_ms = rng.choice(self._settings.moves), rng.randint(50, 1_000)
             to = CLASSIC if there[0].is_classic else CONSUMER
             self.world.counts[f"groups: moves to the {to} protocol, {kind}"] += 1
             self.world.emit(GroupMoved(plan.group, to, kind))
@@ -260,9 +247,9 @@ class GroupRun(ChaosRun):
                     act = going.leave if kind == "empty" else going.die
                     goes(going, act)
                     self._later(between_ms, partial(comes, coming))
-            self._later(late + rng.randint(*self.groups.move_pause_ms), go_over)
+            self._later(late + rng.randint(*self._settings.move_pause_ms), go_over)
 
-        self._later(rng.randint(*self.groups.move_pause_ms), go_over)
+        self._later(rng.randint(*self._settings.move_pause_ms), go_over)
 
     def _later(self, delay_ms: int, act: Callable[[], None]) -> None:
         """Act then, if the groups have not been asked to settle by then."""
@@ -275,7 +262,7 @@ class GroupRun(ChaosRun):
 
     def _grow(self) -> None:
         """A topic gets one more partition, which its groups must assign."""
-        topic = self.groups.topics[0]
+        topic = self._run.config.topics[0]
         name, count = topic.name, topic.partitions + 1
         self.world.emit(PartitionsRequested(name, count))
         self.world.counts["groups: topics grown"] += 1
@@ -283,14 +270,14 @@ class GroupRun(ChaosRun):
         def answered(response: Any) -> None:
             error = -1 if response is None else response.results[0].error_code
             if error not in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
-                self.admin.later(300, ask)
+                self._run.admin.later(300, ask)
 
         def ask() -> None:
             wanted = CreatePartitionsTopic(name=name, count=count, assignments=None)
             request = CreatePartitionsRequest(topics=(wanted,), timeout_ms=_GROWTH_TIMEOUT_MS)
-            self.admin.any_broker().call(request, _CREATE_PARTITIONS_VERSION, _GROWTH_TIMEOUT_MS, answered)
+            self._run.admin.any_broker().call(request, _CREATE_PARTITIONS_VERSION, _GROWTH_TIMEOUT_MS, answered)
 
-        self.admin.run(ask)
+        self._run.admin.run(ask)
 
     def _as(self, client: GroupClient, act: Callable[[], None]) -> None:
         """Run an action of a client as its own process."""

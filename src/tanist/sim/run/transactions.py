@@ -1,4 +1,4 @@
-"""A run of the simulator with transactions: exactly-once applications and their zombies, while coordinators die.
+"""The workload of transactions: exactly-once applications and their zombies, while coordinators die.
 
 Everything is drawn from the seed: the cluster and its applications (`transaction_profiles`), faults and operators as in
 any run, and the pauses of clients. The checks of transactions (X4, X5) and those of the logs judge it while it runs;
@@ -11,24 +11,21 @@ must be right, and be read (X1-X3, X6, X8, X10).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.transactions import TransactionChecks
 from tanist.sim.events import ClientAway
-from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.transaction_profiles import BOTH, BUMPING, TransactionConfig
+from tanist.sim.run.config import BOTH, BUMPING
+from tanist.sim.run.workload import Run
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import member_of
-from tanist.sim.workload.operations import Operation
 from tanist.sim.workload.transactional import TransactionalClient
 from tanist.sim.world.clock import stream
 from tanist.sim.world.scheduler import MICROSECONDS
-from tanist.sim.world.world import Trace
 
 TRANSACTIONS_EXPECTED: dict[str, str] = {
     "elections": "a broker was elected, and with it a coordinator",
@@ -44,21 +41,16 @@ TRANSACTIONS_EXPECTED: dict[str, str] = {
 """Counters that must not be zero over a large range of seeds, and their meanings."""
 
 
-class TransactionRun(ChaosRun):
-    """One seed."""
+class Transactions:
+    """Of one seed. A `Workload`."""
 
-    def __init__(
-        self,
-        seed: int,
-        config: TransactionConfig | None = None,
-        *,
-        faults: list[Fault] | None = None,
-        operations: list[Operation] | None = None,
-        trace: Trace | None = None,
-    ) -> None:
-        self.terms = config or TransactionConfig.drawn(seed)
-        super().__init__(seed, self.terms, faults=faults, operations=operations, trace=trace)
-        replicas = self.checkers.replicas
+    expected: ClassVar[Mapping[str, str]] = TRANSACTIONS_EXPECTED
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._settings = settings = run.config.transactions
+        self.world = run.world
+        replicas = run.checkers.replicas
         self.checks = TransactionChecks(self.world, replicas)
         CoordinatorChecks(self.world)
         # The checkers of produces know the batches of their own producers; here others write.
@@ -69,18 +61,18 @@ class TransactionRun(ChaosRun):
         """Begins after the faults: of records that an unclean election took away it knows nothing."""
         self.applications = [
             self._client(application, instance)
-            for application in range(self.terms.applications)
-            for instance in range(self.terms.instances)
+            for application in range(settings.applications)
+            for instance in range(settings.instances)
         ]
 
     def _reader(self, name: str) -> CommittedReader:
-        topic = self.terms.topics[0]
-        return CommittedReader(self.world, name, self.history, topic.name, topic.partitions, resets=self.terms.trims)
+        config, topic = self._run.config, self._run.config.topics[0]
+        return CommittedReader(self.world, name, self._run.history, topic.name, topic.partitions, resets=config.trims)
 
     def _client(self, application: int, instance: int) -> TransactionalClient:
-        terms, topic = self.terms, self.terms.topics[0]
-        bumps = terms.clients == BUMPING or (terms.clients == BOTH and application % 2 == 0)
-        grouped = bool(terms.members)
+        settings, topic = self._settings, self._run.config.topics[0]
+        bumps = settings.clients == BUMPING or (settings.clients == BOTH and application % 2 == 0)
+        grouped = bool(settings.members)
         client = TransactionalClient(
             self.world,
             f"app{application}/{instance}",
@@ -89,17 +81,17 @@ class TransactionRun(ChaosRun):
             topic.name,
             topic.partitions,
             bumps=bumps,
-            timeout_ms=terms.transaction_timeout_ms,
-            pause_ms=terms.client_pause_ms,
-            abort_share=terms.abort_share,
+            timeout_ms=settings.transaction_timeout_ms,
+            pause_ms=settings.client_pause_ms,
+            abort_share=settings.abort_share,
             application=f"app{application}" if grouped else "",
-            small_batches=terms.trims,
+            small_batches=self._run.config.trims,
         )
         if grouped:
             client.member = member_of(
                 self.world,
                 client.process,
-                terms.members,
+                settings.members,
                 f"{client.name}/member",
                 client.group,
                 topic.name,
@@ -107,27 +99,21 @@ class TransactionRun(ChaosRun):
             )
         return client
 
-    def _play(self) -> None:
-        world, terms = self.world, self.terms
-        liveness = self._liveness_phase()
-        world.start()
-        liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
-        created: list[bool] = []
-        self.admin.create_topics(lambda: created.append(True))
-        liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
-        rng = stream(self.seed, "transactions/starts")
+    def play(self, liveness: LivenessPhase) -> None:
+        run, world = self._run, self.world
+        fault_time_ms = run.config.fault_time_ms
+        rng = stream(run.seed, "transactions/starts")
         for client in self.applications:
-            later_us = 0 if client.name.endswith("/0") else rng.randint(0, terms.fault_time_ms // 2) * MICROSECONDS
+            later_us = 0 if client.name.endswith("/0") else rng.randint(0, fault_time_ms // 2) * MICROSECONDS
             world.scheduler.after(later_us, client.start)
         self.reader.start()
-        self.nemesis.start()
-        self._start_operators()
-        if terms.freezes:
+        run.begin_faults()
+        if self._settings.freezes:
             for client in self.applications:
-                self._freeze_at_times(client, stream(self.seed, f"{client.name}/pauses"))
-        world.run_for(terms.fault_time_ms)
+                self._freeze_at_times(client, stream(run.seed, f"{client.name}/pauses"))
+        world.run_for(fault_time_ms)
         self._settle(liveness)
-        liveness.run(stream(self.seed, LIVENESS_STREAM), 0, (), (), ())
+        liveness.run(stream(run.seed, LIVENESS_STREAM), 0, (), (), ())
         # A reader does not notice that its position was lost, if other records have it by now.
         reader = self.late_reader if self.checks.has_lost else self.reader
         if reader is self.late_reader:
@@ -147,18 +133,18 @@ class TransactionRun(ChaosRun):
     def _has_read_all(self, reader: CommittedReader) -> bool:
         return all(
             reader.positions[key[1]] >= oracle.high_watermark
-            for key, oracle in self.checkers.replicas.oracles.items()
+            for key, oracle in self._run.checkers.replicas.oracles.items()
             if oracle.name == f"{reader.topic}-{key[1]}"
         )
 
     def _settle(self, liveness: LivenessPhase) -> None:
         """X9: after the repairs one instance of each application commits again; then nothing stays open (X7)."""
         self._freezing = False
-        self.nemesis.end()
+        self._run.nemesis.end()
         for client in self.applications:
             if client.process.frozen:
                 self.world.scheduler.thaw(client.process)
-            if client.name.startswith("app0/") and self.terms.abandons:
+            if client.name.startswith("app0/") and self._settings.abandons:
                 client.abandon()
             elif not client.name.endswith("/0"):
                 client.stop()
@@ -181,12 +167,12 @@ class TransactionRun(ChaosRun):
     _freezing = True
 
     def _freeze_at_times(self, client: TransactionalClient, rng: random.Random) -> None:
-        low_ms, high_ms = self.terms.freeze_pause_ms
+        low_ms, high_ms = self._settings.freeze_pause_ms
 
         def strike() -> None:
             if not self._freezing:
                 return
-            away_ms = rng.randint(*self.terms.frozen_ms)
+            away_ms = rng.randint(*self._settings.frozen_ms)
             self.world.counts["transactions: clients paused"] += 1
             self.world.emit(ClientAway(client.name, "pause", away_ms))
             client.process.frozen = True

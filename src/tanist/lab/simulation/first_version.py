@@ -1,0 +1,39 @@
+"""Scenario files of version 1, as those of version 2.
+
+In version 1 a file did not hold the whole plan: the conditions of nodes and links were drawn from the seed when the run
+began (`sim.run.additions.with_conditions`), which must go on drawing the same. And each workload had a configuration of
+its own, with its settings beside the cluster's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from tanist.sim.run.additions import with_conditions
+from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig, GroupSettings, TransactionSettings
+
+_SETTINGS = {
+    GROUPS: {field.name for field in fields(GroupSettings)},
+    TRANSACTIONS: {field.name for field in fields(TransactionSettings)},
+}
+_ALL_WRITES_WERE_LARGE = ("late-acknowledged", "late-beside", "late-committed", "late-memory")
+"""Broken rules that came with it."""
+
+
+def rearranged(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with each value at its place in version 2."""
+    cluster = dict(document["cluster"])
+    workload = cluster["workload"] = str(document.get("workload", RECORDS))
+    if workload in _SETTINGS:
+        cluster[workload] = {name: cluster.pop(name) for name in _SETTINGS[workload] & cluster.keys()}
+    most_ms = cluster.pop("skew_ms_max", 0)
+    cluster["skews_ms"] = dict.fromkeys(cluster.get("roles", ChaosConfig().roles), most_ms)
+    return {**document, "cluster": cluster}
+
+
+def completed(config: ChaosConfig, seed: int, mutation: str | None) -> ChaosConfig:
+    """The configuration with what the seed drew behind it."""
+    drawn = with_conditions(seed, config)
+    return replace(drawn, large_write_bytes=1) if mutation in _ALL_WRITES_WERE_LARGE else drawn
