@@ -5,14 +5,20 @@ A part gets by its constructor the context and the parts that it calls. Nothing 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
+from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
+from tanist.log.salvage.manifest import timestamp_text
 from tanist.ports import Clock, Disk, Network, Random
 
 Report = Callable[[str, str], None]
 """(level, message): INFO, WARN, ERROR; for the operator to read."""
+
+_RECENT_MAX: Final = 1000
 
 
 class NodeContext:
@@ -20,6 +26,8 @@ class NodeContext:
 
     __slots__ = (
         "_on_fatal",
+        "_recent",
+        "_report",
         "clock",
         "cluster_id",
         "config",
@@ -28,8 +36,8 @@ class NodeContext:
         "network",
         "node_id",
         "random",
-        "report",
         "stopping",
+        "unexpected",
     )
 
     def __init__(
@@ -42,7 +50,10 @@ class NodeContext:
         random: Random,
         report: Report,
         on_fatal: Callable[[str], None],
+        on_crash: OnCrash | None = None,
+        on_met: OnMet | None = None,
     ) -> None:
+        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each."""
         self.config = config
         self.cluster_id = cluster_id
         self.node_id = config.node_id
@@ -50,11 +61,24 @@ class NodeContext:
         self.disk = disk
         self.network = network
         self.random = random
-        self.report = report
+        self._report = report
+        self._recent: deque[tuple[int, str, str]] = deque(maxlen=_RECENT_MAX)
         self.metrics = Metrics()
         self.stopping = False
         """The node goes down: nothing new is begun, and no request is sent again."""
         self._on_fatal = on_fatal
+        self.unexpected = Unexpected(
+            config.node_id, self.report, self.recent_events, on_crash or (lambda reason, _: on_fatal(reason)), on_met
+        )
+
+    def report(self, level: str, message: str) -> None:
+        """Tell the operator."""
+        self._recent.append((self.clock.wall_ms(), level, message))
+        self._report(level, message)
+
+    def recent_events(self) -> list[str]:
+        """The last thousand events, the oldest first, for a crash report."""
+        return [f"{timestamp_text(wall_ms)} {level} {message}" for wall_ms, level, message in self._recent]
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on: report the reason, and end the process."""

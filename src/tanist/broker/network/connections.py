@@ -14,6 +14,7 @@ from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
 from tanist.broker.network.throttled_warnings import ThrottledWarnings
 from tanist.ports import Connection, Listener
+from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
 _FLUSH_AGAIN_MS = 10
@@ -141,3 +142,7 @@ class Connections:
         """A connection is closed for what it sent. One line a second: a client must not fill the disk with it."""
         self._context.metrics.malformed_requests += 1
         self._malformed.add(f"closing {peer}: malformed request: {why}")
+
+    def handler_failed(self, api_key: int, error: Exception) -> None:
+        """A handler has met an unexpected exception."""
+        self._context.unexpected.met(f"a handler of {ApiKey(api_key).name}", error)

@@ -29,6 +29,8 @@ class Deletions:
             context.disk.run(remove_all, removed)
 
         def removed(result: object) -> None:
+            if isinstance(result, Exception) and not isinstance(result, OSError):
+                context.unexpected.met("a deletion", result)
             if isinstance(result, BaseException):
                 context.report("WARN", f"could not delete {removals}: {result}")
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.ports import Clock, Disk, Network, Random
+from tanist.runtime.crash_report import write_crash_report
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few, widen_table
@@ -40,6 +41,8 @@ _READY_LOOK_MS = 10
 
 Report = Callable[[str, str], None]
 
+_REASON_CHARS_MAX = 500
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
@@ -56,6 +59,8 @@ class ServedNode(Protocol):
 
     def stop(self, done: Callable[[], None]) -> None: ...
 
+    def crash(self, place: str, error: Exception) -> None: ...
+
     def status(self) -> Mapping[str, Any]: ...
 
 
@@ -71,6 +76,7 @@ class MakeNode(Protocol):
         random: Random,
         report: Report,
         on_fatal: Callable[[str], None],
+        on_crash: Callable[[str, str], None],
     ) -> ServedNode: ...
 
 
@@ -106,8 +112,9 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     descriptors = _descriptors()
     if descriptors is None:
         return _cannot_start(config, too_few() or "too few open files", exit_record)
+    process = _Process(config.log_dirs[0], exit_record)
     try:
-        loop = Loop(on_failure=_report_failure)
+        loop = process.loop = Loop(on_failure=process.failed)
         # One more than open logs at a start, for all else that runs off the loop meanwhile.
         job_threads = max(JOB_THREADS, 1 + len(config.log_dirs) * config.num_recovery_threads_per_data_dir)
         disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}", job_threads=job_threads)
@@ -126,15 +133,16 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
         ),
         on_exhausted=lambda why: report("WARN", why),
     )
-    process = _Process(loop, exit_record)
     node_faults = apply_faults(loop, network, disk, config.node_id, report)
     try:
-        node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
-        process.stop_with(node)
+        node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal, process.crash)
+        process.serve(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads)
         node.start()
     except (OSError, ValueError) as error:
         return _cannot_start(config, _in_words(error), exit_record)
+    except Exception as error:
+        process.failed("the start", error)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -166,7 +174,7 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode, cold_reads: 
     host, port = config.metrics_listener
     where = f"[{host}]" if ":" in host else host
     try:
-        server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads))
+        server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads), node.context.unexpected.met)
     except OSError as error:
         report("WARN", f"there are no metrics at {where}:{port}: {_in_words(error)}")
         return None
@@ -190,14 +198,16 @@ def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None],
 class _Process:
     """How the process comes to its end."""
 
-    def __init__(self, loop: Loop, exit_record: ExitRecord | None) -> None:
-        self._loop = loop
+    loop: Loop
+
+    def __init__(self, folder: str, exit_record: ExitRecord | None) -> None:
+        self._folder = folder
         self._exit_record = exit_record
         self._node: ServedNode | None = None
         self._stopping = False
         self.exit_code = 0
 
-    def stop_with(self, node: ServedNode) -> None:
+    def serve(self, node: ServedNode) -> None:
         """The node to stop. Signals wait from here on, until `hear_signals`."""
         self._node = node
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
@@ -208,18 +218,41 @@ class _Process:
         uvloop loses a signal that comes while it does not run, though its handler was added; and it has run for a
         moment before this, to open the port for the metrics.
         """
-        self._loop.post(self._hear)
+        self.loop.post(self._hear)
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
         if self._exit_record is not None:
             self._exit_record.record(reason)
         self.exit_code = EXIT_FAILED
-        self._loop.stop()
+        self.loop.stop()
+
+    def failed(self, where: str, error: BaseException) -> NoReturn:
+        """An exception has come through to the loop. Nobody has given up what it may have torn: the process ends."""
+        try:
+            if self._node is not None and isinstance(error, Exception):
+                self._node.crash(where, error)
+        finally:
+            import traceback
+
+            # Without a node to tell of it, or if that has failed, too.
+            self.crash(f"unexpected error in {where}: {error!r}", "".join(traceback.format_exception(error)))
+
+    def crash(self, reason: str, crash_report: str) -> NoReturn:
+        """End as by SIGKILL: nothing is closed or marked in an orderly way, and nothing more is sent."""
+        try:
+            path = write_crash_report(self._folder, crash_report)
+            told = f"{reason[:_REASON_CHARS_MAX]}; {f'see the crash report {path}' if path else crash_report}"
+            report("ERROR", told)
+            if self._exit_record is not None:
+                self._exit_record.record(told)
+            sys.stdout.flush()
+        finally:
+            os._exit(EXIT_FAILED)
 
     def _hear(self) -> None:
         for number in _ENDING:
-            self._loop.aio.add_signal_handler(number, self._on_signal, number)
+            self.loop.aio.add_signal_handler(number, self._on_signal, number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def _on_signal(self, number: int) -> None:
@@ -228,14 +261,7 @@ class _Process:
             os._exit(128 + number)
         self._stopping = True
         report("INFO", f"{signal.Signals(number).name}: shutting down (once more to end at once)")
-        self._node.stop(self._loop.stop)
-
-
-def _report_failure(where: str, error: BaseException) -> None:
-    """A bug: an error that nobody expected. Say all there is to say about it, and go on with the rest."""
-    import traceback
-
-    report("ERROR", f"unexpected error in {where}: {error!r}\n{''.join(traceback.format_exception(error)).rstrip()}")
+        self._node.stop(self.loop.stop)
 
 
 def _in_words(error: Exception) -> str:

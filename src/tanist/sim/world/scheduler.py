@@ -28,9 +28,14 @@ class CrashPoint(BaseException):
 class Process:
     """One life of a process: its events end with it."""
 
-    __slots__ = ("alive", "crashed", "frozen", "fuse", "kept", "name", "soon")
+    __slots__ = ("alive", "crashed", "failed", "frozen", "fuse", "kept", "name", "soon")
 
-    def __init__(self, name: str, crashed: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        crashed: Callable[[], None] | None = None,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
         self.name = name
         self.alive = True
         self.frozen = False
@@ -40,7 +45,9 @@ class Process:
         self.fuse = -1
         """The process dies in the n-th change to its disk; -1: it does not."""
         self.crashed = crashed
-        """Called when the fuse has burnt down, after the interrupted turn."""
+        """Called when the process has ended in the middle of a turn, after the interrupted turn."""
+        self.failed = failed
+        """Called with an exception that came through to the loop; without it, it ends the run."""
 
     def end(self) -> None:
         """Dead, with all its scheduled callbacks."""
@@ -134,6 +141,11 @@ class Scheduler:
         except CrashPoint:
             if process.crashed is not None:
                 process.crashed()
+            return
+        except Exception as error:
+            if process.failed is None:
+                raise
+            process.failed(error)
             return
         if process.alive and self.after_turn is not None:
             self.after_turn(process)

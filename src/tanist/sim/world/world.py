@@ -21,11 +21,12 @@ from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.quorum.first_voters import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
 from tanist.sim.events import Event
+from tanist.sim.faults.planted import is_planted
 from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.network import SimNetwork
-from tanist.sim.world.scheduler import MICROSECONDS, Process, Scheduler
+from tanist.sim.world.scheduler import MICROSECONDS, CrashPoint, Process, Scheduler
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.ids import ZERO_UUID
 
@@ -86,6 +87,10 @@ class Host:
         """Whether the node serves requests that only nodes of tanist have; Apache Kafka's brokers do not."""
         self.wall_skew_ms = 0
         self.fatal: str | None = None
+        self.crash_reports: list[str] = []
+        """Of all its lives that an exception has ended."""
+        self._unplanted: Exception | None = None
+        """An exception of the node's own: the run ends with it."""
         """The reason why the node ended itself, in its last life."""
         self.powered = True
         self.clean_ends: set[int] = set()
@@ -163,7 +168,7 @@ class Host:
         self.lives += 1
         self.fatal = None
         self.node = None
-        process = self.process = Process(f"{self.name}#{self.lives}", self._crashed)
+        process = self.process = Process(f"{self.name}#{self.lives}", self._crashed, self._failed)
         clock = self.clock = SimClock(world.scheduler, process, self.wall_skew_ms)
         rng = stream(world.seed, process.name)
         world.note(self.name, "FAULT", f"life {self.lives} begins")
@@ -181,8 +186,11 @@ class Host:
                 self.disk.view(process),
                 world.network.view(self.name, process),
                 SimRandom(rng),
-                lambda level, message: world.note(self.name, level, message),
+                # A traceback has files and lines, which depend on the installation.
+                lambda level, message: world.note(self.name, level, message.partition("\n")[0]),
                 self._gave_up,
+                self._crashed_by,
+                self._met,
             )
             if self.slice_max is not None:
                 self.node.quorum.replay_max = self.slice_max
@@ -205,8 +213,33 @@ class Host:
         self.world.note(self.name, "FATAL", reason)
         self._end(lost_power=False, mid_turn=True)
 
+    def _met(self, place: str, error: Exception) -> None:
+        """The node has met an exception that nobody expected. Only one that the run has planted is none of its own."""
+        process = self.process
+        if not is_planted(error) and process is not None:
+            self._unplanted = error
+            process.end()
+            raise CrashPoint
+
+    def _crashed_by(self, reason: str, crash_report: str) -> None:
+        """The node's process ends by an exception, as by SIGKILL."""
+        self._gave_up(reason)
+        self.crash_reports.append(crash_report)
+        raise CrashPoint
+
+    def _failed(self, error: Exception) -> None:
+        """An exception has come through to the loop."""
+        if self.node is None or not is_planted(error):
+            raise error
+        try:
+            self.node.crash("the loop", error)
+        except CrashPoint:
+            self._crashed()
+
     def _crashed(self) -> None:
         """The process has died in the middle of a turn."""
+        if self._unplanted is not None:
+            raise self._unplanted
         if self.fatal is None:
             self.world.note(self.name, "FAULT", "died in the middle of a turn")
             self._end(lost_power=False, mid_turn=True)
