@@ -197,7 +197,7 @@ def whole(cluster: Cluster) -> None:
 
     def in_sync() -> bool:
         leader = cluster.leader("t")
-        return leader is not None and len(cluster.hosted("t")[leader].leader.isr) == 3  # type: ignore[union-attr]
+        return leader is not None and len(cluster.hosted("t")[leader].leader.isr) == 3
 
     cluster.until(in_sync, 60_000)
     assert cluster.produce("t", [b"last"]).error_code == 0

@@ -39,7 +39,6 @@ COORDINATOR = "tanist.broker.coordinator_runtime.loading:Loader._replay"
 CONTROLLER = "tanist.broker.metadata.quorum:MetadataQuorum.append"
 IMAGE = "tanist.broker.metadata.view:MetadataView.apply"
 TURN = "tanist.broker.turn:Turn._look"
-TIMER = "tanist.broker.storage.housekeeping:Housekeeping.check_late_transactions"
 
 Tanist = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +82,7 @@ def topic(tanist: Tanist, name: str, *options: str) -> None:
 def is_whole(tanist: Tanist, name: str) -> bool:
     (described,) = tanist("topics", "describe", name, "--json")
     state = described["partitions"][0]
-    return state["leader"] > 0 and sorted(state["isr"]) == sorted(state["replicas"])
+    return bool(state["leader"] > 0) and sorted(state["isr"]) == sorted(state["replicas"])
 
 
 def crashed(folder: Path) -> list[int]:
@@ -106,15 +105,8 @@ def expect_crash(tanist: Tanist, folder: Path, name: str) -> None:
     assert f"node {node_id} has crashed: unexpected error in " in " ".join(status.split())
     assert str(report) in status.replace("\n", "").replace(" ", "")
     assert str(report) in tanist("logs", str(node_id), "--level", "ERROR")
-    epoch = broker_epochs(tanist).get(node_id)
     tanist("start", str(node_id))
     assert wait_until(lambda: is_whole(tanist, name), PATIENCE_S)
-    assert broker_epochs(tanist).get(node_id) != epoch or epoch is None
-    assert f"broker {node_id}" in tanist("logs")
-
-
-def broker_epochs(tanist: Tanist) -> dict[int, int]:
-    return {}
 
 
 def expect_report(tanist: Tanist, folder: Path, path: Path, where: str) -> None:
@@ -198,7 +190,7 @@ def test_a_truncation_ends_the_process(tanist: Tanist, folder: Path, plant: Call
 
     def led_elsewhere() -> bool:
         (described,) = tanist("topics", "describe", "cut", "--json")
-        return described["partitions"][0]["leader"] in (1, 2)
+        return bool(described["partitions"][0]["leader"] in (1, 2))
 
     assert wait_until(led_elsewhere, PATIENCE_S)
     tanist("produce", "cut", stdin="after\n")
