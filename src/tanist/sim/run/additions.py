@@ -1,6 +1,7 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, appends that
-are written off the loop, logs of new replicas that take their time, connections with small windows, inquirers.
+are written off the loop, logs of new replicas that take their time, connections with small windows, inquirers,
+exceptions in the nodes' own code.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration (`profiles.ChaosConfig`), which it knows by the names of the fields only.
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tanist.sim.faults.schedule import Fault, draw_faults
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
 from tanist.sim.world.clock import stream
 
@@ -26,6 +28,8 @@ _LARGE_WRITES_SHARE = 0.15
 _SLOW_LOGS_SHARE = 0.15
 
 _SMALL_WINDOWS_SHARE = 0.25
+
+RAISED_SHARE = 0.25
 _INQUIRERS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
@@ -123,6 +127,14 @@ def stalled_readers(seed: int, topics: tuple[Topic, ...]) -> dict[str, Any]:
         "operation_pause_ms": (20, rng.choice((100, 400))),
         "latency_us": rng.choice(((50, 300), (500, 5_000))),
     }
+
+
+def raised_exceptions(seed: int, hosts: list[int], time_us: int) -> list[Fault]:
+    """Exceptions in the nodes' own code, beside all other faults; of most seeds there are none."""
+    rng = stream(seed, "raised exceptions")
+    if rng.random() >= RAISED_SHARE:
+        return []
+    return draw_faults(rng, ("raise",), hosts, time_us, (100_000, rng.choice((1_000_000, 4_000_000))))
 
 
 def has_trimming(seed: int) -> bool:

@@ -6,6 +6,7 @@ Each purpose has a random stream of its own (`sim.world.clock.stream`), so that 
 from __future__ import annotations
 
 from tanist.sim.faults.schedule import Fault, draw_faults
+from tanist.sim.run.additions import raised_exceptions
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.operations import Operation, draw_operations
 from tanist.sim.world.clock import stream
@@ -16,7 +17,8 @@ def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
     if not config.kinds:
         return []
     hosts, time_us = list(config.roles), config.fault_time_ms * 1000
-    return draw_faults(stream(seed, "faults"), config.kinds, hosts, time_us, _in_us(config.fault_pause_ms))
+    faults = draw_faults(stream(seed, "faults"), config.kinds, hosts, time_us, _in_us(config.fault_pause_ms))
+    return sorted(faults + raised_exceptions(seed, hosts, time_us), key=lambda each: each.at_us)
 
 
 def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:

@@ -28,7 +28,7 @@ class CrashPoint(BaseException):
 class Process:
     """One life of a process: its events end with it."""
 
-    __slots__ = ("alive", "crashed", "failed", "frozen", "fuse", "kept", "name", "soon")
+    __slots__ = ("alive", "crashed", "failed", "frozen", "fuse", "kept", "name", "plant", "soon")
 
     def __init__(
         self,
@@ -46,6 +46,8 @@ class Process:
         """The process dies in the n-th change to its disk; -1: it does not."""
         self.crashed = crashed
         """Called when the process has ended in the middle of a turn, after the interrupted turn."""
+        self.plant: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+        """Makes of each turn one in which an exception may be raised."""
         self.failed = failed
         """Called with an exception that came through to the loop; without it, it ends the run."""
 
@@ -66,6 +68,13 @@ class Process:
                     halfway()
                 self.end()
                 raise CrashPoint
+
+
+def _turn(process: Process, callback: Callable[[], None]) -> None:
+    callback()
+    soon = process.soon
+    while soon:
+        soon.popleft()()
 
 
 class Event:
@@ -134,10 +143,10 @@ class Scheduler:
             process.kept.append(callback)
             return
         try:
-            callback()
-            soon = process.soon
-            while soon:
-                soon.popleft()()
+            if process.plant is None:
+                _turn(process, callback)
+            else:
+                process.plant(lambda: _turn(process, callback))()
         except CrashPoint:
             if process.crashed is not None:
                 process.crashed()

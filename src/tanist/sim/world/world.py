@@ -21,7 +21,7 @@ from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.quorum.first_voters import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
 from tanist.sim.events import Event
-from tanist.sim.faults.planted import is_planted
+from tanist.sim.faults.planted import Plant, is_planted
 from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
@@ -254,6 +254,12 @@ class Host:
         """SIGKILL in the middle of a turn: in the n-th change to the disk from now on."""
         if self.process is not None and self.process.alive:
             self.process.fuse = changes
+
+    def plant(self, plant: Plant) -> None:
+        """An exception is raised in the process, in a turn from now on."""
+        if self.process is not None and self.process.alive:
+            self.process.plant = plant.watch
+            self.world.note(self.name, "FAULT", f"an exception is planted: {plant.place}")
 
     def lose_power(self) -> None:
         """The machine loses its power and all unsynced data; its peers get no packet."""
