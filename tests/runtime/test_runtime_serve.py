@@ -13,11 +13,13 @@ import pytest
 
 _STAND_IN = """
 import asyncio, os, signal, sys
+from tanist.events.event import Reported
 from tanist.runtime.process.serve import load_config, serve
 
 class Node:
-    def __init__(self, config, clock, disk, network, random, report, on_fatal, on_crash):
-        self.clock, self.report, self.on_fatal = clock, report, on_fatal
+    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash):
+        self.clock, self.on_fatal = clock, on_fatal
+        self.report = lambda level, text: events.emit(Reported(level, text))
         self.behaviour = sys.argv[2]
         if self.behaviour == "bad-folder":
             raise ValueError("meta.properties is missing: format the folder first")

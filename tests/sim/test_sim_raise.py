@@ -36,8 +36,9 @@ def test_it_is_raised_in_the_nth_call_and_no_more(after: bool) -> None:
     done: list[int] = []
 
     class Counted(LeaderEpochCache):
-        def truncate_from_start(self, start_offset: int) -> None:
+        def truncate_from_start(self, start_offset: int) -> bool:
             done.append(start_offset)
+            return False
 
     def call() -> None:
         cache = Counted()

@@ -1,24 +1,20 @@
-"""The context of a node: configuration and identity, the ports, the counters, the reports to the operator.
+"""The context of a node: configuration and identity, the ports, the counters, the events.
 
 A part gets by its constructor the context and the parts that it calls. Nothing here knows any part.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
 from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
+from tanist.events.event import Reported
+from tanist.events.stream import Events, Recent
+from tanist.events.text import describe
 from tanist.log.salvage.manifest import timestamp_text
 from tanist.ports import Clock, Disk, Network, Random
-
-Report = Callable[[str, str], None]
-"""(level, message): INFO, WARN, ERROR; for the operator to read."""
-
-_RECENT_MAX: Final = 1000
 
 
 class NodeContext:
@@ -32,10 +28,12 @@ class NodeContext:
         "cluster_id",
         "config",
         "disk",
+        "events",
         "metrics",
         "network",
         "node_id",
         "random",
+        "recent",
         "stopping",
         "unexpected",
     )
@@ -48,7 +46,7 @@ class NodeContext:
         disk: Disk,
         network: Network,
         random: Random,
-        report: Report,
+        events: Events,
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
@@ -61,8 +59,9 @@ class NodeContext:
         self.disk = disk
         self.network = network
         self.random = random
-        self._report = report
-        self._recent: deque[tuple[int, str, str]] = deque(maxlen=_RECENT_MAX)
+        self.events = events
+        self.recent = Recent(clock.wall_ms)
+        events.subscribe(self.recent)
         self.metrics = Metrics()
         self.stopping = False
         """The node goes down: nothing new is begun, and no request is sent again."""
@@ -71,14 +70,17 @@ class NodeContext:
             config.node_id, self.report, self.recent_events, on_crash or (lambda reason, _: on_fatal(reason)), on_met
         )
 
-    def report(self, level: str, message: str) -> None:
-        """Tell the operator."""
-        self._recent.append((self.clock.wall_ms(), level, message))
-        self._report(level, message)
-
     def recent_events(self) -> list[str]:
-        """The last thousand events, the oldest first, for a crash report."""
-        return [f"{timestamp_text(wall_ms)} {level} {message}" for wall_ms, level, message in self._recent]
+        """The last thousand events, the oldest first, a line each: for a crash report."""
+        lines = []
+        for wall_ms, event in self.recent:
+            told = describe(event)
+            lines.append(f"{timestamp_text(wall_ms)} {' '.join(told) if told else event}")
+        return lines
+
+    def report(self, level: str, text: str) -> None:
+        """A line for the operator that has no event of its own yet."""
+        self.events.emit(Reported(level, text))
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on: report the reason, and end the process."""

@@ -14,10 +14,11 @@ from typing import Any
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
 from tanist.broker.config import NodeConfig
-from tanist.broker.context import NodeContext, Report
+from tanist.broker.context import NodeContext
 from tanist.broker.parts import assemble
 from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.delta import ImageDelta
+from tanist.events.stream import Events
 from tanist.ports import Clock, Disk, Network, Random
 
 _STOP_PATIENCE_MS = 10_000
@@ -35,14 +36,14 @@ class Node:
         disk: Disk,
         network: Network,
         random: Random,
-        report: Report,
+        events: Events,
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
     ) -> None:
         """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each."""
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, report, on_fatal, on_crash, on_met)
+        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met)
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller
