@@ -18,7 +18,7 @@ from tanist.broker.api.produce import Produce
 from tanist.log.checkpoints import CLEAN_SHUTDOWN
 from tanist.sim.checkers.violation import CRASH
 from tanist.sim.faults.links import cut
-from tanist.sim.faults.planted import PlantedError
+from tanist.sim.planted import PlantedError
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest

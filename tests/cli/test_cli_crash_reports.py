@@ -110,7 +110,7 @@ def expect_crash(tanist: Tanist, folder: Path, name: str) -> None:
 
 
 def expect_report(tanist: Tanist, folder: Path, path: Path, where: str) -> None:
-    """The node has told of it, and goes on."""
+    """The node has reported it, and goes on."""
     assert wait_until(lambda: not path.exists(), PATIENCE_S)
     assert wait_until(lambda: f"unexpected error in {where}: IndexError('planted')" in tanist("logs"), PATIENCE_S)
     assert crashed(folder) == []

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tanist.sim.faults.planted import PLACES, Plant, PlantedError, is_planted
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.planted import PLACES, Plant, PlantedError, is_planted
 from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
 from tanist.sim.run.drawing import faults_of
 from tanist.sim.world.scheduler import Process, Scheduler

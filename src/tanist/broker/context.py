@@ -74,8 +74,8 @@ class NodeContext:
         """The last thousand events, the oldest first, a line each: for a crash report."""
         lines = []
         for wall_ms, event in self.recent:
-            told = describe(event)
-            lines.append(f"{timestamp_text(wall_ms)} {' '.join(told) if told else event}")
+            line = describe(event)
+            lines.append(f"{timestamp_text(wall_ms)} {' '.join(line) if line else event}")
         return lines
 
     def report(self, level: str, text: str) -> None:

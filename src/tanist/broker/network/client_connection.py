@@ -284,7 +284,7 @@ class ClientConnection:
                 slot.waiting.done = True
         self.fetch_wait = None
         if self.follower_session is not None:
-            self.follower_session.close()  # it may take for told what was not sent
+            self.follower_session.close()  # it may take for sent what was not
             self.follower_session = None
         try:
             header = parse_request_header(frame)

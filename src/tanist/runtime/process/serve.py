@@ -260,10 +260,10 @@ class _Process:
         """End as by SIGKILL: nothing is closed or marked in an orderly way, and nothing more is sent."""
         try:
             path = write_crash_report(self._folder, crash_report)
-            told = f"{reason[:_REASON_CHARS_MAX]}; {f'see the crash report {path}' if path else crash_report}"
-            report("ERROR", told)
+            line = f"{reason[:_REASON_CHARS_MAX]}; {f'see the crash report {path}' if path else crash_report}"
+            report("ERROR", line)
             if self._exit_record is not None:
-                self._exit_record.record(told)
+                self._exit_record.record(line)
             sys.stdout.flush()
         finally:
             os._exit(EXIT_FAILED)

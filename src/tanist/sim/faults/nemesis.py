@@ -15,9 +15,9 @@ from tanist.sim.events import DirectoryFailed, MetadataDiskReplaced
 from tanist.sim.faults.bit_rot import BitRot
 from tanist.sim.faults.links import LINK_FAULTS, cut
 from tanist.sim.faults.lost_logs import lose_folder, replace_disk
-from tanist.sim.faults.planted import Plant
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import Oracle
+from tanist.sim.planted import Plant
 from tanist.sim.promise import Promise
 from tanist.sim.voter_oracle import VoterOracle
 from tanist.sim.world.world import Host, World

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tanist.sim.faults.planted import PLACES
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
 from tanist.sim.marks.situations import SITUATIONS
+from tanist.sim.planted import PLACES
 
 Counts = Counter[str]
 

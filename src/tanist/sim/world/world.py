@@ -24,7 +24,7 @@ from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.quorum.first_voters import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
 from tanist.sim.events import Event
-from tanist.sim.faults.planted import Plant, is_planted
+from tanist.sim.planted import Plant, is_planted
 from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
