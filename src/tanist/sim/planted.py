@@ -137,7 +137,6 @@ class Plant:
             return None
         if not self._after:
             self._raise(code.co_qualname)
-        frame.f_trace_lines = False
         return self._in_call
 
     def _in_call(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
