@@ -112,8 +112,8 @@ def silent(scene: Scene) -> list[Event]:
 
 
 def fenced_in_parts(scene: Scene) -> list[Event]:
+    """The scene takes one partition at a time from a dead broker."""
     scene.create_topic("t", (1, 2), (1, 2), (1, 2))
-    scene.controller.fence_max = 1
     epoch = scene.epoch(1)
     scene.commit(scene.controller.broker_lost(1, epoch, scene.now_ms))
     scene.controller.contact(1, epoch, scene.now_ms)
@@ -153,7 +153,7 @@ def a_lower_min_isr(scene: Scene) -> list[Event]:
     ],
 )
 def test_it_is_emitted_at_its_decision(act: Callable[[Scene], list[Event]]) -> None:
-    scene = Scene()
+    scene = Scene(fenced_partitions_max=1)
     assert act(scene) == scene.heard
 
 

@@ -11,6 +11,7 @@ import pytest
 import tanist
 from tanist.events import coordination, metadata, process, quorum, replication, storage
 from tanist.events.coordination import (
+    CoordinatorGivenUp,
     CoordinatorLoaded,
     CoordinatorRecordUnreadable,
     CoordinatorUnreadable,
@@ -72,6 +73,7 @@ from tanist.events.process import (
     ClusterIdIgnored,
     ConfigWarned,
     ConnectionsExhausted,
+    Crashed,
     DescriptorLimitLow,
     DescriptorLimitReached,
     FaultApplied,
@@ -242,6 +244,7 @@ LINES: list[tuple[Event, str | None]] = [
         CoordinatorLoaded("__consumer_offsets-3", "groups", 2, 40, 7),
         "INFO __consumer_offsets-3: 2 groups of 40 records, 7 ms after the election",
     ),
+    (CoordinatorGivenUp("t-3"), "WARN t-3 is read anew, after an unexpected error"),
     (CoordinatorUnreadable("t-3", "damage"), "ERROR t-3 can't be served, its log can't be read: damage"),
     (CoordinatorRecordUnreadable("t-3", 9, "too short"), "WARN t-3 at 9: too short"),
     (TransactionEnded("x", 1, 2, True), None),
@@ -301,9 +304,15 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (ListenerFailed("A", "Address already in use"), "ERROR listener A: Address already in use"),
     (
-        UnexpectedError("a timer", "ZeroDivisionError()", "Traceback"),
+        UnexpectedError("a timer", "ZeroDivisionError()", 1, "Traceback"),
         "ERROR unexpected error in a timer: ZeroDivisionError()\nTraceback",
     ),
+    (
+        UnexpectedError("a timer", "ZeroDivisionError()", 4, ""),
+        "ERROR unexpected error in a timer, 4 times by now: ZeroDivisionError()",
+    ),
+    (Crashed("unexpected error", "/d/report.txt"), "ERROR unexpected error; see the crash report /d/report.txt"),
+    (Crashed("unexpected error", ""), "ERROR unexpected error"),
     (
         DescriptorLimitLow(500, 4096),
         "WARN the limit of open files is 500: 250 for connections, the rest for log segments and indexes; "

@@ -146,7 +146,7 @@ def state(replica: Partition | LeaderState | FollowerState, log: MemoryLog | Non
     if isinstance(replica, Partition) and replica.role is not None:
         return {"role": type(replica.role), **state(replica.role, log)}
     slots = [name for kind in type(replica).__mro__ for name in getattr(kind, "__slots__", ())]
-    found = {name: getattr(replica, name) for name in slots if name not in ("log", "brokers")}
+    found = {name: getattr(replica, name) for name in slots if name not in ("log", "brokers", "events")}
     for name, value in found.items():
         if name == "remotes":
             found[name] = {broker_id: remote.snapshot() for broker_id, remote in value.items()}

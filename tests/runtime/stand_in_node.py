@@ -33,9 +33,17 @@ _LAST_VERSIONS = {
 
 class StandIn:
     def __init__(
-        self, config: NodeConfig, clock: Any, disk: Any, network: Any, random: Any, events: Any, on_fatal: Any
+        self,
+        config: NodeConfig,
+        clock: Any,
+        disk: Any,
+        network: Any,
+        random: Any,
+        events: Any,
+        on_fatal: Any,
+        on_crash: Any,
     ):
-        del disk, random, on_fatal
+        del disk, random, on_fatal, on_crash
         self.config, self.clock, self.network, self.events = config, clock, network, events
         self.behaviour = config.static.get("stand.in", "")
         if self.behaviour == "dies":
@@ -54,6 +62,8 @@ class StandIn:
         self.events.emit(ShutdownBegun(self.config.node_id))
         if self.behaviour != "stubborn":
             self.clock.call_soon(done)
+
+    def crash(self, place: str, error: Exception) -> None: ...
 
     def status(self) -> dict[str, str]:
         if self.behaviour == "late":

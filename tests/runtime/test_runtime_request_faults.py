@@ -14,9 +14,9 @@ import pytest
 from tanist.runtime.faults import request_counts
 from tanist.runtime.faults.request_filter import _frames
 from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of, error_fault
-from tanist.runtime.faults.request_stamp import refusal, stamped
 from tanist.runtime.faults.settings import FaultSet, load, save
 from tanist.wire.apis import ApiKey, request_class, response_class
+from tanist.wire.error_responses import refusal, stamped
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import correlation_id_of, decode_response, encode_request, encode_response
 from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
@@ -57,7 +57,7 @@ def test_every_api_s_response_takes_an_error(api: ApiKey) -> None:
         message = full(cls)
         frame = encode_response(message, version, 77)
         wanted = len(codes(message, version))
-        changed = stamped(api, version, frame[4:], CODE)
+        changed = stamped(api, version, frame[4:], CODE, "why")
         if changed is None:
             assert wanted == 0
             continue
@@ -73,7 +73,7 @@ def test_every_api_s_response_takes_an_error(api: ApiKey) -> None:
 
 def test_a_session_s_error_stands_at_the_top_of_a_fetch() -> None:
     frame = encode_response(full(response_class(ApiKey.FETCH)), 12, 1)
-    changed = stamped(ApiKey.FETCH, 12, frame[4:], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    changed = stamped(ApiKey.FETCH, 12, frame[4:], ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "why")
     assert changed is not None
     assert codes(decode_response(ApiKey.FETCH, 12, changed[4:]), 12) == [ErrorCode.FETCH_SESSION_ID_NOT_FOUND]
 
@@ -140,7 +140,7 @@ def test_a_refusal_answers_for_everything_that_was_asked(api: ApiKey) -> None:
     first, last = request_class(api).VERSIONS
     for version in range(first, last + 1):
         request = asked(request_class(api), itertools.count(1))
-        answer = refusal(memoryview(encode_request(request, version, 77, "app")[4:]), CODE)
+        answer = refusal(memoryview(encode_request(request, version, 77, "app")[4:]), CODE, "why")
         assert answer is not None
         assert correlation_id_of(answer[4:]) == 77
         message = decode_response(api, version, answer[4:])
@@ -203,9 +203,9 @@ def test_what_kafka_does_with_an_error() -> None:
 
 
 def test_what_cannot_be_decoded_is_left_alone() -> None:
-    assert refusal(memoryview(b"\0\0\0\x09\0\0\0\1\xff\xffnonsense"), CODE) is None
-    assert stamped(ApiKey.PRODUCE, 9, b"\0\0\0\1nonsense", CODE) is None
-    assert stamped(ApiKey.PRODUCE, 99, b"\0\0\0\1", CODE) is None
+    assert refusal(memoryview(b"\0\0\0\x09\0\0\0\1\xff\xffnonsense"), CODE, "why") is None
+    assert stamped(ApiKey.PRODUCE, 9, b"\0\0\0\1nonsense", CODE, "why") is None
+    assert stamped(ApiKey.PRODUCE, 99, b"\0\0\0\1", CODE, "why") is None
 
 
 def test_frames_are_found_in_chunks_however_they_lie() -> None:

@@ -17,7 +17,7 @@ from tanist.events.process import ConfigWarned, NodeFailed
 from tanist.runtime.process.serve import load_config, serve
 
 class Node:
-    def __init__(self, config, clock, disk, network, random, events, on_fatal):
+    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash):
         self.clock, self.emit, self.on_fatal = clock, events.emit, on_fatal
         self.behaviour = sys.argv[2]
         if self.behaviour == "bad-folder":
@@ -37,6 +37,9 @@ class Node:
         if self.behaviour == "bug":
             self.clock.call_at(0, lambda: 1 // 0)
         self.clock.call_at(self.clock.now_ms() + 1, lambda: self.emit(ConfigWarned("listening")))
+
+    def crash(self, place, error):
+        pass
 
     def status(self):
         return {"state": "RUNNING"}
@@ -127,14 +130,14 @@ def test_a_fatal_error_ends_it_with_a_code(start: Start) -> None:
     assert process.returncode == 1
 
 
-def test_a_bug_is_reported_with_its_traceback_and_the_rest_goes_on(start: Start) -> None:
+def test_what_comes_through_to_the_loop_ends_the_process_with_a_crash_report(start: Start, tmp_path: Path) -> None:
     process = start("bug")
-    lines = "".join(wait_for(process, "listening"))
-    assert "ZeroDivisionError" in lines
-    assert "Traceback" in lines
-    process.terminate()
-    process.communicate(timeout=120)
-    assert process.returncode == 0
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    (report,) = (tmp_path / "data").glob("crash-report-*.txt")
+    assert "ERROR unexpected error in timer: ZeroDivisionError" in out
+    assert f"see the crash report {report}" in out
+    assert "Traceback" in report.read_text()
 
 
 def test_a_taken_port_is_said(start: Start) -> None:

@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
+from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
 from tanist.events.event import Event
 from tanist.events.stream import Events, Recent
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
+from tanist.text import timestamp_text
 
 
 class NodeContext:
@@ -20,6 +22,8 @@ class NodeContext:
 
     __slots__ = (
         "_on_fatal",
+        "_recent",
+        "_report",
         "clock",
         "cluster_id",
         "config",
@@ -31,6 +35,7 @@ class NodeContext:
         "random",
         "recent",
         "stopping",
+        "unexpected",
     )
 
     def __init__(
@@ -43,7 +48,10 @@ class NodeContext:
         random: Random,
         events: Events,
         on_fatal: Callable[[str], None],
+        on_crash: OnCrash | None = None,
+        on_met: OnMet | None = None,
     ) -> None:
+        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each."""
         self.config = config
         self.cluster_id = cluster_id
         self.node_id = config.node_id
@@ -59,6 +67,17 @@ class NodeContext:
         self.stopping = False
         """The node goes down: nothing new is begun, and no request is sent again."""
         self._on_fatal = on_fatal
+        self.unexpected = Unexpected(
+            config.node_id, events, self.recent_events, on_crash or (lambda reason, _: on_fatal(reason)), on_met
+        )
+
+    def recent_events(self) -> list[str]:
+        """The last thousand events, the oldest first, a line each: for a crash report."""
+        lines = []
+        for wall_ms, event in self.recent:
+            line = describe(event)
+            lines.append(f"{timestamp_text(wall_ms)} {' '.join(line) if line else event}")
+        return lines
 
     def fatal(self, event: Event) -> None:
         """The node cannot go on: emit the reason, and end the process."""

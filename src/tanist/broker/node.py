@@ -16,6 +16,7 @@ from tanist.broker.assembly import identify
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
 from tanist.broker.parts import assemble
+from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
 from tanist.events.stream import Events
@@ -38,9 +39,12 @@ class Node:
         random: Random,
         events: Events,
         on_fatal: Callable[[str], None],
+        on_crash: OnCrash | None = None,
+        on_met: OnMet | None = None,
     ) -> None:
+        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each."""
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal)
+        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met)
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller
@@ -147,6 +151,10 @@ class Node:
             done()
 
         self.quorum.shut_down(leave)
+
+    def crash(self, place: str, error: Exception) -> None:
+        """An exception has come through to the loop, so nobody has given up what it may have torn: end the process."""
+        self.context.unexpected.crash(place, error)
 
     def status(self) -> dict[str, Any]:
         """State, for people and tests."""

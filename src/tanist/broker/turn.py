@@ -208,6 +208,8 @@ class Turn:
             grown, hosted.grown = hosted.grown, False
             if hosted.stale:
                 hosted.dirty = False
+                if hosted.directory.failed is not None and hosted.log.pending_bytes:
+                    self._close_touched(self._touched)
                 continue
             log = hosted.log
             files: list[File] | None = None
@@ -364,7 +366,10 @@ class Turn:
                 follower.look()
 
     def _write_failed(self, hosted: HostedPartition, failure: OSError, touched: Sequence[ClientConnection]) -> None:
+        self._close_touched(touched)
+        hosted.disk_failed(failure)
+
+    def _close_touched(self, touched: Sequence[ClientConnection]) -> None:
         """Answers of the turn may speak of records that are not there: their connections close instead."""
         for connection in touched:
             connection.close()
-        hosted.disk_failed(failure)

@@ -22,6 +22,13 @@ class CoordinatorLoaded(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinatorGivenUp(Event):
+    """A coordinator's state may be torn by an exception: it is read anew from its log."""
+
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
 class CoordinatorUnreadable(Event):
     """A partition of an internal topic cannot be served: its log cannot be read."""
 

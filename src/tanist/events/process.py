@@ -159,11 +159,23 @@ class ListenerFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class UnexpectedError(Event):
-    """A bug: an exception that nobody expected."""
+    """A bug: an exception that nobody expected. Emitted for the first of its place, and each time they double."""
 
     where: str
     error: str
+    count: int
+    """How many this place in the source has raised."""
     traceback: str
+    """Of the first one; empty later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed(Event):
+    """The process ends by an exception, as by SIGKILL: what that may have torn cannot be given up otherwise."""
+
+    reason: str
+    crash_report: str
+    """The path of the report; empty where the disk takes none."""
 
 
 # -- limits

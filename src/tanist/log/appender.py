@@ -5,7 +5,7 @@ byte for byte. It also owns the roll to the next segment, and the updates of the
 
 An append is visible at once and written later: a leader's batches are queued as views of the request's memory until
 `write_pending`. After a failed write the log is `failed`: its end is ahead of its file, so it refuses appends and
-reads until it is opened anew.
+reads until it is opened anew. So it is after any exception halfway through a change (`torn`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tanist.log.producer_checks import check_producers
 from tanist.log.recovery import LoadedLog
 from tanist.log.segment import Segment
 from tanist.log.segments import Segments
+from tanist.log.torn import as_failure
 from tanist.ports import NEVER_LARGE, Disk
 from tanist.wire.batch import (
     ATTRIBUTES_AT,
@@ -233,11 +234,11 @@ class Appender:
             pending.append(batch)
             if len(pending) >= _PENDING_MAX:
                 segment.write()
-        except OSError as error:
-            self.failed = error
+            if entry is not None:
+                entry.add(producer_epoch, (sequence + delta) & _SEQUENCE_MASK, last_offset, delta, max_timestamp)
+        except Exception as error:
+            self.failed = as_failure(error)
             return -1
-        if entry is not None:
-            entry.add(producer_epoch, (sequence + delta) & _SEQUENCE_MASK, last_offset, delta, max_timestamp)
         self._offsets.log_end_offset = last_offset + 1
         return first_offset
 
@@ -267,8 +268,8 @@ class Appender:
             found = [_stamp(batches, each, wall_ms) for each in found]
         try:
             return self._append_found(batches, found, leader_epoch, now_ms, append_time_ms)
-        except OSError as error:
-            return self._fail(error)
+        except Exception as error:
+            return self._fail(as_failure(error))
 
     def _append_found(
         self, batches: memoryview, found: list[Examined], leader_epoch: int, now_ms: int, append_time_ms: int
@@ -322,7 +323,7 @@ class Appender:
                     ErrorCode.OFFSET_OUT_OF_RANGE, f"the leader sent offset {header.base_offset}, expected {expected}"
                 )
             expected = header.last_offset + 1
-        with self.disk_in_use():
+        with self.changing():
             if within:
                 self._restart_at(first.base_offset, self.time(now_ms))
             self._append_fetched(batches, found, self.time(now_ms))
@@ -366,8 +367,9 @@ class Appender:
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Leader epoch `epoch` begins at `start_offset`. Of a log that never had a record, the first one writes it."""
-        if self.epochs.assign(epoch, start_offset) and self._offsets.log_end_offset:
-            self.write_epochs()
+        with self.changing():
+            if self.epochs.assign(epoch, start_offset) and self._offsets.log_end_offset:
+                self.write_epochs()
 
     def write_epochs(self, *, sync: bool = False) -> None:
         """Write `leader-epoch-checkpoint`, durably only when asked.
@@ -393,11 +395,14 @@ class Appender:
         if segment.pending:
             try:
                 segment.write()
-            except OSError as error:
-                self.failed = error
-                raise
+            except Exception as error:
+                failed = self._torn(error)
+                if failed is error:
+                    raise
+                raise failed from error
         if self.epochs.dirty and self._offsets.log_end_offset:
-            self.write_epochs()
+            with self.changing():
+                self.write_epochs()
 
     def write_pending_later(self, done: Callable[[OSError | None], None]) -> None:
         """As `write_pending`, off the loop; then call `done` in a later turn. `write_pending` ends it at once.
@@ -412,9 +417,9 @@ class Appender:
                 self.failed = error
             done(error)
 
-        if self.epochs.dirty and self._offsets.log_end_offset:
-            self.write_epochs()
-        with self.disk_in_use():
+        with self.changing():
+            if self.epochs.dirty and self._offsets.log_end_offset:
+                self.write_epochs()
             self.segments.active.write_later(written)
 
     def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
@@ -431,7 +436,7 @@ class Appender:
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
         """Roll to a new segment, and keep the producers as of its start beside it."""
-        with self.disk_in_use():
+        with self.changing():
             segment = self.segments.roll(base_offset, now_ms)
             if base_offset > self.snapshots.latest:
                 self.snapshots.write(base_offset, self.producers, sync=False)
@@ -447,13 +452,19 @@ class Appender:
         return self.now_ms
 
     @contextmanager
-    def disk_in_use(self) -> Iterator[None]:
-        """An `OSError` halfway through a change fails the log: nothing may be built on the rest."""
+    def changing(self) -> Iterator[None]:
+        """Any exception halfway through a change fails the log, as its disk does: nothing may be built on the rest."""
         try:
             yield
-        except OSError as error:
-            self.failed = error
-            raise
+        except Exception as error:
+            failed = self._torn(error)
+            if failed is error:
+                raise
+            raise failed from error
+
+    def _torn(self, error: Exception) -> OSError:
+        failed = self.failed = as_failure(error)
+        return failed
 
     @property
     def _empty(self) -> bool:

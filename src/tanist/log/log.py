@@ -386,8 +386,9 @@ class Log:
         self._appender.epoch = -1
         if offset >= self.log_end_offset:
             # An epoch may have begun at the end without a record: another leader's history has no such entry.
-            self.epochs.truncate_from_end(self.log_end_offset)
-            self._appender.write_epochs()
+            with self._appender.changing():
+                self.epochs.truncate_from_end(self.log_end_offset)
+                self._appender.write_epochs()
             return False
         segments = self._segments
         if offset < segments.first_base:
@@ -398,7 +399,7 @@ class Log:
         place = segment.find(offset)
         end = offset if place is None else min(offset, place.base_offset)
         self._events.emit(RecordsCut(str(self.topic_partition), end, self.log_end_offset))
-        with self._appender.disk_in_use():
+        with self._appender.changing():
             self._cut(index, place, end, self._appender.time(now_ms))
         return True
 
@@ -433,11 +434,11 @@ class Log:
         self.write_pending()
         if self._segments.ranges_from(0, 0):
             self._events.emit(RecordsCut(str(self.topic_partition), self.log_start_offset, self.log_end_offset))
-        self.log_end_offset = self.log_start_offset = offset
-        self._appender.epoch = -1
-        self.epochs.clear()
-        self.producers.clear()
-        with self._appender.disk_in_use():
+        with self._appender.changing():
+            self.log_end_offset = self.log_start_offset = offset
+            self._appender.epoch = -1
+            self.epochs.clear()
+            self.producers.clear()
             self._lower_recovery_point(offset, offset)
             self._snapshots.remove_above(-1)
             self._segments.replace_from(0, offset, self._appender.time(now_ms))
@@ -469,10 +470,11 @@ class Log:
             return False
         if self._events.fine:
             self._events.emit(LogStartMoved(str(self.topic_partition), self.log_start_offset, offset))
-        self.log_start_offset = offset
-        self.epochs.truncate_from_start(offset)
-        self._appender.write_epochs()
-        self.producers.forget_below(offset)
+        with self._appender.changing():
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+            self._appender.write_epochs()
+            self.producers.forget_below(offset)
         return True
 
     def delete_old_segments(self, now_ms: int, wall_ms: int, high_watermark: int) -> list[str]:
@@ -487,7 +489,7 @@ class Log:
             self._segments, self.config, self.log_start_offset, self.log_end_offset, high_watermark, now_ms, wall_ms
         )
         if count:
-            with self._appender.disk_in_use():
+            with self._appender.changing():
                 self._drop_oldest(count, now_ms)
         return self.drain_deleted()
 
@@ -591,7 +593,7 @@ class Log:
         """
         if self.failed is not None or not self._segments.holds(replaced):
             return False
-        with self._appender.disk_in_use():
+        with self._appender.changing():
             self._segments.replace(replaced, cleaned, now_ms)
             for each in replaced[1:]:
                 self._snapshots.remove(each.base_offset)

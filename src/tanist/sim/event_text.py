@@ -70,6 +70,7 @@ _OF_NODES: dict[type[Event], Callable[[Any], str]] = {
     events.ToldToStop: lambda event: "is told to stop",
     events.Stopped: lambda event: "has stopped",
     events.Frozen: lambda event: "frozen",
+    events.ExceptionPlanted: lambda event: f"an exception is planted: {event.place}",
     events.Thawed: lambda event: "goes on",
     events.ClockSkewed: lambda event: f"wall clock off by {event.skew_ms} ms",
     events.Healed: lambda event: "healed",

@@ -95,6 +95,13 @@ class Stopped(NodeEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ExceptionPlanted(NodeEvent):
+    """The run raises an exception in one of its next calls of that place (`sim.planted`)."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frozen(NodeEvent):
     """SIGSTOP, or a long pause of its machine."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
@@ -58,15 +59,16 @@ class AddOffsetsToTxn:
         if isinstance(found, int):
             reply(found)
             return
-        effects = found.shard.add_partitions(
-            request.transactional_id,
-            (request.producer_id, request.producer_epoch),
-            frozenset({(OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))}),
-            NO_BUMP_VERSION,
-            reply,
-            self.clock.wall_ms(),
-        )
-        coordinator.carry_out(found, effects)
+        with coordinator.step(found, partial(reply, ErrorCode.UNKNOWN_SERVER_ERROR)):
+            effects = found.shard.add_partitions(
+                request.transactional_id,
+                (request.producer_id, request.producer_epoch),
+                frozenset({(OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))}),
+                NO_BUMP_VERSION,
+                reply,
+                self.clock.wall_ms(),
+            )
+            coordinator.carry_out(found, effects)
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
@@ -114,15 +115,16 @@ class AddPartitionsToTxn:
         def added(error: int) -> None:
             answered(dict.fromkeys(partitions, int(error)))
 
-        effects = found.shard.add_partitions(
-            transaction.transactional_id,
-            (transaction.producer_id, transaction.producer_epoch),
-            frozenset(partitions),
-            client_version,
-            added,
-            self.clock.wall_ms(),
-        )
-        coordinator.carry_out(found, effects)
+        with coordinator.step(found, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR)):
+            effects = found.shard.add_partitions(
+                transaction.transactional_id,
+                (transaction.producer_id, transaction.producer_epoch),
+                frozenset(partitions),
+                client_version,
+                added,
+                self.clock.wall_ms(),
+            )
+            coordinator.carry_out(found, effects)
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.assembly import new_uuid
 from tanist.broker.context import NodeContext
@@ -43,9 +44,10 @@ class ConsumerGroupHeartbeat:
         if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
             request.member_id = id_text(new_uuid(self.context.random))
         call.wait()
-        coordinator.carry_out(
-            found, found.shard.consumer_heartbeat(request, call.client, call.reply, self.turn.time_ms())
-        )
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(
+                found, found.shard.consumer_heartbeat(request, call.client, call.reply, self.turn.time_ms())
+            )
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
@@ -36,7 +38,9 @@ class DeleteGroups:
             if isinstance(found, int):
                 settled(DeletableGroupResult(group_id=name, error_code=found))
             else:
-                coordinator.carry_out(found, found.shard.delete_group(name, settled))
+                unknown = DeletableGroupResult(group_id=name, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+                with coordinator.step(found, partial(settled, unknown)):
+                    coordinator.carry_out(found, found.shard.delete_group(name, settled))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -7,6 +7,7 @@ epoch (KIP-890). Before version 2 the error of a fenced producer is INVALID_PROD
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.network.client_connection import Call, Handler
@@ -48,16 +49,17 @@ class EndTxn:
             if isinstance(partition, int):
                 reply(ProducerAnswer(partition))
                 return
-            effects = partition.shard.end(
-                request.transactional_id,
-                (request.producer_id, request.producer_epoch),
-                EPOCH_BUMP_VERSION if bumps else NO_BUMP_VERSION,
-                producer_id,
-                reply,
-                self.clock.wall_ms(),
-                committed=request.committed,
-            )
-            coordinator.carry_out(partition, effects)
+            with coordinator.step(partition, partial(call.refuse, request)):
+                effects = partition.shard.end(
+                    request.transactional_id,
+                    (request.producer_id, request.producer_epoch),
+                    EPOCH_BUMP_VERSION if bumps else NO_BUMP_VERSION,
+                    producer_id,
+                    reply,
+                    self.clock.wall_ms(),
+                    committed=request.committed,
+                )
+                coordinator.carry_out(partition, effects)
 
         if bumps:
             coordinator.with_producer_id(request.transactional_id, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.client_connection import Call, Handler
@@ -29,7 +30,8 @@ class Heartbeat:
             call.reply(HeartbeatResponse(error_code=ErrorCode.NONE if loading else found))
             return
         call.wait()
-        coordinator.carry_out(found, found.shard.heartbeat(request, call.reply, self.turn.time_ms()))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.heartbeat(request, call.reply, self.turn.time_ms()))
 
 
 def build(parts: BrokerParts) -> Handler:

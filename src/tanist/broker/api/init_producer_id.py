@@ -8,6 +8,7 @@ next version, for two-phase commit (KIP-939), is served where unstable versions 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
@@ -70,17 +71,18 @@ class InitProducerId:
             if expected is not None and -1 in expected:
                 reply(ProducerAnswer(ErrorCode.INVALID_REQUEST))  # one without the other
                 return
-            effects = partition.shard.init_producer_id(
-                transactional_id,
-                request.transaction_timeout_ms,
-                expected,
-                producer_id,
-                reply,
-                self.clock.wall_ms(),
-                two_phase=request.enable2_pc,
-                keeps_prepared=request.keep_prepared_txn,
-            )
-            coordinator.carry_out(partition, effects)
+            with coordinator.step(partition, partial(call.refuse, request)):
+                effects = partition.shard.init_producer_id(
+                    transactional_id,
+                    request.transaction_timeout_ms,
+                    expected,
+                    producer_id,
+                    reply,
+                    self.clock.wall_ms(),
+                    two_phase=request.enable2_pc,
+                    keeps_prepared=request.keep_prepared_txn,
+                )
+                coordinator.carry_out(partition, effects)
 
         coordinator.with_producer_id(transactional_id, found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.assembly import new_uuid
 from tanist.broker.context import NodeContext
@@ -41,7 +42,8 @@ class JoinGroup:
         static = request.group_instance_id is not None
         stem = request.group_instance_id if static else call.header.client_id
         context = coordinator.join_context(call, reply, f"{stem or ''}-{new_uuid(self.context.random)}", static=static)
-        coordinator.carry_out(found, found.shard.join(request, context, self.turn.time_ms()))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.join(request, context, self.turn.time_ms()))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.client_connection import Call, Handler
@@ -36,7 +37,8 @@ class LeaveGroup:
             call.reply(response)
 
         members = request.members if several else (MemberIdentity(member_id=request.member_id),)
-        coordinator.carry_out(found, found.shard.leave(request.group_id, members, reply, self.turn.time_ms()))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.leave(request.group_id, members, reply, self.turn.time_ms()))
 
 
 def build(parts: BrokerParts) -> Handler:

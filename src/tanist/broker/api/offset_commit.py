@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
@@ -53,7 +54,8 @@ class OffsetCommit:
             call.reply(response)
 
         call.wait()
-        coordinator.carry_out(found, found.shard.commit(request, reply, self.turn.time_ms()))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.commit(request, reply, self.turn.time_ms()))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.client_connection import Call, Handler
@@ -25,7 +26,8 @@ class OffsetDelete:
             call.reply(OffsetDeleteResponse(error_code=found))
             return
         call.wait()
-        coordinator.carry_out(found, found.shard.delete_offsets(request, call.reply))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.delete_offsets(request, call.reply))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -190,6 +190,8 @@ class Produce:
                 if not turn.begun:
                     turn.begin()
                 log = hosted.log
+                if not hosted.dirty:
+                    turn.mark_dirty(hosted)  # first: once it is queued, it must be written before the frame goes
                 first_offset = log.append_plain(frame[start:end], hosted.leader_epoch, turn.now_ms, turn.wall_ms)
                 if first_offset >= 0:
                     metrics = self.metrics
@@ -200,7 +202,6 @@ class Produce:
                         turn.mark_grown(hosted)  # nothing is committed before it is written
                     if acks == -1:
                         if not large:
-                            turn.mark_dirty(hosted)
                             self._leader_has_appended(hosted, leader, turn.now_ms)
                         required_offset = log.log_end_offset
                         done, error = leader.acks_status(required_offset)
@@ -318,6 +319,7 @@ class Produce:
                     failed = True
                     continue
                 log = hosted.log
+                turn.mark_dirty(hosted)  # first: once it is queued, it must be written before the frame goes
                 appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, wall_ms)
                 if appended.error:
                     results.append(
@@ -339,12 +341,11 @@ class Produce:
                 )
                 taken_bytes += end - start
                 if appended.duplicate:
-                    turn.mark_dirty(hosted)  # the first may be being written
+                    pass  # the first may be being written
                 elif large:
                     turn.mark_lent(hosted, end - start)
                     turn.mark_grown(hosted)
                 else:
-                    turn.mark_dirty(hosted)
                     self._leader_has_appended(hosted, leader, now_ms)
                 if acks == -1:
                     required_offset = appended.last_offset + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.client_connection import Call, Handler
@@ -32,7 +33,8 @@ class SyncGroup:
             call.reply(SyncGroupResponse(error_code=found))
             return
         call.wait()
-        coordinator.carry_out(found, found.shard.sync(request, call.reply, self.turn.time_ms()))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.sync(request, call.reply, self.turn.time_ms()))
 
 
 def build(parts: BrokerParts) -> Handler:

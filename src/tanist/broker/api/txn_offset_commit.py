@@ -7,6 +7,7 @@ version 5 on the partition is added thereby. Older clients get errors that they 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
@@ -83,7 +84,8 @@ class TxnOffsetCommit:
         if isinstance(found, int):
             self._refuse(request, call, found)
             return
-        coordinator.carry_out(found, found.shard.txn_commit(request, call.reply))
+        with coordinator.step(found, partial(call.refuse, request)):
+            coordinator.carry_out(found, found.shard.txn_commit(request, call.reply))
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
         call.reply(

@@ -38,8 +38,12 @@ class Loader(Generic[ShardT]):
         decode: Decode,
         is_served: Callable[[CoordinatorPartition[ShardT]], bool],
         loaded: Callable[[CoordinatorPartition[ShardT]], None],
+        failed: Callable[[CoordinatorPartition[ShardT], Exception], None],
     ) -> None:
-        """`is_served`: it is still led here; `loaded` is called once with each that has been replayed."""
+        """`is_served`: it is still led here; `loaded` is called once with each that has been replayed, `failed` with
+        one whose shard has met an exception.
+        """
+        self._failed = failed
         self._context = context
         self._decode = decode
         self._is_served = is_served
@@ -95,6 +99,9 @@ class Loader(Generic[ShardT]):
             return True
         except (DamagedBatch, OffsetOutOfRange, WireError) as damage:
             self._context.events.emit(CoordinatorUnreadable(partition.name, str(damage)))
+            return True
+        except Exception as error:
+            self._failed(partition, error)
             return True
         return False
 

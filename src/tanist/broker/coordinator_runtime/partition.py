@@ -54,6 +54,8 @@ class CoordinatorPartition(Generic[ShardT]):
         self.hosted = hosted
         self.shard = shard
         self.ready = False
+        self.torn = False
+        """An exception has come up in its shard, which nobody asks any more."""
         self.next_offset = hosted.log.log_start_offset
         self.load_end = hosted.log.log_end_offset
         """Records below were written under other leaders."""

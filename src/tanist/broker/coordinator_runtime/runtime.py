@@ -6,7 +6,8 @@ applied and answered when the high watermark covers it. A partition whose leader
 slice by slice between the turns of others, one partition at a time; until then its keys get
 COORDINATOR_LOAD_IN_PROGRESS. It begins to be served only when everything that its log held at the start is committed:
 state that a client has seen never goes back, whichever broker leads next. A broker that has lost a partition forgets it
-at once, and sends the requests that wait elsewhere.
+at once, and sends the requests that wait elsewhere. A shard that an exception may have torn is forgotten, too, and read
+anew from its log.
 
 It must not know what a shard decides: groups (`groups.coordinator`) and transactions (`transactions.coordinator`) tell
 it how their records are encoded, and do what only they know.
@@ -15,6 +16,7 @@ it how their records are encoded, and do what only they know.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -29,7 +31,7 @@ from tanist.broker.replication.leadership import Confirmation
 from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import Answer, LogAppend, MarkerAppend
 from tanist.coordinator.partitioning import partition_of
-from tanist.events.coordination import CoordinatorLoaded
+from tanist.events.coordination import CoordinatorGivenUp, CoordinatorLoaded
 from tanist.ports import Timer
 from tanist.replica.leader import LeaderState
 from tanist.wire.batch import NewRecord, encode_batch
@@ -40,6 +42,9 @@ _NOT_SURE: Final = {
     Confirmation.NO: ErrorCode.NOT_COORDINATOR,
     Confirmation.UNKNOWN: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
+
+_RELOAD_MS: Final = 200
+_RELOAD_MS_MAX: Final = 60_000
 
 Reply = Callable[[Any], None]
 """The tickets that a broker gives along with requests."""
@@ -101,16 +106,19 @@ class _Batch(Generic[ShardT]):
         if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             error = ErrorCode.NONE  # the high watermark has passed it: it is committed
         answered, self._answered = self._answered, True
+        if self._partition.torn:
+            return  # its clients have been answered, as far as it could be said who they are
         # Refused decisions are taken back, the last first: each rests on those before.
         for append in reversed(self._appends) if error else self._appends:
             if not error:
-                self._runtime.carry_out(self._partition, self._partition.shard.apply(append))
-            if not answered:
+                with self._runtime.step(self._partition):
+                    self._runtime.carry_out(self._partition, self._partition.shard.apply(append))
+            if not answered and not self._partition.torn:
                 self._runtime.written(self._partition, append, error)
 
     def expire(self) -> None:
         """The clients have waited long enough. Their requests count all the same, once they are committed."""
-        if not self._answered:
+        if not self._answered and not self._partition.torn:
             self._answered = True
             for append in self._appends:
                 self._runtime.written(self._partition, append, ErrorCode.REQUEST_TIMED_OUT)
@@ -124,9 +132,11 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._context = parts.context
         self._kind = kind
         self._partitions: dict[int, CoordinatorPartition[ShardT]] = {}
-        self._loader: Loader[ShardT] = Loader(parts.context, kind.decode, self.is_served, self._loaded)
+        self._loader: Loader[ShardT] = Loader(parts.context, kind.decode, self.is_served, self._loaded, self.failed)
         self._timer: Timer | None = None
         self._armed_ms = NEVER_MS
+        self._reload_ms: dict[int, int] = {}
+        """How long the last wait was before a shard was read anew, until it was."""
         self._closed = False
         self.load_time = Latency()
         """From the election of this broker to a loaded partition."""
@@ -197,20 +207,54 @@ class CoordinatorRuntime(Generic[ShardT]):
         if hosted.leader is None or hosted.stale:
             if partition is not None and partition.hosted is hosted:
                 del self._partitions[index]
-                self._do(partition, partition.shard.dismiss(ErrorCode.NOT_COORDINATOR))
+                with self.step(partition):
+                    self._do(partition, partition.shard.dismiss(ErrorCode.NOT_COORDINATOR))
             return
         if partition is not None and partition.hosted is hosted:
             return  # it leads on
-        partition = self._partitions[index] = CoordinatorPartition(hosted, self._kind.make_shard(hosted))
+        self._take_over(hosted, hosted.leader)
+
+    def _take_over(self, hosted: HostedPartition, leader: LeaderState) -> None:
+        """Begin with an empty shard, and replay the log into it."""
+        partition = self._partitions[hosted.index] = CoordinatorPartition(hosted, self._kind.make_shard(hosted))
         partition.began_ms = self._context.clock.now_ms()
         if partition.load_end == partition.next_offset:
             partition.ready = True
-        elif hosted.leader.high_watermark >= partition.load_end:
+        elif leader.high_watermark >= partition.load_end:
             self._loader.add(partition)
         else:
             loading = partition
             waiter = _CommittedOnce(lambda: self._loader.add(loading))
             hosted.wait_for_high_watermark(partition.load_end, waiter)
+
+    def failed(self, partition: CoordinatorPartition[ShardT], error: Exception) -> None:
+        """An exception was met in a step of the shard, or while it was replayed: forget it, and read its log anew.
+
+        After a while, which doubles each time: what made it raise may be in the log.
+        """
+        self._context.unexpected.met(f"a coordinator of {self._kind.topic}", error)
+        if partition.torn:
+            return
+        partition.torn = True
+        partition.gathered.clear()
+        index = partition.hosted.index
+        if not self.is_served(partition):
+            return
+        partition.ready = False
+        try:
+            effects = partition.shard.dismiss(ErrorCode.NOT_COORDINATOR)
+            self._do(partition, [effect for effect in effects if isinstance(effect, Answer)])
+        except Exception as again:  # who waits hears nothing, and asks again in time
+            self._context.unexpected.met(f"a coordinator of {self._kind.topic}", again)
+        wait_ms = self._reload_ms[index] = min(2 * self._reload_ms.get(index, _RELOAD_MS // 2), _RELOAD_MS_MAX)
+        clock = self._context.clock
+        clock.call_at(clock.now_ms() + wait_ms, partial(self._reload, partition))
+
+    def _reload(self, partition: CoordinatorPartition[ShardT]) -> None:
+        hosted = partition.hosted
+        if self.is_served(partition) and hosted.leader is not None and not hosted.stale:
+            self._context.events.emit(CoordinatorGivenUp(partition.name))
+            self._take_over(hosted, hosted.leader)
 
     def is_served(self, partition: CoordinatorPartition[ShardT]) -> bool:
         """Whether the partition is still led here, since it was found."""
@@ -223,8 +267,10 @@ class CoordinatorRuntime(Generic[ShardT]):
         entries, took_ms = self._kind.count(partition.shard), now_ms - partition.began_ms
         loaded = CoordinatorLoaded(partition.name, self._kind.entries, entries, partition.records, took_ms)
         self._context.events.emit(loaded)
-        self.carry_out(partition, partition.shard.loaded(now_ms))
-        self._kind.loaded(partition)
+        with self.step(partition):
+            self.carry_out(partition, partition.shard.loaded(now_ms))
+            self._kind.loaded(partition)
+            self._reload_ms.pop(partition.hosted.index, None)
 
     # -- effects
 
@@ -232,6 +278,18 @@ class CoordinatorRuntime(Generic[ShardT]):
         """Do what a shard has decided, and see when it is to be looked at again."""
         self._do(partition, effects)
         self._arm(partition.shard.check_ms)
+
+    @contextmanager
+    def step(
+        self, partition: CoordinatorPartition[ShardT], refuse: Callable[[], object] | None = None
+    ) -> Iterator[None]:
+        """Each step of a shard, up to what comes of it. An exception ends the shard: `refuse` who has asked for it."""
+        try:
+            yield
+        except Exception as error:
+            self.failed(partition, error)
+            if refuse is not None:
+                refuse()
 
     def _do(self, partition: CoordinatorPartition[ShardT], effects: Sequence[Any]) -> None:
         for effect in effects:
@@ -254,6 +312,8 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def _write_gathered(self, partition: CoordinatorPartition[ShardT]) -> None:
         appends, partition.gathered = partition.gathered, []
+        if not appends:
+            return  # the shard was given up since
         hosted = partition.hosted
         if not self.is_served(partition) or hosted.leader is None or hosted.stale:
             # Lost since; or lost and led again, and then what it has is read anew, without this.
@@ -327,7 +387,8 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def written(self, partition: CoordinatorPartition[ShardT], append: LogAppend, error: int) -> None:
         """Records of a shard are committed, or it is time to say that they may not be."""
-        self.carry_out(partition, partition.shard.written(append, error, self._context.clock.now_ms()))
+        with self.step(partition):
+            self.carry_out(partition, partition.shard.written(append, error, self._context.clock.now_ms()))
 
     # -- time
 
@@ -345,7 +406,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         now_ms = self._context.clock.now_ms()
         for partition in list(self._partitions.values()):
             if partition.shard.check_ms <= now_ms:
-                self.carry_out(partition, partition.shard.tick(now_ms))
+                with self.step(partition):
+                    self.carry_out(partition, partition.shard.tick(now_ms))
         self._arm(min((each.shard.check_ms for each in self._partitions.values()), default=NEVER_MS))
 
     def close(self) -> None:

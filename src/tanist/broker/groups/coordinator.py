@@ -75,6 +75,7 @@ class Coordinator:
         self.partitions = runtime.partitions
         self.role_changed = runtime.role_changed
         self.carry_out = runtime.carry_out
+        self.step = runtime.step
         self.load_time = runtime.load_time
         self._expiry = context.clock.call_at(
             context.clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire
@@ -96,20 +97,23 @@ class Coordinator:
             # A coordinator that loads is asked again, like one that has moved.
             cast(Reply, marker.ticket)(int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return
-        self.carry_out(partition, [marker])
+        with self.step(partition):
+            self.carry_out(partition, [marker])
 
     def topics_deleted(self, names: Iterable[str]) -> None:
         """Offsets of these topics go: topics that are made again under the names begin at their beginning."""
         names = frozenset(names)
         for partition in list(self.partitions()):
             if partition.ready:
-                self.carry_out(partition, partition.shard.forget_topics(names))
+                with self.step(partition):
+                    self.carry_out(partition, partition.shard.forget_topics(names))
 
     def topics_changed(self) -> None:
         """Topics came, went or got partitions: consumer groups may have something to assign."""
         self._topics.version = self._metadata.applied_offset
-        for partition in self.partitions():
-            partition.shard.topics_changed()
+        for partition in list(self.partitions()):
+            with self.step(partition):
+                partition.shard.topics_changed()
 
     def _expire(self) -> None:
         """Look for offsets that nobody has used for too long."""
@@ -118,7 +122,8 @@ class Coordinator:
         retention_ms = config.offsets_retention_minutes * _MINUTE_MS
         for partition in list(self.partitions()):
             if partition.ready:
-                self.carry_out(partition, partition.shard.expire(clock.wall_ms(), retention_ms))
+                with self.step(partition):
+                    self.carry_out(partition, partition.shard.expire(clock.wall_ms(), retention_ms))
 
     def close(self) -> None:
         """The broker is going down; its connections close with it."""

@@ -13,7 +13,7 @@ always safe, and waiting for the session to run out costs nine seconds. A broker
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision, UncleanReason
 from tanist.controller.election_wait import ElectionWait
 from tanist.controller.features import kraft_version_refusal, update_features_response
-from tanist.controller.image import MetadataImage
+from tanist.controller.image import METADATA_VERSION, MetadataImage
 from tanist.controller.partition_state import RECOVERING
 from tanist.controller.unclean_recovery import LogInfo
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
@@ -36,7 +36,13 @@ from tanist.quorum.voter_changes import KRAFT_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
+from tanist.wire.metadata import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    encode_record,
+    record_version,
+)
 
 _MAX_PENDING = 10_000
 _REFUSED_FOR_MS = 500
@@ -65,8 +71,11 @@ class ActiveLog(Protocol):
     def kraft_version(self) -> int:
         """The level that the log has."""
 
-    def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
-        """Append controller records; give the offset of the last."""
+    def append(self, values: Sequence[bytes], *, atomic: bool, appended: Callable[[], None]) -> int:
+        """Append controller records; give the offset of the last. `appended` is called before they can be committed."""
+
+    def resign(self) -> None:
+        """Lead the quorum no longer."""
 
     def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> str | None:
         """Why kraft.version cannot go to `level`. None: it can, or its record is in the log."""
@@ -106,6 +115,9 @@ class ControllerService:
 
     def elected(self, epoch: int) -> None:
         """This node leads the quorum, and everything older than its epoch is committed and replayed: claim."""
+        self._guarded(lambda: self._claim(epoch))
+
+    def _claim(self, epoch: int) -> None:
         self._epoch = epoch
         decision = self.controller.activate(epoch, self._context.clock.now_ms(), self._quorum.log_end_offset)
         self._context.events.emit(ControllerActivated(self._context.node_id, epoch))
@@ -131,8 +143,26 @@ class ControllerService:
         self.inquiries.close()
         self._arm()
 
+    def _guarded(self, step: Callable[[], None]) -> bool:
+        """Do what may change the controller. False if it has met an exception, and resigned.
+
+        What the controller knows may be torn then: its heartbeats, its recoveries, the image with its proposals. So
+        it forgets them, and goes on from the committed image, as after any loss of leadership (as Apache Kafka's does).
+        """
+        try:
+            step()
+        except Exception as error:
+            self._context.unexpected.met("the controller", error)
+            self.stepped_down(self._metadata.image.copy())
+            self._quorum.resign()
+            return False
+        return True
+
     def committed(self) -> None:
         """The high watermark moved: send the answers it covers."""
+        self._guarded(self._send_answers)
+
+    def _send_answers(self) -> None:
         applied_offset = self._metadata.applied_offset
         pending = self._pending
         while pending and pending[0].offset <= applied_offset:
@@ -161,6 +191,11 @@ class ControllerService:
         if not self.controller.active or len(self._pending) >= _MAX_PENDING:
             call.reply(not_controller_response(request))
             return
+        if not self._guarded(lambda: self._handle(call, request)):
+            # Not NOT_CONTROLLER: who asks the next controller the same makes it resign, too.
+            call.refuse(request)
+
+    def _handle(self, call: Call, request: Any) -> None:
         if isinstance(request, UpdateFeaturesRequest):
             updates = [each for each in request.feature_updates if each.feature == KRAFT_VERSION]
             if updates:
@@ -214,12 +249,13 @@ class ControllerService:
             unclean = self._unclean_elections(decision)
             for record in decision.records:
                 values.append(encode_record(record, record_version(type(record), metadata_version)))
-                self.controller.replay(record)
-                metadata_version = self.controller.image.metadata_version
+                if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
+                    metadata_version = record.feature_level
             # Before the append: with one voter it may be committed at once.
             if unclean:
                 self._pending.append(_Pending(self._quorum.log_end_offset + len(values) - 1, unclean=unclean))
-            self._quorum.append(values, atomic=decision.atomic)
+            # Replayed when they are in the log: the image never has what is not. And before anything comes of that.
+            self._quorum.append(values, atomic=decision.atomic, appended=lambda: self._replay(decision.records))
         if call is None:
             return
         if decision.wait is not None:
@@ -227,6 +263,10 @@ class ControllerService:
             self._electing[decision.wait] = (call, request)
             return
         self._reply_when_committed(call, decision.response, request)
+
+    def _replay(self, records: Sequence[MetadataRecord]) -> None:
+        for record in records:
+            self.controller.replay(record)
 
     def _reply_when_committed(self, call: Call, response: Any, request: Any) -> None:
         """An answer may speak of all that is in the log now, so it waits until that is committed."""
@@ -265,9 +305,12 @@ class ControllerService:
         self._arm()
 
     def _replica_answered(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:
-        if not self._closed:
+        def answered() -> None:
             self.controller.replica_answered(broker_id, answers, self._context.clock.now_ms())
             self._go_on()
+
+        if not self._closed:
+            self._guarded(answered)
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -280,6 +323,9 @@ class ControllerService:
 
     def _tick(self) -> None:
         self._timer = None
+        self._guarded(self._do_due)
+
+    def _do_due(self) -> None:
         if self.controller.active:
             decision = self.controller.tick(self._context.clock.now_ms(), self._quorum.log_end_offset)
             self._carry_out(decision, None, None)
@@ -290,7 +336,8 @@ class ControllerService:
     def contact(self, broker_id: int, broker_epoch: int) -> None:
         """A heartbeat came in (counted before it is queued, rule 94)."""
         if self.controller.active:
-            self.controller.contact(broker_id, broker_epoch, self._context.clock.now_ms())
+            now_ms = self._context.clock.now_ms()
+            self._guarded(lambda: self.controller.contact(broker_id, broker_epoch, now_ms))
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
         """The connection by which a broker sent its heartbeats has ended: is anybody there?"""
@@ -327,6 +374,9 @@ class ControllerService:
         broker = self.controller.image.brokers.get(broker_id)
         if not gone or not self.controller.active or broker is None or broker.epoch != epoch:
             return
+        self._guarded(lambda: self._fence(broker_id, epoch))
+
+    def _fence(self, broker_id: int, epoch: int) -> None:
         decision = self.controller.broker_lost(broker_id, epoch, self._context.clock.now_ms())
         if decision is not None and decision.records:
             self._context.events.emit(BrokerGone(broker_id))

@@ -35,8 +35,10 @@ from tanist.events.quorum import (
 )
 from tanist.ports import FileRange, Timer, is_descriptor_shortage
 from tanist.quorum.effects import (
+    BatchTooLarge,
     Effect,
     HighWatermark,
+    NotLeader,
     Reply,
     SaveElectionState,
     Send,
@@ -211,23 +213,47 @@ class MetadataQuorum:
 
     def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> str | None:
         """Why kraft.version cannot go to `level`. None: it can, or its record is in the log."""
-        reason, effects = self.raft.upgrade_kraft_version(
-            level, self._context.clock.now_ms(), validate_only=validate_only
-        )
-        self._step(lambda: effects)
+        reason: str | None = "the metadata log cannot be used"
+
+        def upgrade() -> Sequence[Effect]:
+            nonlocal reason
+            now_ms = self._context.clock.now_ms()
+            reason, effects = self.raft.upgrade_kraft_version(level, now_ms, validate_only=validate_only)
+            return effects
+
+        self._step(upgrade)
         return reason
 
-    def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
-        """Append controller records; give the offset of the last. Only for the active controller."""
+    def append(self, values: Sequence[bytes], *, atomic: bool, appended: Callable[[], None]) -> int:
+        """Append controller records; give the offset of the last. Only for the active controller.
+
+        `appended` is called once they are in the log: whatever else comes of it, comes after. `NotLeader`,
+        `BatchTooLarge`: they are not in the log.
+        """
+        clock = self._context.clock
         try:
-            outcome = self.raft.append(
-                values, self._context.clock.now_ms(), self._context.clock.wall_ms(), atomic=atomic
-            )
-            self._do(outcome.effects)
+            outcome = self.raft.append(values, clock.now_ms(), clock.wall_ms(), atomic=atomic)
         except OSError as failure:
             self._disk_failed(failure)
             return _NEVER_COMMITTED
+        except (NotLeader, BatchTooLarge):
+            raise  # a refusal: nothing has changed
+        except Exception as error:
+            self._crash(error)
+            return _NEVER_COMMITTED
+        self._queue.extend(outcome.effects)
+        running, self._running = self._running, True
+        try:
+            appended()
+        finally:
+            self._running = running
+        self._step(tuple)
         return outcome.last_offset
+
+    def resign(self) -> None:
+        """The active controller cannot go on: another node, or this one anew, is to take over."""
+        if self.raft.is_leader:
+            self._step(lambda: self.raft.resign(self._context.clock.now_ms()))
 
     def broker_connection_lost(self, broker_id: int, broker_epoch: int) -> None:
         """The connection by which a broker sent its heartbeats has ended."""
@@ -249,6 +275,13 @@ class MetadataQuorum:
             self._do(step())
         except OSError as failure:
             self._disk_failed(failure)
+        except Exception as error:
+            self._crash(error)
+
+    def _crash(self, error: Exception) -> None:
+        """What was promised may be forgotten, or what is committed may not be known: it must not say another word."""
+        self._end()
+        self._context.unexpected.crash("the metadata quorum", error)
 
     def _disk_failed(self, failure: OSError) -> None:
         """The log or the vote could not be written: what the raft now knows is not what a restart would find.
@@ -256,12 +289,15 @@ class MetadataQuorum:
         So it must not say another word. A second vote request of the same candidate, for one, would be granted without
         being written down, because in memory the vote was given.
         """
+        self._end()
+        self._context.fatal(MetadataLogFailed(failure.strerror or str(failure), is_descriptor_shortage(failure)))
+
+    def _end(self) -> None:
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._snapshots.close()
-        self._context.fatal(MetadataLogFailed(failure.strerror or str(failure), is_descriptor_shortage(failure)))
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
@@ -360,8 +396,12 @@ class MetadataQuorum:
             self._disk_failed(error)
             return
         now_ms = self._context.clock.now_ms()
-        self._log.mark_flushed(end_offset, now_ms)
-        self._step(lambda: self.raft.log_synced(end_offset, now_ms))
+
+        def synced() -> Sequence[Effect]:
+            self._log.mark_flushed(end_offset, now_ms)
+            return self.raft.log_synced(end_offset, now_ms)
+
+        self._step(synced)
 
     def _channel_lost(self, node_id: int) -> None:
         """A connection to a voter broke. If it is the leader, look at once whether its process is gone.
@@ -431,10 +471,11 @@ class MetadataQuorum:
         metrics = self._context.metrics
         news = self._next_offset >= self._history_end
         most = self._context.config.metadata_turn_records_max  # and the rest of the last batch
-        for batch in self._log.read_batches(self._next_offset, self._committed_offset):
+        next_offset = self._next_offset
+        for batch in self._log.read_batches(next_offset, self._committed_offset):
             self._bytes_since_snapshot += batch.size_bytes
             records += (decode_record(value) for value in batch.values)
-            self._next_offset = batch.next_offset
+            next_offset = batch.next_offset
             self._last_epoch = batch.epoch
             self._last_timestamp_ms = batch.timestamp
             if len(records) >= most:
@@ -454,10 +495,11 @@ class MetadataQuorum:
                 changes.extend(committed_events(record, before))
 
         try:
-            self._metadata.apply(records, self._next_offset - 1, watch if news else None)
+            self._metadata.apply(records, next_offset - 1, watch if news else None)
         except ImageError:
             metrics.metadata_errors += 1
             raise
+        self._next_offset = next_offset  # not before: it has not passed what it could not replay
         for change in changes:
             self._context.events.emit(change)
         if host is not None:

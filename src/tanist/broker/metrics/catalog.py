@@ -339,6 +339,7 @@ NODE_METRICS = (
         "listener",
     ),
     _counter("tanist_malformed_requests_total", "", "Connections that were closed for what they sent."),
+    _counter("tanist_unexpected_errors_total", "", "Exceptions that nobody expected: each is a bug to report."),
     _gauge(
         "tanist_queue_depth",
         "",

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, Connection
 from tanist.wire.apis import ApiKey
-from tanist.wire.errors import WireError
+from tanist.wire.error_responses import error_response
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import RequestHeader, decode_request, encode_response, parse_request_header
 
 if TYPE_CHECKING:
     from tanist.wire.fetch import FetchPlan
 
 _FIXED_HEADER = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
+
+_UNEXPECTED = "The broker has met an unexpected error."
 
 FastPathHandler = Callable[["ClientConnection", memoryview, int, int, int], None]
 """(connection, frame, body offset, version, correlation id)"""
@@ -53,13 +56,14 @@ class Slot:
 class Call:
     """A request being handled: who asked, with which header, and where its answer goes."""
 
-    __slots__ = ("_slot", "connection", "frame", "header", "reply_with")
+    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with")
 
     def __init__(self, connection: ClientConnection, header: RequestHeader, frame: memoryview) -> None:
         self.connection = connection
         self.header = header
         self.frame = frame
         self._slot: Slot | None = None
+        self.answered = False
         # An envelope's inner call answers through its outer one (`api/envelope.py`).
         self.reply_with: Callable[[Any], None] | None = None
 
@@ -80,6 +84,9 @@ class Call:
 
     def reply(self, response: Any, *, version: int | None = None) -> None:
         """Answer. The handler that took the call must do so exactly once."""
+        if self.answered:
+            return  # it was refused for an unexpected exception, and somebody had gone on with it
+        self.answered = True
         if self.reply_with is not None:
             self.reply_with(response)
             return
@@ -89,7 +96,25 @@ class Call:
 
     def reply_chunks(self, chunks: list[Chunk]) -> None:
         """Answer with an encoded frame, length prefix included."""
+        if self.answered:
+            return
+        self.answered = True
         self.connection.complete(self._slot, chunks)
+
+    def refuse(self, request: Any) -> None:
+        """Answer UNKNOWN_SERVER_ERROR, if nothing else was: an unexpected exception has come up.
+
+        Close the connection where a response has no place for that, or none is sent (acks=0).
+        """
+        if self.answered:
+            return
+        refused = None
+        if getattr(request, "acks", None) != 0:
+            refused = error_response(request, self.version, ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED)
+        if refused is None:
+            self.connection.close()
+        else:
+            self.reply(refused)
 
     def wait(self, waiting: WaitingRequest | None = None) -> None:
         """The answer comes later: keep its place. The frame's memory is not valid by then.
@@ -121,6 +146,9 @@ class ConnectionOwner(Protocol):
 
     def malformed_request(self, peer: str, why: str) -> None:
         """A connection is closed for what it sent."""
+
+    def handler_failed(self, api_key: int, error: Exception) -> None:
+        """A handler has met an unexpected exception: the request is refused, or its connection closed."""
 
     def flush_later(self, connection: ClientConnection) -> None:
         """A client that is held back has not read its answers yet: look again shortly."""
@@ -208,34 +236,63 @@ class ClientConnection:
         """Accepted connections are open from the start."""
 
     def on_frame(self, frame: memoryview) -> None:
+        waiting = len(self.slots)
         try:
             api_key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
-            if api_key == 0 and self.produce is not None and 3 <= version <= 13:
+            handle: FastPathHandler | None = None
+            if api_key == 0 and 3 <= version <= 13:
+                handle = self.produce
+                flexible_from = 9
+            elif api_key == 1 and 4 <= version <= 18:
+                handle = self.fetch
+                flexible_from = 12
+            if handle is not None:
                 offset = 10 + client_id_length if client_id_length > 0 else 10
-                if version >= 9:
+                if version >= flexible_from:
                     # Header v2 ends in tagged fields; nobody sends any, so one zero byte.
                     if frame[offset] != 0:
                         offset = parse_request_header(frame).body_offset
                     else:
                         offset += 1
-                self.produce(self, frame, offset, version, correlation_id)
-            elif api_key == 1 and self.fetch is not None and 4 <= version <= 18:
-                offset = 10 + client_id_length if client_id_length > 0 else 10
-                if version >= 12:
-                    if frame[offset] != 0:
-                        offset = parse_request_header(frame).body_offset
-                    else:
-                        offset += 1
-                self.fetch(self, frame, offset, version, correlation_id)
+        except (struct.error, IndexError, WireError) as error:
+            self._malformed(error)
+            return
+        try:
+            if handle is not None:
+                handle(self, frame, offset, version, correlation_id)
             else:
                 self._general(api_key, version, frame)
-        except (WireError, struct.error, IndexError) as error:
-            self._owner.malformed_request(self.connection.peer, str(error))
-            self.close()
+        except WireError as error:
+            self._malformed(error)
             return
+        except Exception as error:
+            self._handler_failed(api_key, frame, waiting, error)
         self.active = True
         if self.slots and len(self.slots) >= self.MAX_UNANSWERED:
             self._hold_back()
+
+    def _malformed(self, error: Exception) -> None:
+        self._owner.malformed_request(self.connection.peer, str(error))
+        self.close()
+
+    def _handler_failed(self, api_key: int, frame: memoryview, waiting: int, error: Exception) -> None:
+        """The fast path has met an unexpected exception: no answer is ready, and a place for it is given up."""
+        self._owner.handler_failed(api_key, error)
+        while len(self.slots) > waiting:
+            slot = self.slots.pop()
+            if slot.waiting is not None:
+                slot.waiting.done = True
+        self.fetch_wait = None
+        if self.follower_session is not None:
+            self.follower_session.close()  # it may take for sent what was not
+            self.follower_session = None
+        try:
+            header = parse_request_header(frame)
+            request = decode_request(header, frame)
+        except WireError as malformed:
+            self._malformed(malformed)
+            return
+        Call(self, header, frame).refuse(request)
 
     def _general(self, api_key: int, version: int, frame: memoryview) -> None:
         entry = self.handlers.get(api_key)
@@ -252,7 +309,12 @@ class ClientConnection:
         requests = self._owner.requests
         requests[api_key] = requests.get(api_key, 0) + 1
         call = Call(self, header, frame)
-        entry[2](decode_request(header, frame), call)
+        request = decode_request(header, frame)
+        try:
+            entry[2](request, call)
+        except Exception as error:
+            self._owner.handler_failed(api_key, error)
+            call.refuse(request)
 
     # -- answers out
 

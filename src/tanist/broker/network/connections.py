@@ -15,6 +15,7 @@ from tanist.broker.network.client_connection import ClientConnection, ListenerAp
 from tanist.broker.network.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
+from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
 _FLUSH_AGAIN_MS = 10
@@ -142,3 +143,7 @@ class Connections:
         """A connection is closed for what it sent. One line a second: a client must not fill the disk with it."""
         self._context.metrics.malformed_requests += 1
         self._malformed.emit(lambda left_out: MalformedRequest(peer, why, left_out))
+
+    def handler_failed(self, api_key: int, error: Exception) -> None:
+        """A handler has met an unexpected exception."""
+        self._context.unexpected.met(f"a handler of {ApiKey(api_key).name}", error)

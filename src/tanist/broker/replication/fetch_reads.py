@@ -79,17 +79,21 @@ class PartitionReads:
         log = hosted.log
         start = log.log_start_offset
         if arriving or hosted.leader_epoch != target.current_leader_epoch:
-            decision = leader.follower_fetch(
-                FollowerFetch(
-                    call.replica_id,
-                    call.replica_epoch,
-                    target.fetch_offset,
-                    target.last_fetched_epoch,
-                    target.current_leader_epoch,
-                    target.log_start_offset,
-                ),
-                now_ms,
-            )
+            try:
+                decision = leader.follower_fetch(
+                    FollowerFetch(
+                        call.replica_id,
+                        call.replica_epoch,
+                        target.fetch_offset,
+                        target.last_fetched_epoch,
+                        target.current_leader_epoch,
+                        target.log_start_offset,
+                    ),
+                    now_ms,
+                )
+            except Exception as error:
+                hosted.failed_by(error)
+                return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
             if decision.error:
                 return FetchedPartition(index, decision.error, -1, -1, start, None)
             if hosted.low_watermark_waiters:

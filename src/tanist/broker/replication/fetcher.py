@@ -11,6 +11,7 @@ not know (`fetcher_session`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -23,7 +24,6 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.quotas import PAUSE_MS, Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.events.replication import FetchResponseMalformed
-from tanist.log.scan import DamagedBatch
 from tanist.replica.effects import AskOffsets
 from tanist.replica.follower import FetchPosition, FollowerState
 from tanist.wire.errors import ErrorCode, WireError
@@ -269,10 +269,10 @@ class Fetcher:
             else:
                 try:
                     hosted.log.write_pending()  # what is asked for acknowledges all before it
-                except OSError as failure:
-                    hosted.disk_failed(failure)
+                    position = follower.fetch_position()
+                except Exception as error:
+                    hosted.failed_by(error)
                     continue
-                position = follower.fetch_position()
                 target = FetchTarget(
                     hosted.index,
                     position.current_leader_epoch,
@@ -389,12 +389,8 @@ class Fetcher:
             hosted.leader_high_watermark = answer.high_watermark
         try:
             effects = follower.fetched(answer, position, now_ms)
-        except DamagedBatch as damage:
-            # Met while cutting: the log on this disk cannot be trusted any more than if it could not be read.
-            hosted.disk_failed(OSError(str(damage)))
-            return
-        except OSError as failure:
-            hosted.disk_failed(failure)
+        except Exception as error:  # also damage that is met while cutting
+            hosted.failed_by(error)
             return
         if answer.records:
             if self._quota.active and self._quota.holds_for(hosted, self._context.node_id):
@@ -443,18 +439,15 @@ class Fetcher:
                 for partition in topic.partitions:
                     answered = None if partition.error_code else partition.offset
             if answered is None:
-                effects = follower.offsets_failed(leader_epoch, now_ms)
+                decide = partial(follower.offsets_failed, leader_epoch, now_ms)
             else:
                 answers[timestamp] = answered
                 if len(answers) < 2:
                     return
-                try:
-                    effects = follower.offsets_answered(answers[_EARLIEST], answers[_LATEST], leader_epoch, now_ms)
-                except OSError as failure:
-                    hosted.disk_failed(failure)
-                    return
-            self._effects.apply(hosted, effects)
-            self.wake(hosted)
+                earliest, latest = answers[_EARLIEST], answers[_LATEST]
+                decide = partial(follower.offsets_answered, earliest, latest, leader_epoch, now_ms)
+            if self._effects.carry_out(hosted, decide):
+                self.wake(hosted)
 
         ask(_EARLIEST)
         ask(_LATEST)

@@ -15,6 +15,7 @@ from uuid import UUID
 from tanist.invariants import InvariantError
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
+from tanist.log.torn import as_failure
 from tanist.replica.follower import FollowerState
 from tanist.replica.leader import LeaderState
 from tanist.replica.partition import Partition
@@ -215,6 +216,13 @@ class HostedPartition:
     def disk_failed(self, failure: OSError) -> None:
         """I/O on the log failed: its whole directory goes offline."""
         self._directory_failed(self.directory, failure)
+
+    def failed_by(self, error: Exception) -> None:
+        """`error` was met while the replica decided, or its decision was carried out: as if its disk had failed.
+
+        What the replica remembers belongs to its log, and neither is to be trusted now. A restart derives both anew.
+        """
+        self.disk_failed(as_failure(error))
 
     def append_refused(self) -> None:
         """The log has refused an append. If its disk was the reason, do not wait for the next read to notice."""

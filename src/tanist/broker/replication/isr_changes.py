@@ -10,6 +10,7 @@ that ELR behind. (Apache acts on the answer. The simulator then found members of
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
@@ -113,7 +114,7 @@ class IsrChanges:
             now_ms = self._context.clock.now_ms()
             for hosted, leader, proposal in sent.values():
                 if self._still_leads(hosted, leader):
-                    self._effects.apply(hosted, leader.alter_partition_failed(proposal, now_ms))
+                    self._effects.carry_out(hosted, partial(leader.alter_partition_failed, proposal, now_ms))
             self._schedule()
             return
         now_ms = self._context.clock.now_ms()
@@ -137,11 +138,11 @@ class IsrChanges:
                     partition_epoch=answer.partition_epoch,
                     recovering=answer.leader_recovery_state == 1,
                 )
-                self._effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
+                self._effects.carry_out(hosted, partial(leader.alter_partition_done, proposal, result, now_ms))
         for hosted, leader, proposal in sent.values():  # the controller did not speak of it
             if self._still_leads(hosted, leader):
                 result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-                self._effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
+                self._effects.carry_out(hosted, partial(leader.alter_partition_done, proposal, result, now_ms))
         self._schedule()
 
     def _still_leads(self, hosted: HostedPartition, leader: LeaderState) -> bool:

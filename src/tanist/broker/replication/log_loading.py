@@ -286,7 +286,9 @@ class LogLoading:
         if saves:
             self._saving = False
         if isinstance(result, BaseException):
-            self._context.fatal(NodeFailed(f"{load.directory.path} cannot be loaded: {result!r}"))
+            if not isinstance(result, Exception):
+                raise result
+            self._context.unexpected.crash("the loading of logs", result)
             result = []
         for found, log in result:
             if isinstance(log, OSError):

@@ -62,13 +62,32 @@ class ReplicaEffects:
 
     def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
         """The leader's log has grown, and the partition is marked for the end of the turn."""
-        effects = leader.appended(now_ms)
+        try:
+            effects = leader.appended(now_ms)
+        except Exception as error:
+            hosted.failed_by(error)
+            return
         if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
             # A lone replica's append advances the high watermark by itself, and mostly nobody waits for it.
             self.apply(hosted, effects)
 
+    def carry_out(self, hosted: HostedPartition, decide: Callable[[], Sequence[Effect]]) -> bool:
+        """Let the replica decide, and carry that out. False if its log was given up for what it has met."""
+        try:
+            self._apply(hosted, decide())
+        except Exception as error:
+            hosted.failed_by(error)
+            return False
+        return True
+
     def apply(self, hosted: HostedPartition, effects: Sequence[Effect]) -> None:
         """Carry out the effects in order."""
+        try:
+            self._apply(hosted, effects)
+        except Exception as error:
+            hosted.failed_by(error)
+
+    def _apply(self, hosted: HostedPartition, effects: Sequence[Effect]) -> None:
         for effect in effects:
             kind = type(effect)
             if kind is HighWatermarkAdvanced:

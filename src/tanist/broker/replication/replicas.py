@@ -39,6 +39,7 @@ from tanist.events.storage import LogDirectoryFailed, LogDirectoryGone, LogLost,
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
+from tanist.log.torn import TornLog
 from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
@@ -273,8 +274,8 @@ class Replicas:
             if state.leader_epoch != epoch_before:
                 hosted.log.write_pending()  # a follower's fetch offset acknowledges all of its log
             effects = hosted.replica.apply_metadata(metadata, now_ms)
-        except OSError as failure:
-            hosted.disk_failed(failure)
+        except Exception as error:
+            hosted.failed_by(error)
             return
         hosted.take_role()
         if hosted.leader_epoch != epoch_before:
@@ -469,8 +470,7 @@ class Replicas:
                 log_config, replica_config = self._topic_config(hosted.topic)
                 hosted.log.set_config(log_config)
                 hosted.upkeep_ms = 0
-                effects = hosted.replica.set_config(replica_config)
-                self._effects.apply(hosted, effects)
+                self._effects.carry_out(hosted, partial(hosted.replica.set_config, replica_config))
 
     def log_start_moved(self, hosted: HostedPartition) -> None:
         """Retention has given records up: the leader tells its followers, and a follower its leader."""
@@ -511,12 +511,19 @@ class Replicas:
     def directory_failed(self, directory: LogDirectory, failure: OSError) -> None:
         """I/O failed: the directory goes offline with all its partitions (rule 48); without any, the node goes down.
 
+        So it does for a log that an exception may have torn. Checkpoints tell of all logs of a directory in one file,
+        and the controller knows of failed directories, not of failed logs: it is the way that is there, and tried.
         If descriptors are short, the disk is sound, and other replicas must not take over for it: the node goes down,
         and its next start finds all that is there.
         """
         if is_descriptor_shortage(failure):
             self._context.fatal(NodeFailed(f"files in {directory.path} could not be opened: {failure.strerror}"))
             return
+        torn = failure.cause if isinstance(failure, TornLog) else None
+        if torn is not None:
+            is_last = all(each is directory or each.failed is not None for each in self.directories)
+            unexpected = self._context.unexpected
+            (unexpected.crash if is_last else unexpected.met)("a log", torn)
         if directory in self._reported:
             return
         self._reported.add(directory)

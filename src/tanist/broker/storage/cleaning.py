@@ -30,6 +30,7 @@ from tanist.log.indexes import CorruptIndexError
 from tanist.log.scan import DamagedBatch
 from tanist.ports import Timer
 from tanist.replica.follower import Phase
+from tanist.wire.errors import WireError
 
 BACKOFF: Final = "log.cleaner.backoff.ms"
 BUFFER: Final = "log.cleaner.dedupe.buffer.size"
@@ -215,5 +216,8 @@ class LogCleaner:
     def _leave_alone(self, hosted: HostedPartition, failure: Exception) -> None:
         self.failures += 1
         self._uncleanable.add((hosted.directory, hosted.topic_id, hosted.index))
-        words = str(failure) if isinstance(failure, (CannotClean, CorruptIndexError, DamagedBatch)) else repr(failure)
+        words = str(failure)
+        if not isinstance(failure, (CannotClean, CorruptIndexError, DamagedBatch, WireError)):
+            words = repr(failure)
+            self._context.unexpected.met("the cleaner", failure)
         self._context.events.emit(LogUncleanable(hosted.name, words))

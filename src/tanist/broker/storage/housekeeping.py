@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from tanist.broker.context import NodeContext
 from tanist.broker.network.connections import Connections
@@ -88,7 +89,7 @@ class Housekeeping:
         now_ms = self._context.clock.now_ms()
         for hosted in list(self._replicas):
             if hosted.leader is not None:
-                self._effects.apply(hosted, hosted.leader.check_lag(now_ms))
+                self._effects.carry_out(hosted, partial(hosted.leader.check_lag, now_ms))
 
     def apply_retention(self) -> None:
         """Delete segments that `retention.ms`, `retention.bytes` or the log start offset have given up."""
@@ -169,8 +170,10 @@ class Housekeeping:
                 nameless.extend(some)
                 return
             for hosted in some:
-                if isinstance(result, OSError) and not hosted.stale:
-                    hosted.disk_failed(result)
+                if isinstance(result, Exception):
+                    if not hosted.stale:
+                        hosted.failed_by(result)
+                    continue
                 hosted.log.topic_id_durable = True
             if not self._stopped:
                 self._write_topic_ids()

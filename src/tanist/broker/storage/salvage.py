@@ -188,8 +188,10 @@ class Salvage:
                 expired = log.delete_old_segments(clock.now_ms(), clock.wall_ms(), request.saving.high_watermark)
                 self._deletions.schedule(expired)
             tail = log.tail(log.log_start_offset if cut.fully else cut.offset)
-        except (OSError, DamagedBatch) as failure:
-            self._disk_failed(request, failure)
+        except Exception as error:
+            # Met on the log itself, not on the quarantine: it cannot be cut either.
+            hosted.failed_by(error)
+            self._next()
             return
         if tail is None or not self.enabled(hosted.topic):
             self._go_on(request)
@@ -232,6 +234,8 @@ class Salvage:
             request.moved += 1
             self._save(request)
             return
+        if not isinstance(result, (OSError, QuarantineTooSmall, DamagedBatch)):
+            self._context.unexpected.met("a salvage", result)  # the log has it all still
         waits = self._waits_after(result)
         self._report_failed(dropped, result, waits)
         if not waits:
@@ -248,19 +252,8 @@ class Salvage:
 
     def _go_on(self, request: _Request) -> None:
         """The follower may cut now."""
-        try:
-            effects = request.follower.salvaged(request.saving)
-        except (OSError, DamagedBatch) as failure:
-            self._disk_failed(request, failure)
-            return
-        self._effects.apply(request.hosted, effects)
-        self._fetchers.resume(request.hosted)
-        self._next()
-
-    def _disk_failed(self, request: _Request, failure: OSError | DamagedBatch) -> None:
-        """Met on the log itself, not on the quarantine: it cannot be cut either."""
-        error = failure if isinstance(failure, OSError) else OSError(str(failure))
-        request.hosted.disk_failed(error)
+        if self._effects.carry_out(request.hosted, partial(request.follower.salvaged, request.saving)):
+            self._fetchers.resume(request.hosted)
         self._next()
 
     # -- a start has found damage
@@ -313,6 +306,8 @@ class Salvage:
 
     def _checked(self, directory: LogDirectory, result: list[Removed] | BaseException) -> None:
         self._checking.discard(directory)
+        if isinstance(result, Exception) and not isinstance(result, OSError):
+            self._context.unexpected.met("the salvage's bounds", result)
         if isinstance(result, BaseException):
             self._emit(SalvageUnbounded(directory.path, str(result)))
             return
@@ -324,6 +319,8 @@ class Salvage:
         """The replica has another leader by now, or leads: what was saved is not cut off, or not as it was said."""
 
         def discarded(result: object) -> None:
+            if isinstance(result, Exception) and not isinstance(result, OSError):
+                self._context.unexpected.met("a salvage", result)
             if isinstance(result, BaseException):
                 self._emit(SalvageNotRemoved(manifest.entry_id, str(result)))
 

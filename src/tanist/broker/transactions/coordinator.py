@@ -69,6 +69,7 @@ class TransactionCoordinator:
         self.partitions = runtime.partitions
         self.role_changed = runtime.role_changed
         self.carry_out = runtime.carry_out
+        self.step = runtime.step
         self.load_time = runtime.load_time
         self.markers = MarkerSender(context, parts.metadata, barrier, writes, runtime.is_served, self._marker_written)
         self._timeouts_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -107,7 +108,8 @@ class TransactionCoordinator:
         self, partition: TransactionPartition, markers: WriteMarkers, written: Sequence[TopicIndex]
     ) -> None:
         wall_ms = self._context.clock.wall_ms()
-        self.carry_out(partition, partition.shard.marker_written(markers, written, wall_ms))
+        with self.step(partition):
+            self.carry_out(partition, partition.shard.marker_written(markers, written, wall_ms))
 
     # -- records
 
@@ -137,7 +139,8 @@ class TransactionCoordinator:
     def _scan(self, look: Callable[[TransactionShard], Sequence[TransactionEffect]]) -> None:
         for partition in list(self.partitions()):
             if partition.ready:
-                self.carry_out(partition, look(partition.shard))
+                with self.step(partition):
+                    self.carry_out(partition, look(partition.shard))
 
     def close(self) -> None:
         """The broker is going down; its connections close with it."""

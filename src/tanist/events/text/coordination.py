@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tanist.events.coordination import (
+    CoordinatorGivenUp,
     CoordinatorLoaded,
     CoordinatorRecordUnreadable,
     CoordinatorUnreadable,
@@ -18,6 +19,10 @@ def _loaded(event: CoordinatorLoaded) -> Line:
         f"{event.partition}: {event.entries} {event.kind} of {event.records} records, "
         f"{event.took_ms} ms after the election",
     )
+
+
+def _given_up(event: CoordinatorGivenUp) -> Line:
+    return "WARN", f"{event.partition} is read anew, after an unexpected error"
 
 
 def _unreadable(event: CoordinatorUnreadable) -> Line:
@@ -44,6 +49,7 @@ def _marker_refused(event: HangingMarkerRefused) -> Line:
 
 LINES: Lines = {
     CoordinatorLoaded: _loaded,
+    CoordinatorGivenUp: _given_up,
     CoordinatorUnreadable: _unreadable,
     CoordinatorRecordUnreadable: _record_unreadable,
     HangingTransactionEnded: _hanging_ended,

@@ -8,6 +8,7 @@ from tanist.events.process import (
     ClusterIdIgnored,
     ConfigWarned,
     ConnectionsExhausted,
+    Crashed,
     DescriptorLimitLow,
     DescriptorLimitReached,
     FaultApplied,
@@ -149,7 +150,14 @@ def _listener_failed(event: ListenerFailed) -> Line:
 
 
 def _unexpected_error(event: UnexpectedError) -> Line:
-    return "ERROR", f"unexpected error in {event.where}: {event.error}\n{event.traceback}"
+    if event.count == 1:
+        return "ERROR", f"unexpected error in {event.where}: {event.error}\n{event.traceback}"
+    return "ERROR", f"unexpected error in {event.where}, {event.count} times by now: {event.error}"
+
+
+def _crashed(event: Crashed) -> Line:
+    report = f"; see the crash report {event.crash_report}" if event.crash_report else ""
+    return "ERROR", f"{event.reason}{report}"
 
 
 # -- limits
@@ -225,6 +233,7 @@ LINES: Lines = {
     RegistrationFailed: _registration_failed,
     ListenerFailed: _listener_failed,
     UnexpectedError: _unexpected_error,
+    Crashed: _crashed,
     DescriptorLimitLow: _descriptor_limit_low,
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,

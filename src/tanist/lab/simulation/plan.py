@@ -57,6 +57,7 @@ class Restriction:
         return replace(
             config,
             kinds=tuple(kind for kind in kinds if kind not in self.without),
+            raise_pause_ms=(0, 0) if self.only or "raise" in self.without else config.raise_pause_ms,
             operations=tuple(kind for kind in config.operations if kind not in self.without),
             throttle_operations=tuple(kind for kind in config.throttle_operations if kind not in self.without),
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),

@@ -23,18 +23,19 @@ from typing import NamedTuple
 from tanist.ports import Chunk, Connection, ConnectionHandler, FileRange
 from tanist.runtime.faults import request_counts
 from tanist.runtime.faults.request_rules import RequestFault
-from tanist.runtime.faults.request_stamp import refusal, stamped
 from tanist.runtime.ports.connection import SocketConnection
 from tanist.runtime.ports.files import disk_file
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
 from tanist.wire.apis import ApiKey
+from tanist.wire.error_responses import refusal, stamped
 from tanist.wire.errors import WireError
 from tanist.wire.frames import decode_request, parse_request_header
 
 _HEADER = struct.Struct(">hhih")
 _LENGTH_AND_ID = struct.Struct(">ii")
 _UNANSWERED_MAX = 10_000
+_REASON = "injected by a fault of the test"
 
 
 class RequestFilters:
@@ -132,7 +133,7 @@ class RequestFilter:
         found = None
         for rule in rules:
             if rule.refuses:
-                answer = refusal(frame, rule.error_code)
+                answer = refusal(frame, rule.error_code, _REASON)
                 if answer is not None and self._filters.hit(rule):
                     found = answer
         return found
@@ -172,7 +173,7 @@ class RequestFilter:
                 if rule.refuses or asked.refusal is not None:
                     continue
                 whole = _bytes_of(frame)
-                changed = stamped(asked.api_key, asked.version, whole[4:], rule.error_code)
+                changed = stamped(asked.api_key, asked.version, whole[4:], rule.error_code, _REASON)
                 frame = [whole]
                 if changed is not None and self._filters.hit(rule):
                     frame = [changed]

@@ -5,8 +5,8 @@ A *turn* is one pass of the loop: the input that is at hand is read and handed t
 what has gathered). So a burst of requests costs one write to each log and one system call to each connection.
 
 It must never keep a task, a future or an event-loop timer per request: `call_at` is an entry in one heap, and at
-most one loop timer is armed. It must never die of a callback's error: what a callback raises is given to
-`on_failure`.
+most one loop timer is armed. It must never go on after a callback's error as if nothing had happened: what a callback
+raises, and nobody has caught who knows what it may have torn, is given to `on_failure`, which ends a node's process.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import asyncio
 import heapq
 import time
 from collections.abc import Callable
+from typing import Any
 
 from tanist.broker.counters import Latency
 
@@ -71,6 +72,8 @@ class Loop:
         self._cancelled = 0
         self._armed: asyncio.TimerHandle | None = None
         self._armed_ms = 0
+        if on_failure is not None:
+            self.aio.set_exception_handler(self._failed_in_aio)
         self.lateness = Latency()
         """How late timers were: as long as the turn before them took, at least."""
 
@@ -145,6 +148,14 @@ class Loop:
             self.on_failure(where, error)
         else:
             self.aio.call_exception_handler({"message": f"unhandled error in {where}", "exception": error})
+
+    def _failed_in_aio(self, aio: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A hook, or a callback of the event loop's own, has raised."""
+        error = context.get("exception")
+        if isinstance(error, BaseException):
+            self.failed("the event loop", error)
+        else:
+            aio.default_exception_handler(context)
 
     def run(self) -> None:
         """Run until `stop`."""

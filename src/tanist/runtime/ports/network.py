@@ -106,7 +106,8 @@ class SocketListener:
                 if error.errno in _EXHAUSTED:
                     network._rest_listeners(error.strerror or str(error), retry=True)
                     return
-                network.loop.failed("accept", error)
+                # An error that waited on the new connection, or a rule of a firewall: others may come through.
+                network._rest_listeners(error.strerror or str(error), retry=True)
                 return
             network._adopt(sock, address, self._accept, self._max_frame_bytes)
 
@@ -223,8 +224,8 @@ class SocketNetwork:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             addresses: list[SocketAddress] = sorted({(entry[0], entry[4]) for entry in found}, key=_ipv4_first)
             self.loop.post_from_thread(lambda: connection.start_connecting(addresses))
-        except OSError as error:
-            reason = f"cannot look up {host}: {error.strerror or error}"
+        except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one
+            reason = f"cannot look up {host}: {error}"
             self.loop.post_from_thread(lambda: connection.end(reason))
 
     def _adopt(
@@ -240,6 +241,8 @@ class SocketNetwork:
             connection.open_with(sock)
             handler = accept(connection)
             connection.handler = handler if self.wrap_accepted is None else self.wrap_accepted(connection, handler)
+        except OSError as error:
+            connection.end(f"not accepted: {error.strerror or error}")  # gone already
         except Exception as error:
             self.loop.failed("accept", error)
             connection.end("not accepted")

@@ -169,8 +169,11 @@ def _parse(head: bytes) -> tuple[str, str, int]:
 class MetricsServer:
     """Listens, and answers from the pages."""
 
-    def __init__(self, loop: Loop, host: str, port: int, pages: Pages) -> None:
-        """Before the loop runs. `OSError` if the address is taken."""
+    def __init__(
+        self, loop: Loop, host: str, port: int, pages: Pages, failed: Callable[[str, Exception], None]
+    ) -> None:
+        """Before the loop runs. `OSError` if the address is taken. `failed` hears of pages that cannot be made."""
+        self._failed = failed
         self._loop = loop
         self._pages = pages
         self._exchanges: set[_Exchange] = set()
@@ -199,8 +202,8 @@ class MetricsServer:
     def answer(self, head: bytes) -> bytes:
         try:
             return answer(head, self._pages)
-        except Exception as error:
-            self._loop.failed("metrics", error)
+        except Exception as error:  # a page only reads
+            self._failed("the metrics", error)
             return response(500)
 
     def in_time(self, exchange: _Exchange) -> HeapTimer:

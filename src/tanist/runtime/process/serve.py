@@ -24,6 +24,7 @@ from tanist.events.event import Event
 from tanist.events.process import (
     ConfigWarned,
     ConnectionsExhausted,
+    Crashed,
     DescriptorLimitLow,
     DescriptorLimitReached,
     FolderMissing,
@@ -33,11 +34,11 @@ from tanist.events.process import (
     NodeStarted,
     SignalReceived,
     StartFailed,
-    UnexpectedError,
 )
 from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
+from tanist.runtime.crash_report import write_crash_report
 from tanist.runtime.event_log import EventLog
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 _READY_LOOK_MS = 10
 
 
+_REASON_CHARS_MAX = 500
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
@@ -73,6 +76,8 @@ class ServedNode(Protocol):
 
     def stop(self, done: Callable[[], None]) -> None: ...
 
+    def crash(self, place: str, error: Exception) -> None: ...
+
     def status(self) -> Mapping[str, Any]: ...
 
 
@@ -88,6 +93,7 @@ class MakeNode(Protocol):
         random: Random,
         events: Events,
         on_fatal: Callable[[str], None],
+        on_crash: Callable[[str, str], None],
     ) -> ServedNode: ...
 
 
@@ -143,8 +149,9 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     descriptors = _descriptors(events)
     if descriptors is None:
         return _cannot_start(config, too_few() or "too few open files", events, exit_record)
+    process = _Process(config.log_dirs[0], events, exit_record)
     try:
-        loop = Loop(on_failure=lambda where, error: events.emit(_unexpected(where, error)))
+        loop = process.loop = Loop(on_failure=process.failed)
         # One more than open logs at a start, for all else that runs off the loop meanwhile.
         job_threads = max(JOB_THREADS, 1 + len(config.log_dirs) * config.num_recovery_threads_per_data_dir)
         disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}", job_threads=job_threads)
@@ -163,15 +170,16 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
         ),
         on_exhausted=lambda open_now, why: events.emit(ConnectionsExhausted(open_now, why)),
     )
-    process = _Process(loop, events, exit_record)
     node_faults = apply_faults(loop, network, disk, config.node_id, events)
     try:
-        node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal)
-        process.stop_with(node)
+        node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal, process.crash)
+        process.serve(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads, events)
         node.start()
     except (OSError, ValueError) as error:
         return _cannot_start(config, _in_words(error), events, exit_record)
+    except Exception as error:
+        process.failed("the start", error)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -203,7 +211,7 @@ def _tell_metrics(
 
     host, port = config.metrics_listener
     try:
-        server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads))
+        server = MetricsServer(loop, host, port, node_pages(node, loop, cold_reads), node.context.unexpected.met)
     except OSError as error:
         events.emit(MetricsNotServed(host, port, _in_words(error)))
         return None
@@ -227,15 +235,17 @@ def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None],
 class _Process:
     """How the process comes to its end."""
 
-    def __init__(self, loop: Loop, events: Events, exit_record: ExitRecord | None) -> None:
-        self._loop = loop
+    loop: Loop
+
+    def __init__(self, folder: str, events: Events, exit_record: ExitRecord | None) -> None:
+        self._folder = folder
         self._events = events
         self._exit_record = exit_record
         self._node: ServedNode | None = None
         self._stopping = False
         self.exit_code = 0
 
-    def stop_with(self, node: ServedNode) -> None:
+    def serve(self, node: ServedNode) -> None:
         """The node to stop. Signals wait from here on, until `hear_signals`."""
         self._node = node
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
@@ -246,18 +256,44 @@ class _Process:
         uvloop loses a signal that comes while it does not run, though its handler was added; and it has run for a
         moment before this, to open the port for the metrics.
         """
-        self._loop.post(self._hear)
+        self.loop.post(self._hear)
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
         if self._exit_record is not None:
             self._exit_record.record(reason)
         self.exit_code = EXIT_FAILED
-        self._loop.stop()
+        self.loop.stop()
+
+    def failed(self, where: str, error: BaseException) -> NoReturn:
+        """An exception has come through to the loop. Nobody has given up what it may have torn: the process ends."""
+        try:
+            if self._node is not None and isinstance(error, Exception):
+                self._node.crash(where, error)
+        finally:
+            import traceback
+
+            # Without a node to tell of it, or if that has failed, too.
+            self.crash(f"unexpected error in {where}: {error!r}", "".join(traceback.format_exception(error)))
+
+    def crash(self, reason: str, crash_report: str) -> NoReturn:
+        """End as by SIGKILL: nothing is closed or marked in an orderly way, and nothing more is sent."""
+        try:
+            path = write_crash_report(self._folder, crash_report)
+            crashed = Crashed(reason[:_REASON_CHARS_MAX], path or "")
+            self._events.emit(crashed)
+            line = describe(crashed)
+            if self._exit_record is not None and line is not None:
+                self._exit_record.record(line[1])
+            if path is None:
+                print(crash_report)
+            sys.stdout.flush()
+        finally:
+            os._exit(EXIT_FAILED)
 
     def _hear(self) -> None:
         for number in _ENDING:
-            self._loop.aio.add_signal_handler(number, self._on_signal, number)
+            self.loop.aio.add_signal_handler(number, self._on_signal, number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def _on_signal(self, number: int) -> None:
@@ -267,14 +303,7 @@ class _Process:
             os._exit(128 + number)
         self._stopping = True
         self._events.emit(SignalReceived(name, again=False))
-        self._node.stop(self._loop.stop)
-
-
-def _unexpected(where: str, error: BaseException) -> UnexpectedError:
-    """A bug: an error that nobody expected. Say all there is to say about it, and go on with the rest."""
-    import traceback
-
-    return UnexpectedError(where, repr(error), "".join(traceback.format_exception(error)).rstrip())
+        self._node.stop(self.loop.stop)
 
 
 def _in_words(error: Exception) -> str:

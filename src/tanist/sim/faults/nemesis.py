@@ -26,6 +26,7 @@ from tanist.sim.faults.links import LINK_FAULTS, cut
 from tanist.sim.faults.lost_logs import lose_folder, replace_disk
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import Oracle
+from tanist.sim.planted import Plant
 from tanist.sim.promise import Promise
 from tanist.sim.voter_oracle import VoterOracle
 from tanist.sim.world.world import Host, World
@@ -138,7 +139,8 @@ class Nemesis:
 
     def _is_dying(self, host: Host) -> bool:
         """An earlier fault will kill it."""
-        return host.disk.fails or (host.process is not None and host.process.fuse >= 0)
+        process = host.process
+        return host.disk.fails or (process is not None and (process.fuse >= 0 or process.plant is not None))
 
     def _start_again(self, host: Host) -> None:
         if not host.up and host.node_id not in self._left_out:
@@ -231,6 +233,29 @@ class Nemesis:
             if host.lives == life:
                 host.kill()  # nothing was written meanwhile
                 self._start_again(host)
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _raise(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_die(host):
+            return False
+        plant = Plant(fault.detail)
+        host.plant(plant)
+        for path in host.directories:
+            self._world.emit(DirectoryFailed(host.node_id, path))
+        life = host.lives
+
+        def mend() -> None:
+            process = host.process
+            if plant.raised:
+                self._world.counts[f"raised: {plant.place}"] += 1
+            if host.lives != life or process is None:
+                return
+            process.plant = None
+            if host.up:
+                host.kill()  # a directory may be offline, and the ends of the others' logs are to be read again
+            self._start_again(host)
 
         self._after(fault.duration_us, mend)
         return True

@@ -46,6 +46,7 @@ RARE_KINDS: dict[str, str] = {
     "lost_log": "a controlled shutdown, and a start that misses a log, or all of one of several directories",
     "quorum": "most controllers die, or no longer hear each other",
     "rolling": "all nodes are restarted cleanly, one after the other",
+    "raise": "an exception in the n-th call into the log, the replica, the quorum, ..., and a start after the duration",
     "metadata_disk": "SIGKILL of a controller, whose metadata log is lost with its disk; it starts with an empty one",
 }
 """Kinds that only some profiles draw (`profiles.EXTRAS`)."""

@@ -1,8 +1,8 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
-change, replication throttles, records that go by retention and DeleteRecords, producers of old events, inquirers; and
-the conditions of nodes and links, of seeds of all kinds: clocks that are off, small slices, appends that are written
-off the loop, logs of new replicas that take their time, connections with small windows or receive buffers, answers that
-stay half sent.
+change, replication throttles, records that go by retention and DeleteRecords, producers of old events, inquirers,
+exceptions in the nodes' own code; and the conditions of nodes and links, of seeds of all kinds: clocks that are off,
+small slices, appends that are written off the loop, logs of new replicas that take their time, connections with small
+windows or receive buffers, answers that stay half sent.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration.
@@ -42,6 +42,8 @@ _STALLS_MS = (20, 300, 1_500)
 """Longest: shorter than a session, and than an answer is waited for."""
 _ROLLS_MS = ("400", "1500")
 """Logs have to change, for something to stall."""
+
+_RAISED_SHARE = 0.25
 _INQUIRERS_SHARE = 0.25
 
 _OLD_EVENTS_SHARE = 0.10
@@ -112,6 +114,7 @@ def with_conditions(seed: int, config: ChaosConfig) -> ChaosConfig:
         properties={**config.properties, **_slow_logs(seed)},
         window_bytes=window_bytes,
         value_bytes=value_bytes,
+        raise_pause_ms=_raise_pause_ms(seed, config),
     )
 
 
@@ -190,6 +193,12 @@ def stalled_readers(seed: int, topics: tuple[Topic, ...]) -> dict[str, Any]:
         "operation_pause_ms": (20, rng.choice((100, 400))),
         "latency_us": rng.choice(((50, 300), (500, 5_000))),
     }
+
+
+def _raise_pause_ms(seed: int, config: ChaosConfig) -> tuple[int, int]:
+    """Exceptions in the nodes' own code, beside all other faults; in most seeds there are none."""
+    rng = stream(seed, "raised exceptions")
+    return (100, rng.choice((1_000, 4_000))) if config.kinds and rng.random() < _RAISED_SHARE else (0, 0)
 
 
 def has_trimming(seed: int) -> bool:

@@ -130,6 +130,9 @@ class ChaosConfig:
     """What is half sent stays so for up to that long when a log of its sender is truncated, rolled, compacted or
     deleted, until the faults are over."""
 
+    raise_pause_ms: tuple[int, int] = (0, 0)
+    """Between two exceptions that the run plants in nodes (`sim.planted`), beside the faults of `kinds`; 0: none."""
+
     # Producers and consumers of records.
     producers: int = 2
     """Of each topic, with idempotence and acks=all."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
+from tanist.sim.planted import PLACES
 from tanist.sim.situations.table import SITUATIONS
 
 Counts = Counter[str]
@@ -68,6 +69,7 @@ EXPECTED: dict[str, str] = {
     "rotten batches refused by consumers": "their CRC does not match",
     "rotten logs thrown away": "by an operator; they are fetched from others",
     **{f"fault: {kind}": meaning for kind, meaning in {**KINDS, **RARE_KINDS}.items()},
+    **{f"raised: {place}": "an exception that the run has planted there" for place in PLACES},
     **SITUATIONS,
 }
 """Counters that must not be zero over a large range of seeds, and their meanings."""

@@ -46,7 +46,11 @@ def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
     if not config.kinds:
         return []
     hosts, time_us = list(config.roles), config.fault_time_ms * 1000
-    return draw_faults(stream(seed, "faults"), config.kinds, hosts, time_us, _in_us(config.fault_pause_ms))
+    faults = draw_faults(stream(seed, "faults"), config.kinds, hosts, time_us, _in_us(config.fault_pause_ms))
+    if any(config.raise_pause_ms):
+        pause_us = _in_us(config.raise_pause_ms)
+        faults += draw_faults(stream(seed, "exceptions"), ("raise",), hosts, time_us, pause_us)
+    return sorted(faults, key=lambda each: each.at_us)
 
 
 def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:

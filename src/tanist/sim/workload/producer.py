@@ -18,6 +18,8 @@ from tanist.wire.errors import RETRIABLE, ErrorCode
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
+_MAY_BE_DONE = RETRIABLE | {ErrorCode.UNKNOWN_SERVER_ERROR}
+"""The last after a planted exception only: any other is a violation by itself. Some of the request may be written."""
 _PRODUCE_VERSION = 9
 _INIT_PRODUCER_ID_VERSION = 4
 
@@ -166,9 +168,9 @@ class Producer(SimClient):
                 offset = answer.base_offset + position if answer.base_offset >= 0 else -1
                 self.history.acknowledged(send, offset, self.now_us)
             self._finish(partition, batch)
-        elif error in RETRIABLE and self.idempotent:
+        elif error in _MAY_BE_DONE and self.idempotent:
             self._refresh_and_retry(partition)
-        elif error in RETRIABLE:
+        elif error in _MAY_BE_DONE:
             # Without idempotence a retry might write twice: the record stays unknown.
             for send in batch:
                 send.error = error

@@ -26,6 +26,7 @@ from tanist.sim.events import (
     ClockSkewed,
     DiedMidTurn,
     Event,
+    ExceptionPlanted,
     Frozen,
     GaveUp,
     Killed,
@@ -36,11 +37,12 @@ from tanist.sim.events import (
     Thawed,
     ToldToStop,
 )
+from tanist.sim.planted import Plant, is_planted
 from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.network import SimNetwork
-from tanist.sim.world.scheduler import MICROSECONDS, Process, Scheduler
+from tanist.sim.world.scheduler import MICROSECONDS, CrashPoint, Process, Scheduler
 from tanist.wire.ids import ZERO_UUID
 
 BROKER_PORT = 9092
@@ -99,6 +101,10 @@ class Host:
         self.lives = 0
         self.wall_skew_ms = 0
         self.fatal: str | None = None
+        self.crash_reports: list[str] = []
+        """Of all its lives that an exception has ended."""
+        self._unplanted: Exception | None = None
+        """An exception of the node's own: the run ends with it."""
         """The reason why the node ended itself, in its last life."""
         self.powered = True
         self.clean_ends: set[int] = set()
@@ -181,7 +187,7 @@ class Host:
         self.lives += 1
         self.fatal = None
         self.node = None
-        process = self.process = Process(f"{self.name}#{self.lives}", self._crashed)
+        process = self.process = Process(f"{self.name}#{self.lives}", self._crashed, self._failed)
         clock = self.clock = SimClock(world.scheduler, process, self.wall_skew_ms)
         rng = stream(world.seed, process.name)
         world.emit(LifeBegan(self.node_id, self.lives))
@@ -203,6 +209,8 @@ class Host:
                 SimRandom(rng),
                 events,
                 self._gave_up,
+                self._crashed_by,
+                self._met,
             )
             self.node.start()
 
@@ -218,8 +226,33 @@ class Host:
         self.world.emit(event)
         self._end(lost_power=False, mid_turn=True)
 
+    def _met(self, place: str, error: Exception) -> None:
+        """The node has met an exception that nobody expected. Only one that the run has planted is none of its own."""
+        process = self.process
+        if not is_planted(error) and process is not None:
+            self._unplanted = error
+            process.end()
+            raise CrashPoint
+
+    def _crashed_by(self, reason: str, crash_report: str) -> None:
+        """The node's process ends by an exception, as by SIGKILL."""
+        self._gave_up(reason)
+        self.crash_reports.append(crash_report)
+        raise CrashPoint
+
+    def _failed(self, error: Exception) -> None:
+        """An exception has come through to the loop."""
+        if self.node is None or not is_planted(error):
+            raise error
+        try:
+            self.node.crash("the loop", error)
+        except CrashPoint:
+            self._crashed()
+
     def _crashed(self) -> None:
         """The process has died in the middle of a turn."""
+        if self._unplanted is not None:
+            raise self._unplanted
         if self.fatal is None:
             self.world.emit(DiedMidTurn(self.node_id))
             self._end(lost_power=False, mid_turn=True)
@@ -234,6 +267,12 @@ class Host:
         """SIGKILL in the middle of a turn: in the n-th change to the disk from now on."""
         if self.process is not None and self.process.alive:
             self.process.fuse = changes
+
+    def plant(self, plant: Plant) -> None:
+        """An exception is raised in the process, in a turn from now on."""
+        if self.process is not None and self.process.alive:
+            self.process.plant = plant.watch
+            self.world.emit(ExceptionPlanted(self.node_id, plant.place))
 
     def lose_power(self) -> None:
         """The machine loses its power and all unsynced data; its peers get no packet."""
@@ -392,7 +431,8 @@ class World:
             watcher.observed(host, event)
         told = describe(event)
         if told is not None:
-            self._note(host.name, *told)
+            level, text = told
+            self._note(host.name, level, text.partition("\n")[0])  # a traceback's files depend on the installation
 
     def emit(self, event: Event) -> None:
         """Write the line of an event of the world into the trace, and pass the event to all watchers."""

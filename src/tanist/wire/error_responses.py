@@ -1,7 +1,7 @@
 """An error in a response: every error code that its version has for what was asked.
 
-The response is the node's (`stamped`), or is made from the request alone, which the node then does not see (`refusal`):
-with a place for each partition, topic, group, member or resource that the request names.
+The response is one that was made (`stamped`), or is made from the request alone (`error_response`, `refusal`): with a
+place for each partition, topic, group, member or resource that the request names.
 
 Each partition, topic, group or resource of the response gets the error, and so does the response as a whole. Fetch and
 Metadata are exceptions: their top-level errors are those of the fetch session and of a client that has to bootstrap
@@ -20,9 +20,8 @@ from tanist.wire.frames import (
     encode_response,
     parse_request_header,
 )
-from tanist.wire.schema import Array, Field, Response, Struct
+from tanist.wire.schema import Array, Field, Request, Response, Struct
 
-MESSAGE = "injected by a fault of the test"
 _TOP_LEVEL: dict[int, frozenset[int]] = {
     ApiKey.FETCH: frozenset(
         {
@@ -36,7 +35,7 @@ _TOP_LEVEL: dict[int, frozenset[int]] = {
 """Where the top level has errors of its own: which."""
 
 
-def stamped(api_key: int, version: int, frame: bytes, error_code: int) -> bytes | None:
+def stamped(api_key: int, version: int, frame: bytes, error_code: int, reason: str) -> bytes | None:
     """The whole frame (with its length) of a response with the error; None if it has no place for one.
 
     `frame` is without its length. A response that cannot be decoded is left alone.
@@ -48,12 +47,12 @@ def stamped(api_key: int, version: int, frame: bytes, error_code: int) -> bytes 
         message = decode_response(api_key, version, frame)
     except WireError:
         return None
-    if not _stamp_all(message, version, error_code):
+    if not _Stamp(version, error_code, reason).all_of(message):
         return None
     return encode_response(message, version, correlation_id_of(frame))
 
 
-def refusal(frame: memoryview, error_code: int) -> bytes | None:
+def refusal(frame: memoryview, error_code: int, reason: str) -> bytes | None:
     """The whole response (with its length) to a request that is refused with the error; None if it has no place for
     one. A request that cannot be decoded is left to the node.
     """
@@ -62,64 +61,68 @@ def refusal(frame: memoryview, error_code: int) -> bytes | None:
         request = decode_request(header, frame)
     except WireError:
         return None
-    message = response_class(header.api_key)()
-    _name(message, request, header.api_version)
-    if not _stamp_all(message, header.api_version, error_code):
-        return None
-    return encode_response(message, header.api_version, header.correlation_id)
+    message = error_response(request, header.api_version, error_code, reason)
+    return None if message is None else encode_response(message, header.api_version, header.correlation_id)
+
+
+def error_response(request: Request, version: int, error_code: int, reason: str) -> Response | None:
+    """The response to a request that is refused with the error; None if it has no place for one."""
+    message: Response = response_class(request.API_KEY)()
+    _name(message, request, version)
+    return message if _Stamp(version, error_code, reason).all_of(message) else None
 
 
 # -- the places of errors
 
 
-def _stamp_all(message: Response, version: int, error_code: int) -> int:
-    """Give a response the error; gives in how many places."""
-    api_key = message.API_KEY
-    own_errors = _TOP_LEVEL.get(api_key)
-    if own_errors is None:
-        count = _stamp_below(message, version, error_code) + _stamp(message, version, error_code)
-    elif error_code in own_errors:
-        count = _stamp(message, version, error_code)
-        if count and api_key == ApiKey.FETCH:
-            message.responses = ()  # type: ignore[attr-defined]
-    else:
-        count = _stamp_below(message, version, error_code)
-        if not count and api_key == ApiKey.FETCH:
-            count = _stamp(message, version, error_code)
-    return count
+class _Stamp:
+    """The error, and the words for it where a version has a place for them."""
 
+    def __init__(self, version: int, error_code: int, reason: str) -> None:
+        self._version = version
+        self._error_code = error_code
+        self._reason = reason
 
-def _stamp(struct: Struct, version: int, error_code: int) -> int:
-    """The error codes of a struct itself; gives how many there are."""
-    count = 0
-    for field in _fields(struct, version):
-        if _is_error_code(field):
-            setattr(struct, field.name, error_code)
-            count += 1
-    if count:
-        for field in _fields(struct, version):
+    def all_of(self, message: Response) -> int:
+        """Give a response the error; gives in how many places."""
+        api_key = message.API_KEY
+        own_errors = _TOP_LEVEL.get(api_key)
+        if own_errors is None:
+            count = self._below(message) + self._one(message)
+        elif self._error_code in own_errors:
+            count = self._one(message)
+            if count and api_key == ApiKey.FETCH:
+                message.responses = ()  # type: ignore[attr-defined]
+        else:
+            count = self._below(message)
+            if not count and api_key == ApiKey.FETCH:
+                count = self._one(message)
+        return count
+
+    def _one(self, struct: Struct) -> int:
+        """The error codes of a struct itself; gives how many there are."""
+        fields = _fields(struct, self._version)
+        codes = [field for field in fields if _is_error_code(field)]
+        for field in codes:
+            setattr(struct, field.name, self._error_code)
+        for field in fields if codes else ():
             if field.name == "error_message" and field.type == "string":
-                struct.error_message = MESSAGE  # type: ignore[attr-defined]
+                struct.error_message = self._reason  # type: ignore[attr-defined]
             elif field.type == "records":
                 setattr(struct, field.name, b"")
             elif field.name == "base_offset":
                 struct.base_offset = -1  # type: ignore[attr-defined]
-    return count
+        return len(codes)
 
-
-def _stamp_below(struct: Struct, version: int, error_code: int) -> int:
-    """Those of all structs within it."""
-    count = 0
-    for field in _fields(struct, version):
-        value = getattr(struct, field.name)
-        if isinstance(field.type, Array):
-            within = value or ()
-        else:
-            within = (value,)
-        for each in within:
-            if isinstance(each, Struct):
-                count += _stamp(each, version, error_code) + _stamp_below(each, version, error_code)
-    return count
+    def _below(self, struct: Struct) -> int:
+        """Those of all structs within it."""
+        count = 0
+        for field in _fields(struct, self._version):
+            value = getattr(struct, field.name)
+            for each in (value or ()) if isinstance(field.type, Array) else (value,):
+                if isinstance(each, Struct):
+                    count += self._one(each) + self._below(each)
+        return count
 
 
 # -- a response from a request

@@ -1,0 +1,151 @@
+"""Exceptions that a run plants in a node, where nobody expects one.
+
+Every other exception that a node meets is a violation, also one that it answers with UNKNOWN_SERVER_ERROR and goes on
+after (`Host.met`). What a planted one has torn must not be used any more (docs/operations.md has the table): the safety
+properties hold afterwards, and the cluster becomes whole.
+
+Owns where exceptions are planted: before or after the n-th call of the functions of a place, which are named, not
+replaced. While a node has a plant, Python tells of each call in its turns (`sys.settrace`); without one nothing is
+slower. Calls of named functions are counted and nothing else, so that every version of Python plants in the same one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final
+
+
+class PlantedError(Exception):
+    """Raised by the run, not by the node."""
+
+
+class PlantedMemoryError(PlantedError, MemoryError):
+    """An allocation that fails."""
+
+
+def is_planted(error: BaseException | None) -> bool:
+    """Whether the run has planted it, or it was raised because of one that was."""
+    while error is not None:
+        if isinstance(error, PlantedError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+_BROKER: Final = "tanist.broker."
+PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "append": {
+        "tanist.log.appender": ("Appender._append_found", "Appender._append_fetched", "Appender.assign_epoch"),
+        "tanist.log.segment": ("Segment.append",),
+        "tanist.log.segments": ("Segments.roll",),
+    },
+    "write": {
+        "tanist.log.segment": ("Segment.write",),
+        _BROKER + "turn": ("Turn._end", "Turn._ended", "Turn._look", "Turn._release_held"),
+    },
+    "truncation": {
+        "tanist.log.log": ("Log._cut", "Log._lower_recovery_point", "Log._reload_producers"),
+        "tanist.log.segment": ("Segment.truncate_to",),
+        "tanist.log.epochs": ("LeaderEpochCache.truncate_from_end",),
+    },
+    "replica": {
+        "tanist.replica.leader": ("LeaderState.appended", "LeaderState.follower_fetch"),
+        "tanist.replica.membership": ("IsrMembership.check_lag", "IsrMembership.alter_partition_done"),
+        "tanist.replica.follower": ("FollowerState.fetched",),
+        "tanist.replica.partition": ("Partition.apply_metadata",),
+    },
+    "replay": {
+        "tanist.controller.image": ("MetadataImage.replay",),
+        _BROKER + "metadata.view": ("MetadataView.apply", "MetadataView._publish"),
+    },
+    "controller": {
+        "tanist.controller.controller": ("Controller.handle", "Controller.replay", "Controller.tick"),
+        _BROKER + "metadata.quorum": ("MetadataQuorum.append",),
+    },
+    "quorum": {
+        "tanist.quorum.raft": ("RaftNode.receive", "RaftNode.response", "RaftNode.tick", "RaftNode.log_synced"),
+        "tanist.quorum.log": ("MetadataLog.append",),
+    },
+    "coordinator": {
+        "tanist.coordinator.shard": ("Shard.join", "Shard.sync", "Shard.heartbeat", "Shard.apply", "Shard.written"),
+        "tanist.coordinator.offsets": ("GroupOffsets.commit",),
+        "tanist.coordinator.table": ("GroupTable.replay",),
+        "tanist.coordinator.transactions.shard": (
+            "TransactionShard.end",
+            "TransactionShard.apply",
+            "TransactionShard.written",
+        ),
+        _BROKER + "coordinator_runtime.loading": ("Loader._load_slice", "Loader._replay"),
+    },
+    "snapshot": {_BROKER + "metadata.snapshot_writer": ("SnapshotWriter.begin", "SnapshotWriter._write_slice")},
+    "salvage": {
+        "tanist.log.salvage.quarantine": ("Quarantine._copy", "Quarantine.tidy"),
+        "tanist.replica.follower": ("FollowerState.salvaged",),
+    },
+    "request": {
+        _BROKER + "api.produce": ("Produce.handle", "Produce._handle_any"),
+        _BROKER + "api.fetch": ("Fetch.handle",),
+        _BROKER + "api.metadata": ("Metadata.handle",),
+        _BROKER + "api.list_offsets": ("ListOffsets.handle",),
+    },
+}
+"""By place, the functions of each module."""
+
+_CALLS_MAX: Final = 12
+_AFTER_SHARE: Final = 0.6
+"""After the call there is more to be torn than before it."""
+_MEMORY_SHARE: Final = 0.2
+
+
+class Plant:
+    """One exception to be raised in a node. `detail` is a random number in [0, 1) for the choices."""
+
+    def __init__(self, detail: float) -> None:
+        names = list(PLACES)
+        detail *= len(names)
+        self.place = names[int(detail)]
+        self._functions = PLACES[self.place]
+        detail = detail % 1 * _CALLS_MAX
+        self._calls = 1 + int(detail)
+        detail = detail % 1
+        self._after = detail < _AFTER_SHARE
+        self._error = PlantedMemoryError if detail * 1_000 % 1 < _MEMORY_SHARE else PlantedError
+        self.raised = False
+
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """The callback, in which the exception may be raised."""
+
+        def watched() -> None:
+            before = sys.gettrace()
+            sys.settrace(self._called)
+            try:
+                callback()
+            finally:
+                sys.settrace(before)
+
+        return watched
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        code = frame.f_code
+        functions = self._functions.get(frame.f_globals.get("__name__", ""))
+        if self.raised or functions is None or code.co_qualname not in functions:
+            return None
+        self._calls -= 1
+        if self._calls > 0:
+            return None
+        if not self._after:
+            self._raise(code.co_qualname)
+        return self._in_call
+
+    def _in_call(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        if event == "exception":
+            return None  # it ends by one of its own
+        if event == "return" and not self.raised:
+            self._raise(frame.f_code.co_qualname)
+        return self._in_call
+
+    def _raise(self, function: str) -> None:
+        self.raised = True
+        raise self._error(f"planted {'after' if self._after else 'before'} {function}")
