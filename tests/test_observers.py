@@ -1,4 +1,4 @@
-"""Whoever observes nodes subscribes to their events: nobody reads their lines, and nobody patches or sets their parts.
+"""Observers of nodes subscribe to their events: nobody reads their lines, and nobody patches or sets their parts.
 
 In `sim`, `lab` and `web`; the mutations of the lab replace functions of the product, which is what they are for.
 """
@@ -29,7 +29,6 @@ SETTERS = {
     "lab/scenarios/brokers.py": "a scenario begins with the configuration that it names",
     "lab/scenarios/quorum_node.py": "a scenario begins in the role that it names",
     "sim/oracle.py": "reads below a log's start, which it puts back",
-    "sim/world/world.py": "sets what is no configuration yet",
 }
 """Modules that set attributes of objects of the product, and why."""
 

@@ -301,7 +301,7 @@ def test_what_says_which_partition_it_was(heard: Heard) -> None:
     } <= set(heard)
 
 
-def test_an_answer_to_a_role_that_is_over_is_told_from_one_that_is_overtaken(heard: Heard) -> None:
+def test_an_answer_to_a_role_that_is_over_is_another_event_than_one_that_is_overtaken(heard: Heard) -> None:
     is_answered_when_its_topic_is_gone()
     assert IsrAnswerIgnored("t-0", "replaced") in heard
 
@@ -313,5 +313,5 @@ def test_each_kind_is_emitted_in_some_story() -> None:
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if kind.__module__ == module.__name__
     }
-    told = {type(event) for _, event in SCENES.values()}.union(*(kinds for _, kinds in STORIES.values()))
-    assert kinds == told
+    rendered = {type(event) for _, event in SCENES.values()}.union(*(kinds for _, kinds in STORIES.values()))
+    assert kinds == rendered

@@ -266,7 +266,7 @@ def test_a_restart_repeats_nothing() -> None:
     assert not found[TopicCreated] + found[PartitionCreated]
 
 
-def test_an_unclean_election_is_told_when_it_is_committed() -> None:
+def test_an_unclean_election_is_emitted_when_it_is_committed() -> None:
     config = {"min.insync.replicas": "1", "unclean.recovery.timeout.ms": "1000"}
     cluster = Cluster(nodes=5, config=config)
     heard = Heard()

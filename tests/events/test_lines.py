@@ -209,8 +209,8 @@ LINES: list[tuple[Event, str | None]] = [
 
 @pytest.mark.parametrize(("event", "line"), LINES, ids=lambda value: type(value).__name__)
 def test_the_operator_reads_it(event: Event, line: str | None) -> None:
-    told = describe(event)
-    assert (None if told is None else " ".join(told)) == line
+    rendered = describe(event)
+    assert (None if rendered is None else " ".join(rendered)) == line
     assert from_json(to_json(event)) == event
 
 

@@ -265,7 +265,7 @@ def test_a_change_that_is_refused_or_not_caught_up_says_why() -> None:
     ]
 
 
-def test_a_voter_that_does_not_catch_up_is_told() -> None:
+def test_a_voter_that_does_not_catch_up_is_emitted() -> None:
     story = Story()
     story.network.crash(4)
     story.network.run_for(FAST.fetch_timeout_ms * 2)

@@ -12,7 +12,7 @@ from tanist.sim.faults.links import LINK_FAULTS
 from tanist.wire.ids import ZERO_UUID
 
 WITHOUT_LINE = {events.DeletionAnswered, events.LogRemoved}
-"""The first is for checkers only; a removed log is told of by `FolderRemoved` or `DiskReplaced`."""
+"""The first is for checkers only; `FolderRemoved` or `DiskReplaced` stand for a removed log."""
 
 KEY = (ZERO_UUID, 0)
 STATE = PartitionState((1, 2, 3), (1,), leader=1, leader_epoch=4, elr=(2,), last_known_elr=(3,), recovering=True)
@@ -52,11 +52,11 @@ def test_lines(event: Event, who: str, level: str, text: str) -> None:
 
 
 def test_every_kind_of_link_fault_has_its_words() -> None:
-    told = {
+    rendered = {
         kind: line(events.LinksFailed(kind, ("node1",), ("node2",))) for kind in LINK_FAULTS if "strand" not in kind
     }
-    assert {each.level for each in told.values() if each is not None} == {FAULT}
-    assert None not in told.values()
+    assert {each.level for each in rendered.values() if each is not None} == {FAULT}
+    assert None not in rendered.values()
 
 
 def test_every_kind_of_event_has_a_line() -> None:

@@ -1,7 +1,7 @@
 """The base of all events, and events as JSON.
 
 An event is a frozen dataclass with slots. Its fields are values of their own (numbers, texts, tuples of these), never
-an object of the node that goes on changing. It has no time and no node: whoever listens to a node knows both. Its
+an object of the node that goes on changing. It has no time and no node: its listeners know both. Its
 class is its kind, and the name of the class is its name everywhere: in JSON, on the command line, in docs.
 """
 

@@ -137,7 +137,7 @@ class FeatureLevelChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanged(Event):
-    """A dynamic configuration was set or taken back. Its value is not told: it may be a password."""
+    """A dynamic configuration was set or taken back. Its value is left out: it may be a password."""
 
     resource_type: int
     """Kafka's: 2 a topic, 4 a broker."""

@@ -97,7 +97,7 @@ class SignalReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShutdownBegun(Event):
-    """The node is told to stop."""
+    """The node gets a signal to stop."""
 
     node_id: int
 

@@ -131,7 +131,7 @@ class MetadataFetchRefused(Event):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOffered(Event):
-    """A fetcher needs what is not in the log any more: it is told of the latest snapshot (rule 146)."""
+    """A fetcher needs what is not in the log any more: the answer names the latest snapshot (rule 146)."""
 
     replica_id: int
     end_offset: int

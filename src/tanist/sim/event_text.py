@@ -43,8 +43,8 @@ def line(event: Event, shown: Shown = str) -> Line | None:
 
 def story_line(event: Event, shown: Shown) -> Line | None:
     """The same for people who do not know a trace: a few events in more words."""
-    told, words = line(event, shown), _IN_STORIES.get(type(event))
-    return told if told is None or words is None else told._replace(text=words(event))
+    rendered, words = line(event, shown), _IN_STORIES.get(type(event))
+    return rendered if rendered is None or words is None else rendered._replace(text=words(event))
 
 
 _IN_STORIES: dict[type[Event], Callable[[Any], str]] = {
@@ -54,7 +54,7 @@ _IN_STORIES: dict[type[Event], Callable[[Any], str]] = {
     events.Killed: lambda event: "killed (SIGKILL); what it wrote stays in the page cache",
     events.PowerLost: lambda event: "loses its power, and what was not synced with it",
     events.Frozen: lambda event: "frozen: nothing runs, its connections stay",
-    events.ToldToStop: lambda event: "stops (controlled shutdown)",
+    events.StopRequested: lambda event: "stops (controlled shutdown)",
 }
 
 
@@ -67,7 +67,7 @@ _OF_NODES: dict[type[Event], Callable[[Any], str]] = {
     events.DiedMidTurn: lambda event: "died in the middle of a turn",
     events.Killed: lambda event: "killed",
     events.PowerLost: lambda event: "lost power",
-    events.ToldToStop: lambda event: "is told to stop",
+    events.StopRequested: lambda event: "is asked to stop",
     events.Stopped: lambda event: "has stopped",
     events.Frozen: lambda event: "frozen",
     events.ExceptionPlanted: lambda event: f"an exception is planted: {event.place}",

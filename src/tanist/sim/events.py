@@ -85,7 +85,7 @@ class PowerLost(NodeEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldToStop(NodeEvent):
+class StopRequested(NodeEvent):
     """SIGTERM: a controlled shutdown begins."""
 
 
@@ -152,7 +152,7 @@ class DiskMended(NodeEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskFilled(NodeEvent):
-    """There is no room on the disk of these log directories: the ends of their logs are unknown until they are read
+    """The disk of these log directories is full: the ends of their logs are unknown until they are read
     again."""
 
     paths: tuple[str, ...]
@@ -160,7 +160,7 @@ class DiskFilled(NodeEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskFreed(NodeEvent):
-    """There is room again."""
+    """It has space again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,5 +18,5 @@ _TABLE: Lines = {
 
 def describe(event: Event) -> Line | None:
     """The level and the text for the operator's log. None: the event is not for it."""
-    told = _TABLE.get(type(event))
-    return None if told is None else told(event)
+    rendered = _TABLE.get(type(event))
+    return None if rendered is None else rendered(event)

@@ -150,26 +150,26 @@ class _Player(Watcher):
         )
 
     def happened(self, event: Event) -> None:
-        told = story_line(event, self._shown)
-        if told is None:
+        rendered = story_line(event, self._shown)
+        if rendered is None:
             return
         about = getattr(event, "partition_name", None)
-        text = told.text.removeprefix(f"{about}: ")
+        text = rendered.text.removeprefix(f"{about}: ")
         if isinstance(event, PartitionStateCommitted):
             self._committed(event)
         elif isinstance(event, RecordsLost):
             self._tell(self._acting, text, about=about, weight=Weight.TURN, why=_LOSS)
-        elif told.who in self.lanes:
+        elif rendered.who in self.lanes:
             alive = True if isinstance(event, LifeBegan) else False if isinstance(event, _ENDS) else None
             weight = Weight.PART if isinstance(event, _NOT_A_TURN) else Weight.TURN
             weight = Weight.DETAIL if isinstance(event, LifeBegan) and event.life == 1 else weight
-            self._tell(told.who, text, weight=weight, about=about, alive=alive)
+            self._tell(rendered.who, text, weight=weight, about=about, alive=alive)
 
     def observed(self, host: Host, event: NodeEvent) -> None:
-        told = describe(event)
-        if told is None or isinstance(event, _RETOLD):
+        rendered = describe(event)
+        if rendered is None or isinstance(event, _RETOLD):
             return
-        level, text = told
+        level, text = rendered
         about = getattr(event, "partition", None)
         weight = Weight.TURN if isinstance(event, _TURNS) else Weight.DETAIL if level == "INFO" else Weight.PART
         self._tell(self._names[host.name], text.removeprefix(f"{about}: "), weight=weight, about=about)

@@ -117,12 +117,12 @@ def print_event(event: Event, now_ms: int | None = None) -> None:
 def _reporter(log: EventLog) -> Callable[[Event], None]:
     """The event into its file, then its line into the log, with the same time: so `tanist logs --json` joins them."""
 
-    def told(event: Event) -> None:
+    def write(event: Event) -> None:
         now_ms = time.time_ns() // 1_000_000
         log.write(now_ms, event)
         print_event(event, now_ms)
 
-    return told
+    return write
 
 
 def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:

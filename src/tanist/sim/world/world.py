@@ -34,8 +34,8 @@ from tanist.sim.events import (
     MetadataDiskReplaced,
     PowerLost,
     Stopped,
+    StopRequested,
     Thawed,
-    ToldToStop,
 )
 from tanist.sim.planted import Plant, is_planted
 from tanist.sim.world.clock import EPOCH_MS, SimClock, SimRandom, stream
@@ -296,7 +296,7 @@ class Host:
                 stopped()
 
         self._stopping = self.lives
-        self.world.emit(ToldToStop(self.node_id))
+        self.world.emit(StopRequested(self.node_id))
         self.world.scheduler.dispatch(process, lambda: node.stop(done))
 
     def freeze(self) -> None:
@@ -429,16 +429,16 @@ class World:
         """A node has emitted an event."""
         for watcher in self.watchers:
             watcher.observed(host, event)
-        told = describe(event)
-        if told is not None:
-            level, text = told
+        rendered = describe(event)
+        if rendered is not None:
+            level, text = rendered
             self._note(host.name, level, text.partition("\n")[0])  # a traceback's files depend on the installation
 
     def emit(self, event: Event) -> None:
         """Write the line of an event of the world into the trace, and pass the event to all watchers."""
-        told = line(event)
-        if told is not None:
-            self._note(*told)
+        rendered = line(event)
+        if rendered is not None:
+            self._note(*rendered)
         for watcher in self.watchers:
             watcher.happened(event)
 

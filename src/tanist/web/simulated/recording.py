@@ -230,10 +230,10 @@ class _Narrator(Watcher):
         self._names = {host.name: f"node {host.node_id}" for host in world.hosts.values()}
 
     def happened(self, event: Event) -> None:
-        told = story_line(event, lambda host: self._names.get(host, host))
-        if told is None or (isinstance(event, LifeBegan) and event.life == 1):
+        rendered = story_line(event, lambda host: self._names.get(host, host))
+        if rendered is None or (isinstance(event, LifeBegan) and event.life == 1):
             return
-        if told.level in (FAULT, DOES):
-            self._recording.step(told.who, told.text)
+        if rendered.level in (FAULT, DOES):
+            self._recording.step(rendered.who, rendered.text)
         elif isinstance(event, RecordsLost):
-            self._recording.step("records are lost", told.text)
+            self._recording.step("records are lost", rendered.text)
