@@ -96,6 +96,7 @@ def test_ahead_of_the_leader() -> None:
     alone = follower(high_watermark=8)
     assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
+    assert isinstance(saving, SalvageFirst)
     assert saving == SalvageFirst(Cut(6, False, SalvageReason.CLEAN_ELECTION), 10, 8, 5)
     assert alone.follower.salvaged(saving) == [LogTruncated("foo-0", 6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
 
@@ -104,6 +105,8 @@ def test_behind_all_that_the_leader_has() -> None:
     alone = follower(high_watermark=8)
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
+    assert isinstance(saving, SalvageFirst)
+    assert isinstance(saving, SalvageFirst)
     assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
     assert alone.follower.salvaged(saving) == [

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tanist.events.event import Event
 
 
-@dataclass(frozen=True, slots=True)
 class CoordinatorLoaded(Event):
     """A partition of an internal topic was read, and its coordinator serves it."""
 
@@ -21,14 +18,12 @@ class CoordinatorLoaded(Event):
     """Since the election."""
 
 
-@dataclass(frozen=True, slots=True)
 class CoordinatorGivenUp(Event):
     """A coordinator's state may be torn by an exception: it is read anew from its log."""
 
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
 class CoordinatorUnreadable(Event):
     """A partition of an internal topic cannot be served: its log cannot be read."""
 
@@ -36,7 +31,6 @@ class CoordinatorUnreadable(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class CoordinatorRecordUnreadable(Event):
     """A record of an internal topic makes no sense, and is left out."""
 
@@ -45,7 +39,6 @@ class CoordinatorRecordUnreadable(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class TransactionEnded(Event):
     """A transaction has all its markers, and that is committed; emitted by its coordinator. Fine."""
 
@@ -55,7 +48,6 @@ class TransactionEnded(Event):
     committed: bool
 
 
-@dataclass(frozen=True, slots=True)
 class HangingTransactionEnded(Event):
     """The leader of a partition ends a transaction that no coordinator will end (KAFKA-20716)."""
 
@@ -69,7 +61,6 @@ class HangingTransactionEnded(Event):
     last_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class HangingMarkerRefused(Event):
     """The marker of such a transaction was not written."""
 

@@ -7,26 +7,21 @@ committed. Partitions are named as in logs, `topic-index`; topics, directories a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tanist.events.event import Event
 
 # -- committed
 
 
-@dataclass(frozen=True, slots=True)
 class TopicCreated(Event):
     topic: str
     topic_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class TopicDeleted(Event):
     topic: str
     topic_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionCreated(Event):
     partition: str
     replicas: tuple[int, ...]
@@ -35,7 +30,6 @@ class PartitionCreated(Event):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionChanged(Event):
     """A PartitionChangeRecord is committed: the partition before it, and with it."""
 
@@ -63,7 +57,6 @@ class PartitionChanged(Event):
     elr_enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderElected(Event):
     """A committed change of a partition has given it a leader, perhaps the same one, in a new epoch. It comes right
     after the `PartitionChanged`."""
@@ -77,7 +70,6 @@ class LeaderElected(Event):
     unclean: bool
 
 
-@dataclass(frozen=True, slots=True)
 class UncleanElection(Event):
     """An unclean election is committed: records may be lost. Once for each (partition, leader epoch) at most (U5)."""
 
@@ -92,7 +84,6 @@ class UncleanElection(Event):
     """The election that an operator asked for; empty: none did."""
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerRegistered(Event):
     """A new life of a broker, which is fenced until it has caught up; or the same one again, with the same epoch."""
 
@@ -102,19 +93,16 @@ class BrokerRegistered(Event):
     fenced: bool
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerFenced(Event):
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerUnfenced(Event):
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerShuttingDown(Event):
     """A broker has begun its controlled shutdown."""
 
@@ -122,20 +110,17 @@ class BrokerShuttingDown(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerUnregistered(Event):
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class FeatureLevelChanged(Event):
     feature: str
     level_before: int
     level: int
 
 
-@dataclass(frozen=True, slots=True)
 class ConfigChanged(Event):
     """A dynamic configuration was set or taken back. Its value is left out: it may be a password."""
 
@@ -150,7 +135,6 @@ class ConfigChanged(Event):
 # -- the active controller
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerActivated(Event):
     """This node's controller is the active one from now on (rule 149)."""
 
@@ -158,7 +142,6 @@ class ControllerActivated(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerResigned(Event):
     """This node's controller is active no more, and has forgotten what was not committed."""
 
@@ -166,7 +149,6 @@ class ControllerResigned(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerActivationWaits(Event):
     """This node was elected, and its controller is not active before all that is committed is applied (rule 149)."""
 
@@ -175,14 +157,12 @@ class ControllerActivationWaits(Event):
     committed_end: int
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerActivationAbandoned(Event):
     """This node was deposed before its controller could become active."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class AlterPartitionRefused(Event):
     """Rules 25 to 27. With NEW_LEADER_ELECTED the change is made, and ends the sender's leadership."""
 
@@ -192,7 +172,6 @@ class AlterPartitionRefused(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
 class StaleBrokerEpochRefused(Event):
     """A broker's request had the epoch of an earlier registration, or the broker is not registered."""
 
@@ -202,7 +181,6 @@ class StaleBrokerEpochRefused(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationRefused(Event):
     """Rule 81."""
 
@@ -210,7 +188,6 @@ class RegistrationRefused(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationRepeated(Event):
     """The same life of a broker registers again, as its first answer was lost (rule 82)."""
 
@@ -218,7 +195,6 @@ class RegistrationRepeated(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class SessionExpired(Event):
     """No heartbeat came in time: the broker is fenced, or loses the first part of its partitions (rule 94)."""
 
@@ -226,14 +202,12 @@ class SessionExpired(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerGone(Event):
     """Nobody listens where the broker was: it is fenced at once."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class FencingBegun(Event):
     """A broker has more partitions than one decision takes from it: it is fenced with the last ones."""
 
@@ -241,7 +215,6 @@ class FencingBegun(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class FencingInterrupted(Event):
     """A broker was heard of while its partitions were taken from it: it stays, with those that are left to it."""
 
@@ -249,7 +222,6 @@ class FencingInterrupted(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class ShutdownAllowed(Event):
     """A broker that asked to shut down may end now (rule 91)."""
 
@@ -259,7 +231,6 @@ class ShutdownAllowed(Event):
     """This decision fences it; false: it was fenced already."""
 
 
-@dataclass(frozen=True, slots=True)
 class DirectoriesLost(Event):
     """A broker says that log directories have failed (rule 48)."""
 
@@ -267,7 +238,6 @@ class DirectoriesLost(Event):
     directories: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ElrsEmptied(Event):
     """A lower min.insync.replicas makes ISRs large enough: the ELRs of these partitions are emptied (A32)."""
 
@@ -277,14 +247,12 @@ class ElrsEmptied(Event):
 # -- unclean recovery
 
 
-@dataclass(frozen=True, slots=True)
 class RecoveriesBegunAnew(Event):
     """A controller becomes active while partitions have no leader: it knows nothing of recoveries under way."""
 
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
 class RecoveryPhaseEntered(Event):
     """A partition without a leader waits for something else than before (KIP-966, leader election 3 and 4)."""
 
@@ -294,7 +262,6 @@ class RecoveryPhaseEntered(Event):
     strategy: str
 
 
-@dataclass(frozen=True, slots=True)
 class LogInfoDropped(Event):
     """A replica's answer about its log does not count (U3): it is asked again."""
 
@@ -306,7 +273,6 @@ class LogInfoDropped(Event):
     """Its broker has registered anew since, or is gone; false: the leader epoch is another one."""
 
 
-@dataclass(frozen=True, slots=True)
 class RecoveryDecided(Event):
     """An unclean recovery has chosen a leader."""
 
@@ -317,7 +283,6 @@ class RecoveryDecided(Event):
     """Live replicas whose answers were not waited for."""
 
 
-@dataclass(frozen=True, slots=True)
 class LogInfoUnanswered(Event):
     """A broker did not say where its logs end. It is asked again, less and less often."""
 
@@ -327,14 +292,12 @@ class LogInfoUnanswered(Event):
     """It was silent before, and has not answered since."""
 
 
-@dataclass(frozen=True, slots=True)
 class LogInfoUnsupported(Event):
     """A broker has no GetReplicaLogInfo: it is asked by ListOffsets and Fetch."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class LogEndsAsked(Event):
     """A broker without GetReplicaLogInfo is asked for the ends of its logs."""
 
@@ -345,7 +308,6 @@ class LogEndsAsked(Event):
 # -- a broker, about itself
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationAccepted(Event):
     """This broker has its epoch."""
 
@@ -353,7 +315,6 @@ class RegistrationAccepted(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationLost(Event):
     """The controller does not know this broker by its epoch: it registers anew, in the same life."""
 
@@ -361,28 +322,24 @@ class RegistrationLost(Event):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class UnfencingLearned(Event):
     """A heartbeat's answer tells this broker that it is not fenced any more."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class FencingLearned(Event):
     """A heartbeat's answer tells this broker that it is fenced."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class ForwardingRefused(Event):
     """The controller refuses a request that this broker has forwarded."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True)
 class InternalTopicNotCreated(Event):
     topic: str
     error: str
@@ -394,7 +351,6 @@ class InternalTopicNotCreated(Event):
 # -- how a node begins
 
 
-@dataclass(frozen=True, slots=True)
 class FeatureLeftOut(Event):
     """`bootstrap.checkpoint` names a feature that tanist does not have."""
 
@@ -403,7 +359,6 @@ class FeatureLeftOut(Event):
     level: int
 
 
-@dataclass(frozen=True, slots=True)
 class FeatureKept(Event):
     """`bootstrap.checkpoint` names a feature that only other brokers have."""
 
@@ -412,14 +367,12 @@ class FeatureKept(Event):
     level: int
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumStateMissing(Event):
     """The metadata log is there, and the file with this node's vote is not."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataLogMissing(Event):
     """The metadata log is gone, and logs that exist because of it are not."""
 

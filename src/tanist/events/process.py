@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tanist.events.event import Event
 
 # -- life
 
 
-@dataclass(frozen=True, slots=True)
 class ConfigWarned(Event):
     """A property of the node's file is not obeyed."""
 
     warning: str
 
 
-@dataclass(frozen=True, slots=True)
 class FolderFormatted(Event):
     folder: str
     node_id: int
     cluster_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ClusterIdIgnored(Event):
     """The environment names another cluster than the one that the folder belongs to."""
 
@@ -33,24 +28,20 @@ class ClusterIdIgnored(Event):
     wanted: str
 
 
-@dataclass(frozen=True, slots=True)
 class FolderMissing(Event):
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
 class FormatFailed(Event):
     folders: tuple[str, ...]
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class StartFailed(Event):
     node_id: int
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeStarted(Event):
     """It listens. Its broker is not registered yet."""
 
@@ -61,53 +52,45 @@ class NodeStarted(Event):
     took_ms: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerReady(Event):
     """In a container: the broker is unfenced for the first time, as Apache Kafka's says it."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class ServerStarted(Event):
     """In a container: the node is there, as Apache Kafka's says it."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class MetricsServed(Event):
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
 class MetricsNotServed(Event):
     host: str
     port: int
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class SignalReceived(Event):
     signal: str
     again: bool
     """The process ends at once."""
 
 
-@dataclass(frozen=True, slots=True)
 class ShutdownBegun(Event):
     """The node gets a signal to stop."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class LeadershipsNotHandedOver(Event):
     """No controller answers while the node shuts down."""
 
 
-@dataclass(frozen=True, slots=True)
 class ShutdownDone(Event):
     node_id: int
 
@@ -115,14 +98,12 @@ class ShutdownDone(Event):
 # -- what ends a node
 
 
-@dataclass(frozen=True, slots=True)
 class NodeFailed(Event):
     """The node cannot go on, and ends without closing anything."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class LogDirectoriesFailed(Event):
     """All log directories are offline: the broker has nothing left to do, and ends."""
 
@@ -130,7 +111,6 @@ class LogDirectoriesFailed(Event):
     """(directory, reason)"""
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataLogFailed(Event):
     """The metadata log or the vote could not be written: the node ends, as what it knows may not be on its disk."""
 
@@ -139,7 +119,6 @@ class MetadataLogFailed(Event):
     """Too few open files, and no failure of the disk."""
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationFailed(Event):
     """The cluster will not have this broker: it ends."""
 
@@ -149,7 +128,6 @@ class RegistrationFailed(Event):
     """It might have been a former life of its own, so it has asked for a while."""
 
 
-@dataclass(frozen=True, slots=True)
 class ListenerFailed(Event):
     """Another process has the address of a listener: the node ends."""
 
@@ -157,7 +135,6 @@ class ListenerFailed(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class UnexpectedError(Event):
     """A bug: an exception that nobody expected. Emitted for the first of its place, and each time they double."""
 
@@ -169,7 +146,6 @@ class UnexpectedError(Event):
     """Of the first one; empty later."""
 
 
-@dataclass(frozen=True, slots=True)
 class Crashed(Event):
     """The process ends by an exception, as by SIGKILL: what that may have torn cannot be given up otherwise."""
 
@@ -181,18 +157,15 @@ class Crashed(Event):
 # -- limits
 
 
-@dataclass(frozen=True, slots=True)
 class DescriptorLimitLow(Event):
     limit: int
     plenty: int
 
 
-@dataclass(frozen=True, slots=True)
 class DescriptorLimitReached(Event):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
 class ConnectionsExhausted(Event):
     """No connection is accepted for now."""
 
@@ -200,7 +173,6 @@ class ConnectionsExhausted(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class MalformedRequest(Event):
     """A connection is closed for what it sent. One a second at most."""
 
@@ -213,27 +185,22 @@ class MalformedRequest(Event):
 # -- faults of a live cluster
 
 
-@dataclass(frozen=True, slots=True)
 class FaultsIgnored(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class FaultApplied(Event):
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
 class FaultHealed(Event):
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
 class AllFaultsHealed(Event):
     """No fault is set for this node any more."""
 
 
-@dataclass(frozen=True, slots=True)
 class FaultsNotAcknowledged(Event):
     """The file that says which faults are applied cannot be written."""
 

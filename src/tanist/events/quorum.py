@@ -6,14 +6,11 @@ before. All others are emitted where the quorum decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tanist.events.event import Event
 
 # -- leaders
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumLeaderChanged(Event):
     """Effect: the leader or the epoch that this node knows has changed."""
 
@@ -21,7 +18,6 @@ class QuorumLeaderChanged(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class BecameQuorumLeader(Event):
     """Effect: this node leads `epoch`, and everything older than the epoch is committed and readable (rule 149).
 
@@ -32,7 +28,6 @@ class BecameQuorumLeader(Event):
     epoch_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class SteppedDown(Event):
     """Effect: the node that had become the leader of `epoch` leads no more."""
 
@@ -41,7 +36,6 @@ class SteppedDown(Event):
     """Records in its log that are not known to be committed. They may be lost."""
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderResigned(Event):
     """A leader ends its leadership by itself."""
 
@@ -51,7 +45,6 @@ class LeaderResigned(Event):
     CONTROLLER: its controller cannot go on."""
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderDeposed(Event):
     """A leader hears of a newer epoch, and leads no more."""
 
@@ -59,7 +52,6 @@ class LeaderDeposed(Event):
     newer_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderLeaves(Event):
     """A follower hears from its leader that it goes: another voter need not wait for a timeout (rule 139)."""
 
@@ -67,7 +59,6 @@ class LeaderLeaves(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumLeaderGone(Event):
     """Nobody listens where the leader was."""
 
@@ -77,14 +68,12 @@ class QuorumLeaderGone(Event):
 # -- elections
 
 
-@dataclass(frozen=True, slots=True)
 class BecameCandidate(Event):
     epoch: int
     voter: bool
     """False: its removal is not known to be committed, and it does not count its own vote."""
 
 
-@dataclass(frozen=True, slots=True)
 class VoteRefused(Event):
     """Rules 135, 136: by who hears a leader, has voted for another, or has more of the log."""
 
@@ -93,7 +82,6 @@ class VoteRefused(Event):
     pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True)
 class PreVoteLost(Event):
     """No other voter missed the leader, or no majority answered in time."""
 
@@ -102,14 +90,12 @@ class PreVoteLost(Event):
     """The leader that is followed again, if one is known."""
 
 
-@dataclass(frozen=True, slots=True)
 class ElectionLost(Event):
     """A candidate's time is over, and it is not elected."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderClaimRefused(Event):
     """A node that leads, or led, an older epoch is answered with the newer one."""
 
@@ -121,7 +107,6 @@ class LeaderClaimRefused(Event):
 # -- the log
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataFetchRefused(Event):
     """A fetch of the metadata log is answered with an error, and the leader (rule 145). Fine."""
 
@@ -129,7 +114,6 @@ class MetadataFetchRefused(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotOffered(Event):
     """A fetcher needs what is not in the log any more: the answer names the latest snapshot (rule 146)."""
 
@@ -138,14 +122,12 @@ class SnapshotOffered(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataLogTruncated(Event):
     """Effect: the local log was cut: no record at or above `offset` is left of it. Nothing committed was among them."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotDownloaded(Event):
     """Effect: the log was replaced by the leader's snapshot. Load it before reading on from its end."""
 
@@ -153,7 +135,6 @@ class SnapshotDownloaded(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotLoaded(Event):
     """A snapshot took the place of the metadata up to its end: from the node's own disk, or from the leader."""
 
@@ -163,7 +144,6 @@ class SnapshotLoaded(Event):
     """The node is a controller; false: a broker that is no voter."""
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotWritten(Event):
     """A snapshot of the applied metadata is on disk, and the log may be cut below it (KIP-630)."""
 
@@ -171,7 +151,6 @@ class SnapshotWritten(Event):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataLogNotClosed(Event):
     problem: str
 
@@ -179,7 +158,6 @@ class MetadataLogNotClosed(Event):
 # -- voters (KIP-853)
 
 
-@dataclass(frozen=True, slots=True)
 class VoterAdded(Event):
     """A set with another voter is committed; emitted by the leader of the quorum."""
 
@@ -187,7 +165,6 @@ class VoterAdded(Event):
     directory_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class VoterRemoved(Event):
     """A set without this voter is committed; emitted by the leader of the quorum."""
 
@@ -195,7 +172,6 @@ class VoterRemoved(Event):
     directory_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class VoterChangeRefused(Event):
     """A request to add or remove a voter is refused before anything is done."""
 
@@ -205,7 +181,6 @@ class VoterChangeRefused(Event):
     record of its epoch), BAD_VOTER, ALREADY_VOTER, NO_VOTER or LAST_VOTER."""
 
 
-@dataclass(frozen=True, slots=True)
 class VoterChangeEnded(Event):
     """A change of the voters that was begun has ended, as far as its asker learns."""
 
@@ -214,7 +189,6 @@ class VoterChangeEnded(Event):
     new voter was not added. NOT_COMMITTED: not in the time of the request. KRAFT_VERSION: the new voter lacks it."""
 
 
-@dataclass(frozen=True, slots=True)
 class VoterChangeTruncated(Event):
     """A set of voters was cut off with the log: it was never committed."""
 

@@ -6,14 +6,11 @@ Emitted by `replica` and `broker/replication`. A `partition` is "events-0". Erro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tanist.events.event import Event
 
 # ---- roles
 
 
-@dataclass(frozen=True, slots=True)
 class BecameLeader(Event):
     """This replica leads, in a leader epoch that it had not led in before (rule 22)."""
 
@@ -22,7 +19,6 @@ class BecameLeader(Event):
     leader_epoch_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class SucceededItself(Event):
     """A leader has been elected again. Its followers' offsets hold if nobody can have led in between (rule 14)."""
 
@@ -31,7 +27,6 @@ class SucceededItself(Event):
     remembers_followers: bool
 
 
-@dataclass(frozen=True, slots=True)
 class BecameFollower(Event):
     """This replica follows `leader` (-1: none yet), in a leader epoch that is new to it."""
 
@@ -40,7 +35,6 @@ class BecameFollower(Event):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class StoppedReplicating(Event):
     """This broker is no replica of the partition any more."""
 
@@ -51,7 +45,6 @@ class StoppedReplicating(Event):
 # ---- the ISR, by its leader
 
 
-@dataclass(frozen=True, slots=True)
 class IsrProposed(Event):
     """The leader wants another ISR than the committed one (rules 9-12)."""
 
@@ -63,7 +56,6 @@ class IsrProposed(Event):
     proposed: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class IsrChanged(Event):
     """The committed ISR has changed, by our proposal or by the controller's decision."""
 
@@ -73,7 +65,6 @@ class IsrChanged(Event):
     shrank: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class IsrUpdateFailed(Event):
     """The controller did not take our proposal (rule 18). `rolled_back`: the committed ISR counts again."""
 
@@ -82,7 +73,6 @@ class IsrUpdateFailed(Event):
     rolled_back: bool
 
 
-@dataclass(frozen=True, slots=True)
 class IsrProposalRepeated(Event):
     """AlterPartition got no answer, or failed as a whole. It may have been applied: it is sent again (rule 21)."""
 
@@ -91,7 +81,6 @@ class IsrProposalRepeated(Event):
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class IsrProposalEnded(Event):
     """Metadata has ended a proposal: the controller has moved on (rule 25)."""
 
@@ -100,7 +89,6 @@ class IsrProposalEnded(Event):
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class IsrAnswerIgnored(Event):
     """The answer to a proposal does not count (rule 20).
 
@@ -112,7 +100,6 @@ class IsrAnswerIgnored(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class IsrJoinDelayed(Event):
     """Fine. A follower outside the ISR has fetched and may not join it yet (rules 11, 15).
 
@@ -128,7 +115,6 @@ class IsrJoinDelayed(Event):
 # ---- high watermarks
 
 
-@dataclass(frozen=True, slots=True)
 class HighWatermarkMoved(Event):
     """Fine. The leader has committed up to here."""
 
@@ -141,7 +127,6 @@ class HighWatermarkMoved(Event):
     """What the leader has proposed; empty if nothing is pending."""
 
 
-@dataclass(frozen=True, slots=True)
 class HighWatermarkWaits(Event):
     """Fine. The high watermark is held back for a follower outside the ISR that is about to join it (rule 4)."""
 
@@ -150,7 +135,6 @@ class HighWatermarkWaits(Event):
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class HighWatermarkLearned(Event):
     """Fine. A follower has learned another high watermark from its leader. It may be a lower one (rule 7)."""
 
@@ -162,7 +146,6 @@ class HighWatermarkLearned(Event):
 # ---- fetches and produces
 
 
-@dataclass(frozen=True, slots=True)
 class FetchRefused(Event):
     """Fine. A leader has refused a follower's fetch.
 
@@ -179,7 +162,6 @@ class FetchRefused(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class DivergenceFound(Event):
     """A follower's log diverges from its leader's beyond `end_offset` of `epoch`, at the latest (rule 113)."""
 
@@ -191,7 +173,6 @@ class DivergenceFound(Event):
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class ProduceRefused(Event):
     """Fine. A leader appends nothing: with acks=all, too few replicas are in sync (rule 118)."""
 
@@ -200,7 +181,6 @@ class ProduceRefused(Event):
     min_isr: int
 
 
-@dataclass(frozen=True, slots=True)
 class FetchAnswerDropped(Event):
     """Fine. The answer to an older fetch: of another leader epoch, or from before a truncation or an append."""
 
@@ -210,7 +190,6 @@ class FetchAnswerDropped(Event):
     """Of that fetch."""
 
 
-@dataclass(frozen=True, slots=True)
 class FetchFailed(Event):
     """Fine. The leader has answered a follower's fetch with an error: it asks again in `delay_ms`."""
 
@@ -221,7 +200,6 @@ class FetchFailed(Event):
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
 class FollowerFenced(Event):
     """The leader knows a newer leader epoch: this follower waits until it hears of it."""
 
@@ -230,7 +208,6 @@ class FollowerFenced(Event):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class RecordsRefused(Event):
     """What the leader of the epoch has sent cannot follow this log: nothing of it was appended."""
 
@@ -241,7 +218,6 @@ class RecordsRefused(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class FetchResponseMalformed(Event):
     """A leader's answer to a fetch cannot be parsed."""
 
@@ -249,7 +225,6 @@ class FetchResponseMalformed(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicationThrottled(Event):
     """Fine. This broker's rate as a "leader" or a "follower" is exceeded for now (KIP-73)."""
 
@@ -259,7 +234,6 @@ class ReplicationThrottled(Event):
 # ---- truncations
 
 
-@dataclass(frozen=True, slots=True)
 class CutAnnounced(Event):
     """A follower is about to cut records off, and waits until they are saved (`storage.RecordsSalvaged`)."""
 
@@ -272,7 +246,6 @@ class CutAnnounced(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class LogTruncated(Event):
     """The follower's log was cut from `previous_end_offset` to `offset`, or emptied and restarted there (`fully`).
 
@@ -287,7 +260,6 @@ class LogTruncated(Event):
     fully: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class TruncationUnfinished(Event):
     """The leader has named an epoch that this log never had: it is cut, and the next fetch says how much more has to
     go (KIP-279).
@@ -301,7 +273,6 @@ class TruncationUnfinished(Event):
 # ---- which replicas are here
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicaDeleted(Event):
     """The metadata does not place the partition here any more: its log is deleted.
 
@@ -312,21 +283,18 @@ class ReplicaDeleted(Event):
     at_start: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicaUnknown(Event):
     """A log without a topic id that the metadata does not place here. It is not ours to delete: it stays."""
 
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicaOfDeletedTopic(Event):
     """The log on disk belongs to another topic of that name, which is deleted (A50). So is the log."""
 
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicaFoundTwice(Event):
     """The partition lies in two log directories. The older log, in `older_directory`, is deleted."""
 
@@ -334,14 +302,12 @@ class ReplicaFoundTwice(Event):
     older_directory: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicasWait(Event):
     """Too many files are open: this new replica has to wait, and others after it."""
 
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicasWaitNoMore(Event):
     """Files can be opened again: the logs of the new replicas that waited are made."""
 

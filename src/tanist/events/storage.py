@@ -6,14 +6,11 @@ Those that say *fine* come with records, and are emitted only if somebody wants 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tanist.events.event import Event
 
 # ---- a start
 
 
-@dataclass(frozen=True, slots=True)
 class LogsLoading(Event):
     """Logs are being loaded, for some seconds now."""
 
@@ -23,7 +20,6 @@ class LogsLoading(Event):
     """That those at work have to recover."""
 
 
-@dataclass(frozen=True, slots=True)
 class LogsLoaded(Event):
     """All logs of the broker are open."""
 
@@ -31,7 +27,6 @@ class LogsLoaded(Event):
     took_ms: int
 
 
-@dataclass(frozen=True, slots=True)
 class LogRecovered(Event):
     """The recovery of a log has cut off what is torn, lost or rotten, and all that follows it."""
 
@@ -42,7 +37,6 @@ class LogRecovered(Event):
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LogsLost(Event):
     """The last stop was clean, and logs are gone since: the start counts as an unclean one (rule 87)."""
 
@@ -50,7 +44,6 @@ class LogsLost(Event):
     """(partition, what is gone). None named: the list of the logs itself is gone."""
 
 
-@dataclass(frozen=True, slots=True)
 class LogLost(Event):
     """A part of a replica's log is gone: what the last run has left is not all there."""
 
@@ -58,7 +51,6 @@ class LogLost(Event):
     what: str
 
 
-@dataclass(frozen=True, slots=True)
 class LogDirectoryGone(Event):
     """The directory to which the metadata assigns this replica is not here any more: an empty log takes its place."""
 
@@ -66,14 +58,12 @@ class LogDirectoryGone(Event):
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
 class CheckpointDamaged(Event):
     """A checkpoint of a log directory cannot be read: the start goes on without it."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class NamelessLogDropped(Event):
     """A loss of power has cost a new log its topic's id, and nothing of its records was durable: it is deleted."""
 
@@ -83,7 +73,6 @@ class NamelessLogDropped(Event):
 # ---- disks
 
 
-@dataclass(frozen=True, slots=True)
 class LogDirectoryFailed(Event):
     """A log directory is offline, with all its replicas (rule 48)."""
 
@@ -91,7 +80,6 @@ class LogDirectoryFailed(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ShutdownUnclean(Event):
     """A stop could not close the logs of a directory in good order: the next start will recover them."""
 
@@ -99,7 +87,6 @@ class ShutdownUnclean(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class FilesNotDeleted(Event):
     """Files or folders that were given up cannot be removed."""
 
@@ -110,7 +97,6 @@ class FilesNotDeleted(Event):
 # ---- batches and segments
 
 
-@dataclass(frozen=True, slots=True)
 class BatchRepeated(Event):
     """Fine. A producer's batch is in the log already: the retry is answered, not appended (KIP-98)."""
 
@@ -119,7 +105,6 @@ class BatchRepeated(Event):
     last_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentRolled(Event):
     """Fine. The log goes on in a new segment."""
 
@@ -127,7 +112,6 @@ class SegmentRolled(Event):
     base_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class RecordsCut(Event):
     """A log is about to drop its records from `offset` on, up to its end."""
 
@@ -136,7 +120,6 @@ class RecordsCut(Event):
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class LogStartMoved(Event):
     """Fine. The log begins later: by retention, DeleteRecords, or its leader's log start."""
 
@@ -145,7 +128,6 @@ class LogStartMoved(Event):
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class BatchDamaged(Event):
     """A batch that a client has asked for by time cannot be read."""
 
@@ -156,7 +138,6 @@ class BatchDamaged(Event):
 # ---- salvage
 
 
-@dataclass(frozen=True, slots=True)
 class RecordsSalvaged(Event):
     """Records are saved that a log is about to drop. `to_offset` -1: where they end is not known."""
 
@@ -169,7 +150,6 @@ class RecordsSalvaged(Event):
     """Of `SalvageReason`: why the log drops them."""
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageIncomplete(Event):
     """A part of what was to be saved has no space within `tanist.salvage.retention.bytes`."""
 
@@ -179,7 +159,6 @@ class SalvageIncomplete(Event):
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageFailed(Event):
     """Records cannot be saved. The replica `waits`, or they are dropped all the same."""
 
@@ -192,14 +171,12 @@ class SalvageFailed(Event):
     failure: str
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageOvertaken(Event):
     """The follower has another role since its records were copied: nothing is cut in the old one's name."""
 
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageRemoved(Event):
     """An entry is removed: `setting`, a bound of the quarantine, has pushed it out."""
 
@@ -211,7 +188,6 @@ class SalvageRemoved(Event):
     setting: str
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageNotRemoved(Event):
     """An entry that is of no use cannot be removed."""
 
@@ -219,7 +195,6 @@ class SalvageNotRemoved(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageUnbounded(Event):
     """The bounds of a directory's quarantine cannot be enforced for now."""
 
@@ -227,7 +202,6 @@ class SalvageUnbounded(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class SalvageTidied(Event):
     """A start has found an entry that a crash had interrupted: it was `complete` but for its name, or is removed."""
 
@@ -236,7 +210,6 @@ class SalvageTidied(Event):
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
 class QuarantineUnreadable(Event):
     """A start cannot read the folder of what was saved."""
 
@@ -247,7 +220,6 @@ class QuarantineUnreadable(Event):
 # ---- compaction and retention
 
 
-@dataclass(frozen=True, slots=True)
 class LogCompacted(Event):
     """A cleaning has ended."""
 
@@ -258,7 +230,6 @@ class LogCompacted(Event):
     size_after_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
 class LogUncleanable(Event):
     """A log cannot be compacted, and is left as it is until the next start."""
 
@@ -266,14 +237,12 @@ class LogUncleanable(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class CleanerCheckpointDamaged(Event):
     """How far the logs of a directory are clean is not known: all are taken for dirty."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class RetentionHeldUp(Event):
     """A record with a time that is to come keeps `retention.ms` from deleting its segment and those that follow."""
 
