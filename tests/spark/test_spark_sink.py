@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tanist.runtime.client.admin import create_topic
-from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.client import BrokerConnection, Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, list_offset, partition_for
 from tanist.runtime.client.records import read as read_records
 from tanist.runtime.cluster.addresses import bootstrap_of
@@ -21,6 +21,9 @@ from tanist.spark.sink.landed import NotTheSame, identity
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.producer import ProduceFailed
 from tanist.spark.sink.sink import write_rows
+from tanist.spark.topic.options import TopicOptions
+from tanist.spark.topic.plan import OffsetRange
+from tanist.spark.topic.tasks import Task, read_task
 from tanist.wire.batch import Record
 
 PARTITIONS = 3
@@ -31,7 +34,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     cluster = Cluster(tmp_path_factory.mktemp("brokers") / "c")
     address = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
     with Client(parse_bootstrap(address)) as client:
-        for name in ("written", "other", "streamed", "again", "changed", "fenced", "plain"):
+        for name in ("written", "other", "streamed", "again", "changed", "fenced", "plain", "named"):
             create_topic(client, name, partitions=PARTITIONS)
     yield address
     cluster.down()
@@ -41,6 +44,31 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def client(bootstrap: str) -> Iterator[Client]:
     with Client(parse_bootstrap(bootstrap)) as found:
         yield found
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The client ids of all connections of this process."""
+    found: set[str] = set()
+    connect = BrokerConnection.__init__
+
+    def noted(self: BrokerConnection, address: Any, client_id: str, timeout_s: float) -> None:
+        found.add(client_id)
+        connect(self, address, client_id, timeout_s)
+
+    monkeypatch.setattr(BrokerConnection, "__init__", noted)
+    return found
+
+
+def test_brokers_know_the_connections_that_carry_records_by_the_clients_id(bootstrap: str, names: set[str]) -> None:
+    """Quotas and request logs go by it."""
+    place = {"kafka.bootstrap.servers": bootstrap, "kafka.client.id": "billing"}
+    rows = pa.record_batch({"value": pa.array([b"one"], pa.binary())})
+    write_rows(iter([rows]), SinkOptions.parse({**place, "topic": "named"}), None)
+    task = Task((OffsetRange("named", 0, 0, 1), OffsetRange("named", 1, 0, 1), OffsetRange("named", 2, 0, 1)))
+    options = TopicOptions.parse({**place, "assign": '{"named": [0, 1, 2]}', "failOnDataLoss": "false"})
+    assert sum(batch.num_rows for batch in read_task(task, options, ["value"])) == 1
+    assert names == {"billing"}
 
 
 def content(client: Client, topic: str) -> list[tuple[int, Record]]:

@@ -140,7 +140,7 @@ def narrowed(bounds: Bounds, found: Filter) -> Bounds:
         return replace(
             bounds,
             least_offset=_larger(bounds.least_offset, least),
-            most_offset=most if bounds.most_offset is None else min(bounds.most_offset, most or bounds.most_offset),
+            most_offset=_smaller(bounds.most_offset, most),
         )
     if found.attribute == ("timestamp",) and isinstance(least, datetime):
         moment = least if least.tzinfo is not None else least.replace(tzinfo=UTC)
@@ -154,6 +154,12 @@ def _larger(known: int | None, found: int | None) -> int | None:
     if known is None or found is None:
         return found if known is None else known
     return max(known, found)
+
+
+def _smaller(known: int | None, found: int | None) -> int | None:
+    if known is None or found is None:
+        return found if known is None else known
+    return min(known, found)
 
 
 def _columns(schema: StructType) -> list[str]:
