@@ -40,6 +40,8 @@ def test_names_do_not_depend_on_case() -> None:
         ({"endingOffsets": '{"orders": {"0": -3}}'}, "cannot be at -3"),
         ({"endingOffsets": '{"orders": [1]}'}, "endingOffsets is"),
         ({"endingOffsets": "tomorrow"}, "not JSON"),
+        ({"startingTimestamp": "-3"}, "milliseconds since 1970, -1 or -2"),
+        ({"startingTimestamp": "now"}, "milliseconds since 1970, -1 or -2"),
         ({"failOnDataLoss": "maybe"}, "true or false"),
         ({"minPartitions": "0"}, "above 0"),
         ({"subscribe": " , "}, "names no topic"),

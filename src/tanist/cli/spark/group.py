@@ -26,7 +26,7 @@ from tanist.cli.output.spark_reports import (
     tell_merge,
 )
 from tanist.cli.output.tables import print_json
-from tanist.cli.spark.session import NotJudged, Start, reason_of, session_options
+from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.installed import add_extra
 from tanist.runtime.client.client import Address
@@ -49,10 +49,10 @@ class Job(click.Command):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            reason = reason_of(error, traceback=bool(ctx.params.get("verbose")))
-            if reason is None:
+            told = refused(error, verbose=bool(ctx.params.get("verbose")))
+            if told is None:
                 raise
-            raise NotJudged(reason) from error
+            raise told from error
 
 
 class Jobs(Group):

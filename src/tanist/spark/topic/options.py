@@ -179,12 +179,15 @@ def _bound(which: str, named: Mapping[str, str], default: str, *, or_latest: boo
     """In the order in which Spark's source gives way: one time for all, times by partition, offsets."""
     if f"{which}timestamp" in named:
         text = named[f"{which}timestamp"]
-        if not text.isdecimal():
-            raise OptionError(f"{which}Timestamp is milliseconds since 1970, not {text!r}")
+        # Kafka's ListOffsets takes -1 for the end and -2 for the beginning where a time is wanted, and so does Spark.
+        if text not in ("-1", "-2") and not text.isdecimal():
+            raise OptionError(f"{which}Timestamp is milliseconds since 1970, -1 or -2, not {text!r}")
         return Offsets(int(text), by_time=True, or_latest=or_latest)
     if f"{which}offsetsbytimestamp" in named:
         name = f"{which}OffsetsByTimestamp"
-        return Offsets(None, _by_partition(name, named[name.lower()], least=0), by_time=True, or_latest=or_latest)
+        return Offsets(
+            None, _by_partition(name, named[name.lower()], least=EARLIEST), by_time=True, or_latest=or_latest
+        )
     return _offsets(f"{which}Offsets", named.get(f"{which}offsets", default))
 
 
