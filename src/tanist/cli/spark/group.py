@@ -318,7 +318,11 @@ def egress_command(
 @click.option(
     "--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="At most so many brokers down at once."
 )
-@click.option("--output", type=click.Path(path_type=Path), help="A folder for the outcome of each run, as Parquet.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="A folder for the outcome of each run, as Parquet. Runs that are there are not played again.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
 @click.option(
     "--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost records, to replay them."
