@@ -154,6 +154,23 @@ def test_a_folder_that_takes_no_file_is_said(data: Data) -> None:
     assert "nothing can be written to /proc" in refusal("audit", "--data", data.folder, "--output", "/proc/none/out")
 
 
+def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path: Path) -> None:
+    """It would be a folder of the name `s3a:` where the command runs."""
+    data.partition("orders-0")
+    audit = ("audit", "--data", data.folder)
+    for job in (
+        ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY),
+        ("ingest", "file:///tmp/x", "--topic", "orders", "--bootstrap", NOBODY),
+        (*audit, "--output", "hdfs://host:9000/x"),
+        (*audit, "--html", "s3a://bucket/a.html"),
+        ("audit", "--data", "abfs://c@account/x"),
+        ("story", "--keep", "gs://bucket/x"),
+        ("durability", "--output", "s3://bucket/x"),
+        ("durability", "--scenarios", "s3://bucket/x"),
+    ):
+        assert "paths of this machine" in refusal(*job), job
+
+
 def test_the_story_takes_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     assert refusal("story", "--keep", tmp_path) == f"{tmp_path} is not empty: name a new folder"
