@@ -84,8 +84,9 @@ def _remote_session(address: str, asked: dict[str, str]) -> SparkSession:
     return spark
 
 
-def register(spark: SparkSession) -> None:
-    """Add `tanist`, `tanist-segments` and `tanist-metadata` to a session."""
+def register(spark: SparkSession | None = None) -> None:
+    """Add `tanist`, `tanist-segments` and `tanist-metadata` to a session: to the active one, if none is named."""
+    spark = spark or SparkSession.active()
     for source in (TopicDataSource, SegmentsDataSource, MetadataDataSource):
         spark.dataSource.register(source)
 

@@ -47,6 +47,19 @@ class Stretch(InputPartition):
 
 
 class SegmentsDataSource(DataSource):
+    """Replicas' segment files, where they lie: `format("tanist-segments")`, for batches. Asks no broker.
+
+    `load(PATH)`: the data folder of a cluster or of a node, a log directory, a partition, or the salvage. A damaged
+    batch is a row: `damage` says what is wrong. Options: `contents` (log, salvage, all), `replica`, `includeMetadata`,
+    `stretchBytes`, `indexes`. Name the columns that you need by `.schema(...)`: the others cost nothing then.
+
+        >>> from tanist.spark import session
+        >>> log = session().read.format("tanist-segments").load("tanist-data")
+        >>> log.filter("damage is not null").show()
+        >>> slim = "replica int, partition int, offset bigint, fingerprint bigint"
+        >>> session().read.format("tanist-segments").schema(slim).load("tanist-data").groupBy("replica").count().show()
+    """
+
     @classmethod
     def name(cls) -> str:
         return "tanist-segments"
