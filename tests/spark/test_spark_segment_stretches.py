@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_planning_looks_at_few_entries_of_an_index(made: SegmentBuilder, tmp_pat
     made.time_index += b"".join(struct.pack(">qi", START_MS + offset + each, offset + each) for each in entries)
     steps = 0
 
-    def count(*_: object) -> object:
+    def count(*_: Any) -> Any:
         nonlocal steps
         steps += 1
         return count
