@@ -25,6 +25,7 @@ from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
 from tanist.broker.log_directories import LogDirectories
 from tanist.broker.replication.log_loading import LogLoading
+from tanist.events.stream import Events
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT, encode_clean_shutdown
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
@@ -83,7 +84,7 @@ def load(folder: Path, threads: int) -> dict[str, float]:
     )
     network = SocketNetwork(loop)
     context = NodeContext(
-        config, "bench", loop, disk, network, SystemRandom(), lambda *_: None, lambda why: raised("node", OSError(why))
+        config, "bench", loop, disk, network, SystemRandom(), Events(), lambda why: raised("node", OSError(why))
     )
     directories = LogDirectories([LogDirectory(disk, str(folder), UUID(int=9))])
     loading = LogLoading(context, directories, lambda _topic: LogConfig(), lambda _: None, lambda _: None)

@@ -66,6 +66,7 @@ CASES = {
     "status": Case(has=("brokers", "controller")),
     "top": Case("--interval 0.1 --count 2", lines=True, has=("brokers", "partitions")),
     "wait": Case("--brokers 3 --topic {topic} --isr 3 --timeout 0", before=IN_SYNC, has=("came", "took_s")),
+    "events": Case("-n 3", lines=True, has=("ms", "node", "event")),
     "logs": Case("-n 3", lines=True, has=("time", "node", "level", "text")),
     "start": Case("3", before=("crash 3",), has=("id", "state")),
     "stop": Case("3", after=("start 3",), has=("id", "state")),

@@ -18,6 +18,7 @@ COLUMNS = 80
 SLOW = ("demo", "incident", "jepsen", "lab report")
 KAFKA_S = {
     "topics describe": "the lines of `kafka-topics --describe`, which scripts read",
+    "events": "the fields of an event have no bound",
     "logs": "the nodes' own lines",
     "reassign plan": "JSON, for a file",
 }

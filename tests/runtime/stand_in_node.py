@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tanist.broker.config import NodeConfig
+from tanist.events.event import Reported
 from tanist.runtime.process.launch import main
 from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
@@ -32,10 +33,10 @@ _LAST_VERSIONS = {
 
 class StandIn:
     def __init__(
-        self, config: NodeConfig, clock: Any, disk: Any, network: Any, random: Any, report: Any, on_fatal: Any
+        self, config: NodeConfig, clock: Any, disk: Any, network: Any, random: Any, events: Any, on_fatal: Any
     ):
         del disk, random, on_fatal
-        self.config, self.clock, self.network, self.report = config, clock, network, report
+        self.config, self.clock, self.network, self.events = config, clock, network, events
         self.behaviour = config.static.get("stand.in", "")
         if self.behaviour == "dies":
             raise ValueError("this folder smells")
@@ -50,7 +51,7 @@ class StandIn:
 
     def stop(self, done: Callable[[], None]) -> None:
         self.alive.unlink(missing_ok=True)
-        self.report("INFO", "asked to stop")
+        self.events.emit(Reported("INFO", "asked to stop"))
         if self.behaviour != "stubborn":
             self.clock.call_soon(done)
 

@@ -115,9 +115,9 @@ def test_crash_stop_and_start(kafka: Kafka) -> None:
         kafka.crash(1)
     kafka.start()
     kafka.wait_until(in_sync(topic))
-    subjects = {event.subject for event in kafka.events(topic)}
+    subjects = {event.subject for event in kafka.happened(topic)}
     assert {f"{topic}-0", "broker 1", "test"} <= subjects
-    assert any(event.text.startswith("leader 1 -> 2") for event in kafka.events(topic))
+    assert any(event.text.startswith("leader 1 -> 2") for event in kafka.happened(topic))
 
 
 def test_a_power_loss_takes_what_was_not_synced(kafka: Kafka, send: Send) -> None:

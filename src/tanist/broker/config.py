@@ -98,6 +98,7 @@ class NodeConfig:
     unclean_recovery_timeout_ms: int = _from("unclean.recovery.timeout.ms")
     unstable_api_versions_enable: bool = _from("unstable.api.versions.enable")
     unclean_recovery_grace_ms: int = _from("tanist.unclean.recovery.grace.ms")
+    events_fine: bool = _from("tanist.events.fine")
 
     # The broker's standing.
     auto_create_topics_enable: bool = _from("auto.create.topics.enable")

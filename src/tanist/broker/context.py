@@ -1,4 +1,4 @@
-"""The context of a node: configuration and identity, the ports, the counters, the reports to the operator.
+"""The context of a node: configuration and identity, the ports, the counters, the events.
 
 A part gets by its constructor the context and the parts that it calls. Nothing here knows any part.
 """
@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
+from tanist.events.event import Reported
+from tanist.events.stream import Events, Recent
 from tanist.ports import Clock, Disk, Network, Random
-
-Report = Callable[[str, str], None]
-"""(level, message): INFO, WARN, ERROR; for the operator to read."""
 
 
 class NodeContext:
@@ -24,11 +23,12 @@ class NodeContext:
         "cluster_id",
         "config",
         "disk",
+        "events",
         "metrics",
         "network",
         "node_id",
         "random",
-        "report",
+        "recent",
         "stopping",
     )
 
@@ -40,7 +40,7 @@ class NodeContext:
         disk: Disk,
         network: Network,
         random: Random,
-        report: Report,
+        events: Events,
         on_fatal: Callable[[str], None],
     ) -> None:
         self.config = config
@@ -50,11 +50,17 @@ class NodeContext:
         self.disk = disk
         self.network = network
         self.random = random
-        self.report = report
+        self.events = events
+        self.recent = Recent(clock.wall_ms)
+        events.subscribe(self.recent)
         self.metrics = Metrics()
         self.stopping = False
         """The node goes down: nothing new is begun, and no request is sent again."""
         self._on_fatal = on_fatal
+
+    def report(self, level: str, text: str) -> None:
+        """A line for the operator that has no event of its own yet."""
+        self.events.emit(Reported(level, text))
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on: report the reason, and end the process."""

@@ -14,9 +14,10 @@ from typing import Any
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
 from tanist.broker.config import NodeConfig
-from tanist.broker.context import NodeContext, Report
+from tanist.broker.context import NodeContext
 from tanist.broker.parts import assemble
 from tanist.controller.delta import ImageDelta
+from tanist.events.stream import Events
 from tanist.ports import Clock, Disk, Network, Random
 
 _STOP_PATIENCE_MS = 10_000
@@ -34,11 +35,11 @@ class Node:
         disk: Disk,
         network: Network,
         random: Random,
-        report: Report,
+        events: Events,
         on_fatal: Callable[[str], None],
     ) -> None:
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, report, on_fatal)
+        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal)
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller

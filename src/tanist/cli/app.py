@@ -29,6 +29,7 @@ TREE: dict[str, dict[str, str]] = {
         "ui": "tanist.cli.commands.ui",
         "wait": "tanist.cli.commands.wait",
         "logs": "tanist.cli.commands.logs",
+        "events": "tanist.cli.commands.events",
         "start": "tanist.cli.commands.clusters",
         "stop": "tanist.cli.commands.clusters",
         "features": "tanist.cli.commands.features",

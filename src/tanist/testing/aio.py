@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from tanist.events.event import Event as KindOfEvent
+from tanist.runtime.cluster.node_events import NodeEvent
 from tanist.testing.cluster import Cluster
 from tanist.testing.conditions import Condition
 from tanist.testing.history import Event
@@ -194,8 +196,24 @@ class AsyncOperations:
     async def salvage(self, topic: str | None = None) -> list[SalvageEntry]:
         return await asyncio.to_thread(self.sync.salvage, topic)
 
-    async def events(self, *topics: str) -> list[Event]:
-        return await asyncio.to_thread(self.sync.events, *topics)
+    async def events(
+        self, kind: type[KindOfEvent] | None = None, *, topic: str | None = None, **fields: object
+    ) -> list[NodeEvent]:
+        return await asyncio.to_thread(self.sync.events, kind, topic=topic, **fields)
+
+    async def wait_for(
+        self,
+        kind: type[KindOfEvent],
+        *,
+        topic: str | None = None,
+        after: NodeEvent | None = None,
+        timeout: float = 30.0,
+        **fields: object,
+    ) -> NodeEvent:
+        return await asyncio.to_thread(self.sync.wait_for, kind, topic=topic, after=after, timeout=timeout, **fields)
+
+    async def happened(self, *topics: str) -> list[Event]:
+        return await asyncio.to_thread(self.sync.happened, *topics)
 
     async def wait_until(
         self,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tanist.events.event import Event as KindOfEvent
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.cluster import cluster as runtime
@@ -20,9 +21,10 @@ from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.layout import log_directories
+from tanist.runtime.cluster.node_events import NodeEvent
 from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_code_of, error_fault
 from tanist.runtime.faults.settings import CLIENTS, DISK_STATES, BadDisk, Fault, Partition, Side, Slow, names, side
-from tanist.testing import history, observations
+from tanist.testing import history, node_events, observations
 from tanist.testing.conditions import Condition, wait_for, wait_for_true
 from tanist.testing.errors import ClusterError, NotAvailable, answered
 from tanist.testing.history import Event
@@ -303,9 +305,36 @@ class Operations:
         """What replicas have dropped and saved before, with the records; of one topic or of all, the oldest first."""
         return observations.salvage(self._need("salvage", "show what replicas dropped").folder, topic)
 
-    def events(self, *topics: str) -> list[Event]:
+    def events(
+        self, kind: type[KindOfEvent] | None = None, *, topic: str | None = None, **fields: object
+    ) -> list[NodeEvent]:
+        """What the nodes have decided and seen so far, by time: of one kind, of one topic, with these fields.
+
+        kafka.events(LeaderElected, topic="orders", leader=2)
+
+        The kinds are in `tanist.events`. Those of records and fetches come only where `tanist.events.fine` is true.
+        """
+        return node_events.find(self._need("events", "read its nodes' events").folder, kind, topic, fields)
+
+    def wait_for(
+        self,
+        kind: type[KindOfEvent],
+        *,
+        topic: str | None = None,
+        after: NodeEvent | None = None,
+        timeout: float = _PATIENCE_S,
+        **fields: object,
+    ) -> NodeEvent:
+        """Wait for an event, and give it: the first such one, or the first after another one. `NotInTime`.
+
+        kafka.wait_for(LeaderElected, partition="orders-0", leader=2)
+        """
+        folder = self._need("wait_for", "read its nodes' events").folder
+        return node_events.wait_for_event(folder, kind, topic, fields, after, timeout)
+
+    def happened(self, *topics: str) -> list[Event]:
         """What happened to the partitions of these topics and what was done to the cluster, as one sequence."""
-        local = self._need("events", "show its metadata log")
+        local = self._need("happened", "show its metadata log")
         found = [*history.partition_events(local.folder, topics), *self._backend.did]
         return sorted(found, key=lambda event: event.wall_ms)
 

@@ -68,7 +68,7 @@ def _topics(kafka: Kafka) -> list[str]:
 
 def _events(kafka: Kafka, topics: list[str]) -> list[str]:
     """From the first thing that concerns the test."""
-    found = kafka.events(*topics)
+    found = kafka.happened(*topics)
     own = [event.wall_ms for event in found if event.subject.rpartition("-")[0] in topics]
     first = min([*own, *(event.wall_ms for event in kafka.did)], default=0)
     shown = [event for event in found if event.wall_ms >= first]

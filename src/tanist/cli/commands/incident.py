@@ -190,17 +190,19 @@ class _Act:
     def _await(self, until: Callable[[Now], bool]) -> Now:
         """The state once the step has come about. An operator may take any time."""
         deadline = time.monotonic() + _AUTO_PATIENCE_S if self._auto else None
-        last: Exception | None = None
+        why = ""
         while deadline is None or time.monotonic() < deadline:
             try:
                 now = self._look()
                 if until(now):
                     return now
+                why = _as_it_is(now)
             except (KafkaError, Unreachable) as error:
-                last = error
+                why = str(error)
             time.sleep(_LOOK_EVERY_S)
-        why = f" ({last})" if last else ""
-        raise click.ClickException(f"the step was not done within {_AUTO_PATIENCE_S:.0f} s{why}")
+        raise click.ClickException(
+            f"the step was not done within {_AUTO_PATIENCE_S:.0f} s ({why}): is the machine too busy? Try again"
+        )
 
     def _look(self) -> Now:
         entries = load_existing(self._folder)
@@ -262,6 +264,12 @@ class _Act:
 
 def _ids(brokers: Sequence[int]) -> str:
     return ",".join(map(str, sorted(brokers))) or "-"
+
+
+def _as_it_is(now: Now) -> str:
+    if now.partition is None:
+        return f"no broker can be asked, {len(now.brokers)} run"
+    return f"leader {now.partition.leader}, ISR {_ids(now.partition.isr)}, {now.acknowledged} acknowledged"
 
 
 def _as_json(ending: Ending) -> dict[str, object]:

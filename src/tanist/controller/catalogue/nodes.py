@@ -104,6 +104,8 @@ min.insync.replicas int 1 cluster-wide high >=1
     In-sync replicas needed before a record counts as written.
 num.partitions int 1 read-only medium >=1
     Partitions of a topic whose creator does not say.
+tanist.events.fine boolean false read-only low
+    Write the events of records and fetches too, which come many times a second, to the node's file of events.
 tanist.unclean.recovery.grace.ms long 5000 read-only medium >=0
     How long an Aggressive recovery waits for replicas that are not there before it does without them.
 unclean.leader.election.enable boolean false cluster-wide high

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,11 @@ class NodeLog:
 def merged(logs: Sequence[NodeLog], *, final: bool = True) -> Iterator[Entry]:
     """The new entries of all logs, by time; of equals, by node."""
     return heapq.merge(*(log.entries(final=final) for log in logs), key=lambda entry: (entry.time, entry.node_id))
+
+
+def log_time(wall_ms: int) -> str:
+    """A time as a log has it: local, to the millisecond."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall_ms / 1000)) + f",{wall_ms % 1000:03d}"
 
 
 def _inode(file: IO[bytes]) -> int:

@@ -20,7 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
+from tanist.events.event import Event
+from tanist.events.stream import Events
+from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
+from tanist.runtime.event_log import EventLog
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few, widen_table
@@ -38,7 +42,6 @@ if TYPE_CHECKING:
 
 _READY_LOOK_MS = 10
 
-Report = Callable[[str, str], None]
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -69,19 +72,32 @@ class MakeNode(Protocol):
         disk: Disk,
         network: Network,
         random: Random,
-        report: Report,
+        events: Events,
         on_fatal: Callable[[str], None],
     ) -> ServedNode: ...
 
 
-def report(level: str, message: str) -> None:
+def report(level: str, message: str, now_ms: int | None = None) -> None:
     """Print a line. A log that cannot be written to (a full disk, a closed pipe) must not take the node down."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
     try:
         print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
     except OSError:
         return
+
+
+def _reporter(log: EventLog) -> Callable[[Event], None]:
+    """The event into its file, then its line into the log, with the same time: so `tanist logs --json` joins them."""
+
+    def told(event: Event) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        log.write(now_ms, event)
+        line = describe(event)
+        if line is not None:
+            report(*line, now_ms)
+
+    return told
 
 
 def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
@@ -128,8 +144,10 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
     )
     process = _Process(loop, exit_record)
     node_faults = apply_faults(loop, network, disk, config.node_id, report)
+    events = Events()
+    events.subscribe(_reporter(EventLog(config.log_dirs[0])), fine=config.events_fine)
     try:
-        node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
+        node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal)
         process.stop_with(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads)
         node.start()

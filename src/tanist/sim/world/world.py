@@ -17,6 +17,9 @@ from tanist.broker.config import NodeConfig
 from tanist.broker.endpoints import Endpoint
 from tanist.broker.network.client_connection import ListenerApis
 from tanist.broker.node import Node
+from tanist.events.event import Event as NodeEvent
+from tanist.events.stream import Events
+from tanist.events.text import describe
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.quorum.first_voters import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
@@ -55,6 +58,9 @@ class Watcher:
 
         Also when the host loses its power and no process was left to end.
         """
+
+    def observed(self, host: Host, event: NodeEvent) -> None:
+        """The host's node has emitted an event, in its turn. Fine events come if `World.fine` is set at its start."""
 
     def happened(self, event: Event) -> None:
         """A fault on nodes and their disks, or a request of an operator."""
@@ -175,13 +181,15 @@ class Host:
                 self._gave_up(f"cannot start: {error}")
 
         def build() -> None:
+            events = Events()
+            events.subscribe(lambda event: world.observed(self, event), fine=world.fine)
             self.node = Node(
                 NodeConfig.from_properties(self.properties, hostname=self.name),
                 clock,
                 self.disk.view(process),
                 world.network.view(self.name, process),
                 SimRandom(rng),
-                lambda level, message: world.note(self.name, level, message),
+                events,
                 self._gave_up,
             )
             if self.slice_max is not None:
@@ -343,6 +351,8 @@ class World:
         self.scheduler.after_turn = self._turn_ended
         self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
         self.watchers: list[Watcher] = []
+        self.fine = False
+        """Whether the nodes that start from now on give watchers their fine events too (`tanist.events.stream`)."""
         self.clients: list[str] = []
         """Names of the clients: hosts of their own to the network."""
         self.owners: dict[Process, Host] = {}
@@ -381,6 +391,14 @@ class World:
         if host is not None:
             for watcher in self.watchers:
                 watcher.turn_ended(host)
+
+    def observed(self, host: Host, event: NodeEvent) -> None:
+        """A node has emitted an event."""
+        for watcher in self.watchers:
+            watcher.observed(host, event)
+        line = describe(event)
+        if line is not None:
+            self.note(host.name, *line)
 
     def emit(self, event: Event) -> None:
         """Pass a fault or an operation to all watchers."""

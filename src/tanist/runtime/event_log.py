@@ -1,0 +1,51 @@
+"""The events of a node that runs, as lines of JSON in a file of its first log directory: `tanist events` reads it.
+
+Owns the file and its bound: at `FILE_BYTES_MAX` it becomes the file before it, so that at most two of them are there.
+Each line is an event (`tanist.events.event.to_json`) with the time at which it was emitted, in milliseconds since 1970.
+A disk that takes no line does not take the node down: the line is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Final
+
+from tanist.events.event import Event, to_json
+
+FILE_NAME: Final = ".tanist-events.jsonl"
+PREVIOUS_NAME: Final = ".tanist-events.1.jsonl"
+FILE_BYTES_MAX: Final = 8 << 20
+
+
+class EventLog:
+    """The file of a process that runs."""
+
+    def __init__(self, folder: str) -> None:
+        self._path, self._previous = f"{folder}/{FILE_NAME}", f"{folder}/{PREVIOUS_NAME}"
+        self._fd = -1
+        self._size = 0
+
+    def write(self, now_ms: int, event: Event) -> None:
+        line = {"ms": now_ms, **to_json(event)}
+        try:
+            self._append(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        except OSError:
+            return
+
+    def _append(self, line: bytes) -> None:
+        if self._fd >= 0 and self._size + len(line) > FILE_BYTES_MAX:
+            os.close(self._fd)
+            self._fd = -1
+            os.replace(self._path, self._previous)
+        if self._fd < 0:
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._size = os.fstat(self._fd).st_size
+            if self._size and not self._ends_with_a_line():
+                line = b"\n" + line  # the process before this one was killed within a line
+        self._size += os.write(self._fd, line)
+
+    def _ends_with_a_line(self) -> bool:
+        with open(self._path, "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"

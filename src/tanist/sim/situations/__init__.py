@@ -1,0 +1,1 @@
+"""Named protocol situations, counted in a run by the events of its nodes."""
