@@ -18,10 +18,13 @@ from tanist.cli.app import app
 from tanist.cli.spark import group as spark
 from tanist.cli.spark import session as spark_session
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
+from tanist.runtime.client.client import KafkaError, Unsupported
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.spark.java_home import find_java_home
 from tanist.spark.jobs import merge_plan
+from tanist.wire.errors import ErrorCode
 from tests.cli.cli_rig import free_port
 
 NOBODY = "127.0.0.1:24999"
@@ -151,6 +154,23 @@ def test_a_folder_that_takes_no_file_is_said(data: Data) -> None:
     assert "nothing can be written to /proc" in refusal("audit", "--data", data.folder, "--output", "/proc/none/out")
 
 
+def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path: Path) -> None:
+    """It would be a folder of the name `s3a:` where the command runs."""
+    data.partition("orders-0")
+    audit = ("audit", "--data", data.folder)
+    for job in (
+        ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY),
+        ("ingest", "file:///tmp/x", "--topic", "orders", "--bootstrap", NOBODY),
+        (*audit, "--output", "hdfs://host:9000/x"),
+        (*audit, "--html", "s3a://bucket/a.html"),
+        ("audit", "--data", "abfs://c@account/x"),
+        ("story", "--keep", "gs://bucket/x"),
+        ("durability", "--output", "s3://bucket/x"),
+        ("durability", "--scenarios", "s3://bucket/x"),
+    ):
+        assert "paths of this machine" in refusal(*job), job
+
+
 def test_the_story_takes_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     assert refusal("story", "--keep", tmp_path) == f"{tmp_path} is not empty: name a new folder"
@@ -165,9 +185,11 @@ def test_brokers_that_do_not_answer_are_said_before_java(tmp_path: Path) -> None
         ("ingest", tmp_path / "new", "--topic", "orders"),
         ("egress", tmp_path / "t"),
     ):
-        result = job(*arguments, "--bootstrap", NOBODY)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert "no broker answers" in result.stderr
+        for more in ((), ("--verbose",)):
+            result = job(*arguments, *more, "--bootstrap", NOBODY)
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert "no broker answers" in result.stderr
+            assert ("Traceback" in result.stderr) == bool(more)
 
 
 def table(path: Path, topic: str, *partitions: int) -> Path:
@@ -275,6 +297,29 @@ def test_merge_back_needs_the_leaders_logs(data: Data) -> None:
     merge_plan._require_logs(data.folder, {("orders", 0): 2})
     with pytest.raises(merge_plan.MergeRefused, match="broker 3 leads orders-0, and its log is not below"):
         merge_plan._require_logs(data.folder, {("orders", 0): 3})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "orders"),
+        Unsupported("the broker has no ListOffsets"),
+        ClusterError("there is no cluster"),
+        OSError("no space"),
+        type("Py4JError", (Exception,), {"__module__": "py4j.protocol"})("gone"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_stops_a_job_is_no_verdict(data: Data, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Exit code 1 is an audit that has found something."""
+
+    def begin(*_: Any) -> None:
+        raise error
+
+    data.partition("orders-0")
+    monkeypatch.setattr(spark_session, "_started", begin)
+    refusal("audit", "--data", data.folder)
+    assert job("audit", "--data", data.folder, "--verbose").exit_code == 2
 
 
 # -- Java itself

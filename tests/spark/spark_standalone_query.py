@@ -17,7 +17,6 @@ def main(master: str, bootstrap: str, folder: str, scratch: str) -> None:
         spark__cores__max=2,
         spark__local__dir=scratch,
         spark__sql__warehouse__dir=f"{scratch}/warehouse",
-        spark__sql__shuffle__partitions=2,
     )
     place = {"kafka.bootstrap.servers": bootstrap}
     rows = spark.range(0, 20_000, 1, 4).selectExpr("cast(id as string) key", "repeat(cast(id as string), 9) value")
@@ -34,6 +33,8 @@ def main(master: str, bootstrap: str, folder: str, scratch: str) -> None:
         "segments": segments.selectExpr("count(*)", "count(distinct key)").first(),
         "metadata": metadata.filter("topic = 'streamed' and record = 'PartitionRecord'").count(),
         "executors": len(executors),
+        "driver": spark.conf.get("spark.driver.host"),
+        "shuffles": spark.conf.get("spark.sql.shuffle.partitions"),
     }
     print(json.dumps(found))
     spark.stop()

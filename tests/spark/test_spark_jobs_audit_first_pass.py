@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tanist.spark.jobs.audit import first_pass, order_blocks
 from tanist.spark.jobs.audit.events import NEVER, Events
-from tanist.spark.jobs.audit.first_pass import BLOCK, CLAIM, GIVEN_UP, SUM, FirstPass, LogSums
+from tanist.spark.jobs.audit.first_pass import BLOCK, CLAIM, GIVEN_UP, SUM, FirstPass, LogSums, Own
 from tanist.spark.jobs.audit.spark_hashes import of_longs
 from tanist.spark.jobs.audit.sums import BUCKET_OFFSETS as SIZE
 
@@ -68,7 +68,7 @@ def hashed(offset: int, value: int) -> int:
     return int(of_longs(np.array([offset], np.int64), np.array([value], np.int64)).view(np.int64)[0])
 
 
-def log_of(records: Iterable[tuple[str, int, int]]) -> LogSums:
+def log_of(records: Iterable[tuple[str, int, int]]) -> Own:
     """Of records: place, offset, hash."""
     found: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
     for place, offset, value in records:
@@ -79,7 +79,7 @@ def log_of(records: Iterable[tuple[str, int, int]]) -> LogSums:
     columns = zip(*((*key, *sums) for key, sums in found.items())) if found else ([] for _ in names)
     kinds = (pa.string(), pa.int64(), pa.int64(), pa.int64())
     arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds)]
-    return LogSums.of(pa.Table.from_arrays(arrays, list(names)))
+    return Own(LogSums.of(pa.Table.from_arrays(arrays, list(names))))
 
 
 def rows_of(found: Iterable[Any]) -> list[dict[str, Any]]:

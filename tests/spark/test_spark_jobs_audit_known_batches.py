@@ -11,13 +11,13 @@ import pytest
 
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.known_batches import KnownBatches
-from tanist.spark.jobs.audit.pieces import Groups, Piece, SumsReader
+from tanist.spark.jobs.audit.pieces import Piece, sums_of_group
 from tanist.spark.segments import record_columns
 from tanist.wire.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, LEADER_EPOCH_AT, NewRecord
 from tanist.wire.crc import crc32c
 from tests.spark.spark_segments_samples import START_MS, SegmentBuilder
 
-READER = SumsReader([], audit_sums.columns(values=True))
+COLUMNS = audit_sums.columns(values=True)
 
 
 def replica(number: int, made: SegmentBuilder, folder: Path) -> Piece:
@@ -43,11 +43,11 @@ def by_bucket(batches: Any) -> dict[Any, Any]:
 
 
 def alone(*pieces: Piece) -> dict[Any, Any]:
-    return by_bucket(batch for piece in pieces for batch in READER.read(Groups([[piece]])))
+    return by_bucket(batch for piece in pieces for batch in sums_of_group(COLUMNS, [piece]))
 
 
 def together(*pieces: Piece) -> dict[Any, Any]:
-    return by_bucket(READER.read(Groups([list(pieces)])))
+    return by_bucket(sums_of_group(COLUMNS, list(pieces)))
 
 
 def sound(seed: int) -> SegmentBuilder:

@@ -228,3 +228,15 @@ def test_lost_records_are_looked_for_in_other_replicas_and_in_the_salvage(spark:
         "lost",
         "read",
     ]
+
+
+def test_the_first_record_of_a_log_is_located_as_any_other(spark: Any) -> None:
+    """Offset 0 is an offset."""
+    made = logs(spark, {1: {1: "b"}, 2: {0: "a", 1: "b"}})
+    (found,) = lost.located(spark, made, [finding(Kind.LOST, 0, value="a", detail="lost")])
+    assert (found.detail, found.replicas) == ("lost; replica 2 still has it", (2,))
+
+
+def test_what_has_no_offset_comes_before_offset_0() -> None:
+    found = audit_findings.merged([finding(Kind.LOST, 0), finding(Kind.LOST, None)])
+    assert [each.first_offset for each in found] == [None, 0]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from tanist.cli.output.spark_reports import audit_json, audit_lines
+from tanist.spark.jobs.audit import transactions
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.control import encode_marker_batch
 from tests.spark.spark_segments_samples import START_MS, name_directory
@@ -131,3 +134,50 @@ def test_a_history_of_whole_transactions_is_judged_as_one_of_single_sends(spark:
         file.write(json.dumps(send("b", "ok", 14)) + "\n" + json.dumps(txn("gone", "ok", 16)) + "\n")
     second = audit_folder(spark, data, [history])
     assert {each.value for each in second.findings} == {"taken back", "gone"}, "the lines that were added count"
+
+
+ROWS = (
+    "topic string, partition int, replica int, leader_epoch int, offset bigint, key binary, producer_id bigint,"
+    " producer_epoch int, is_control boolean, is_transactional boolean, damage string"
+)
+
+
+def test_outcomes_are_those_of_the_first_marker_behind_a_record(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn at random; stretches are so small that markers are in them, in the next, in later ones and nowhere."""
+    monkeypatch.setattr(transactions, "_STRETCH_OFFSETS", 8)
+    rng = random.Random(41)
+    rows, expected = [], {}
+    for place in ((0, 1), (0, None), (1, 2)):
+        ended: dict[int, str] = {}
+        for offset in sorted(rng.sample(range(300), 200), reverse=True):
+            producer, kind = rng.choice((7, 7, 7, 8)), rng.choice((None,) * 12 + ("aborted", "committed"))
+            key = None if kind is None else b"\0\0\0\1" if kind == "committed" else b"\0\0\0\0"
+            rows.append(("t", *place, 0, offset, key, producer, 0, kind is not None, True, None))
+            if kind is not None:
+                ended[producer] = kind
+            else:
+                expected[*place, offset] = ended.get(producer, "open")
+    found = transactions.decided(spark.createDataFrame(rows, ROWS)).collect()
+    assert {(row.partition, row.replica, row.offset): row.outcome for row in found} == expected
+    assert len(found) == len(expected)
+    assert set(expected.values()) == {"open", "committed", "aborted"}
+
+
+def test_the_records_of_one_producer_are_several_tasks(spark: Any) -> None:
+    """An exactly-once application has one producer in a partition, for years."""
+    rows = [("t", 0, 1, 0, at << 16, None, 7, 0, False, True, None) for at in range(32)]
+    marker = ("t", 0, 1, 0, 32 << 16, b"\0\0\0\1", 7, 0, True, True, None)
+    # Else the few rows of a test are put together again.
+    wanted = {"spark.sql.shuffle.partitions": "8", "spark.sql.adaptive.enabled": "false"}
+    before = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        found = transactions.decided(spark.createDataFrame([*rows, marker], ROWS))
+        tasks = found.select("outcome", F.spark_partition_id().alias("task")).collect()
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert {row.outcome for row in tasks} == {"committed"}
+    assert len(tasks) == 32
+    assert len({row.task for row in tasks}) > 3

@@ -3,9 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tanist.sim.workload.history import History, Send
+from tanist.spark.jobs import outcomes as job_outcomes
+from tanist.spark.jobs.audit.arrow_columns import columns_of
 from tanist.spark.jobs.durability import (
     DurabilityResult,
     Estimate,
@@ -19,8 +22,10 @@ from tanist.spark.jobs.durability import (
     played,
     settings,
 )  # fmt: skip
+from tanist.spark.jobs.outcomes import OUTCOME, Outcomes
 from tanist.spark.jobs.preconditions import NothingToJudge
 
+KINDS = columns_of(OUTCOME)
 SHORT = FaultProfile(kinds=("blackout", "power", "leader"), pause_ms=(100, 500), load_ms=2_000)
 
 
@@ -82,6 +87,57 @@ def test_every_seed_meets_every_setting_and_what_lost_can_be_replayed(spark: Any
         )
         direct = played(2, setting, SHORT)
         assert (direct[0], direct[1]) == (mine[1].acknowledged, mine[1].lost)
+    again: list[str] = []
+    assert durability(spark, asked, range(1, 4), SHORT, output=tmp_path / "runs", progress=again.append) == result
+    assert again == ["6 runs: 3 seeds in 2 settings; 6 are there"]
     result.rows[0].losing_seeds, result.rows[1].losing_seeds = [2], []
     (path,) = keep_losing(result, tmp_path)
     assert scenario.from_document(scenario.load(path)).plan == plan_of(2, asked[0], SHORT)
+
+
+def outcomes(folder: Path | None, seeds: range, **terms: int) -> Outcomes:
+    return Outcomes([(3, 1, "None"), (3, 2, "None")], seeds, terms, folder)
+
+
+def chunk_of(shares: list[list[tuple[int, int]]]) -> pa.Table:
+    runs = [run for share in shares for run in share]
+    values: dict[str, list[object]] = {
+        "replication_factor": [3] * len(runs), "min_insync_replicas": [number + 1 for number, _ in runs],
+        "strategy": ["None"] * len(runs), "seed": [seed for _, seed in runs], "violation": [None] * len(runs),
+    }  # fmt: skip
+    return pa.table({name: pa.array(values.get(name, [0] * len(runs)), kind) for name, kind in KINDS.items()})
+
+
+def test_however_many_seeds_there_are_a_job_has_a_task_for_each_core() -> None:
+    """6 * 10^6 runs were 750,000 tasks of one job."""
+    chunks = outcomes(None, range(3_000_000)).shares(4)
+    first = next(chunks)
+    assert [len(share) for share in first] == [100] * 4
+    assert sum(map(len, next(outcomes(None, range(5)).shares(4)))) == 10
+
+
+def test_a_job_that_was_killed_has_what_it_played_and_plays_the_rest(tmp_path: Path) -> None:
+    seeds = range(10, 300)
+    killed = outcomes(tmp_path, seeds, down=3)
+    played_by_then = next(killed.shares(2))
+    killed.add(chunk_of(played_by_then))
+    (tmp_path / ".runs-unfinished.parquet").write_bytes(b"half")
+    again = outcomes(tmp_path, seeds, down=3)
+    rest = []
+    for shares in again.shares(2):
+        rest += [run for share in shares for run in share]
+        again.add(chunk_of(shares))
+    done = [run for share in played_by_then for run in share]
+    assert sorted(done + rest) == [(number, seed) for number in range(2) for seed in seeds]
+    assert not list(outcomes(tmp_path, seeds, down=3).shares(2))
+    assert outcomes(tmp_path, seeds, down=3).of((3, 2, "None")).column("seed").to_pylist() == list(seeds)
+
+
+def test_runs_of_other_terms_or_other_code_are_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = outcomes(tmp_path, range(3), down=3)
+    for shares in first.shares(1):
+        first.add(chunk_of(shares))
+    assert not list(outcomes(tmp_path, range(3), down=3).shares(1))
+    assert list(outcomes(tmp_path, range(3), down=2).shares(1)) == list(outcomes(None, range(3)).shares(1))
+    monkeypatch.setattr(job_outcomes, "code", lambda: "another")
+    assert list(outcomes(tmp_path, range(3), down=3).shares(1)) == list(outcomes(None, range(3)).shares(1))

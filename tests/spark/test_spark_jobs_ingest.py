@@ -94,3 +94,71 @@ def test_a_table_without_its_checkpoint_is_refused(spark: Any, table: Path) -> N
         ingest(spark, "localhost:1", ["orders"], table)
     with pytest.raises(TableUnfit, match="no table"):
         read_table(spark, table / "none")
+
+
+def files_below(table: Path) -> list[Path]:
+    return [path for path in (table / "data").rglob("*.parquet") if not path.name.startswith(".")]
+
+
+def test_a_query_that_runs_on_has_few_files_and_keeps_none_of_their_names(
+    spark: Any, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalake import DeltaTable
+
+    from tanist.spark.jobs import ingest
+
+    monkeypatch.setattr(ingest, "COMPACTED_EVERY", 3)
+    monkeypatch.setattr(ingest, "_KEPT_S", -60)
+    opened: list[None] = []
+    monkeypatch.setattr(DeltaTable, "__init__", counted(DeltaTable.__init__, opened))
+    sink = ingest.TableSink(table, "delta")
+    for number in range(6):
+        sink.take(batch(spark, 10 * number, 10), number)
+    assert len(opened) == 1
+    assert offsets(spark, table) == list(range(60))
+    # Of batches 0 to 5 all is in one file a partition; what they have replaced is gone.
+    assert len(files_below(table)) == 2
+    assert sink.result.files >= 12
+    assert sink.result.records == 60
+    found = DeltaTable(str(table))
+    assert found.transaction_version("query-1") == 5
+    read = found.to_pyarrow_table(filters=[("partition", "=", 1), ("offset", ">", 50)], columns=["offset", "topic"])
+    assert sorted(read.column("offset").to_pylist()) == [51, 53, 55, 57, 59]
+
+
+def counted(function: Any, calls: list[None]) -> Any:
+    def called(*arguments: Any, **named: Any) -> Any:
+        calls.append(None)
+        return function(*arguments, **named)
+
+    return called
+
+
+def test_compacting_that_is_cut_short_changes_nothing(spark: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tanist.spark.jobs import ingest
+
+    monkeypatch.setattr(ingest, "COMPACTED_EVERY", 2)
+    monkeypatch.setattr(ingest, "_KEPT_S", -60)
+    with monkeypatch.context() as patched:
+        patched.setattr(ingest.WrittenFile, "added", killed_when_compacting(ingest.WrittenFile.added))
+        sink = ingest.TableSink(table, "delta")
+        sink.take(batch(spark, 0, 10), 0)
+        with pytest.raises(Crashed):
+            sink.take(batch(spark, 10, 10), 1)
+    assert offsets(spark, table) == list(range(20))
+    again = ingest.TableSink(table, "delta")
+    again.take(batch(spark, 10, 10), 1)
+    assert again.result.known == 1
+    for number in (2, 3):
+        again.take(batch(spark, 10 * number, 10), number)
+    assert offsets(spark, table) == list(range(40))
+    assert len(files_below(table)) == 2
+
+
+def killed_when_compacting(added: Any) -> Any:
+    def called(file: Any, *, new: bool) -> Any:
+        if not new:
+            raise Crashed
+        return added(file, new=new)
+
+    return called

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import struct
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +73,29 @@ def test_a_segment_before_the_bound_is_not_opened(tmp_path: Path) -> None:
     gone = SegmentFile(str(tmp_path / "none.log"), "orders", 0, 1, 0, 500, None)
     assert list(stretches(gone, Bounds(least_offset=500))) == []
     assert list(stretches(gone, Bounds())) == []
+
+
+def test_planning_looks_at_few_entries_of_an_index(made: SegmentBuilder, tmp_path: Path) -> None:
+    """A terabyte's index has 250 million: planning is the driver's alone."""
+    entries = range(100_000)
+    offset, position = 1 << 20, 1 << 28
+    made.index += b"".join(struct.pack(">ii", offset + each, position + each) for each in entries)
+    made.time_index += b"".join(struct.pack(">qi", START_MS + offset + each, offset + each) for each in entries)
+    steps = 0
+
+    def count(*_: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        found = cut(made, tmp_path, Bounds(least_offset=1200, least_timestamp_ms=START_MS + 1200), target_bytes=3000)
+    finally:
+        sys.settrace(before)
+    assert covers(made, found)
+    assert steps < len(entries) / 4
 
 
 def test_zeros_at_the_end_of_an_index_are_no_entries(made: SegmentBuilder, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.datasource import LessThanOrEqual
 
-from tanist.spark.segments.source import SegmentsReader
+from tanist.spark.segments.ranges import Bounds
+from tanist.spark.segments.source import SegmentsReader, narrowed
 from tests.spark.spark_segments_samples import ALL, START_MS, SegmentBuilder, name_directory
 
 
@@ -95,6 +97,11 @@ def reader(path: Path, **options: str) -> SegmentsReader:
 
     schema = _parse_datatype_string(options.pop("schema", "offset bigint"))
     return SegmentsReader({"path": str(path), **options}, schema)
+
+
+def test_a_bound_of_0_is_a_bound() -> None:
+    bounds = narrowed(narrowed(Bounds(), LessThanOrEqual(("offset",), 5)), LessThanOrEqual(("offset",), 0))
+    assert bounds == Bounds(most_offset=0)
 
 
 def test_filters_leave_files_and_bytes_alone(spark: Any, cluster: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -33,7 +34,8 @@ def tanist(cluster: Standalone, scratch: Path, *arguments: str) -> subprocess.Co
     settings = (*SMALL, f"spark.local.dir={scratch}", f"spark.sql.warehouse.dir={scratch / 'warehouse'}")
     conf = [part for each in settings for part in ("--conf", each)]
     command = [sys.executable, "-m", "tanist.cli.main", "spark", *arguments, "--master", cluster.master, *conf]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_audit_has_the_answers_of_the_plain_checker(spark_cluster: Standalone, tmp_path: Path) -> None:

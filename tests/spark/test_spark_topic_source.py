@@ -95,6 +95,20 @@ def test_one_log_read_by_several_tasks(read: Any) -> None:
     assert found.select("partition", "offset").distinct().count() == found.count() == 900
 
 
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({"startingTimestamp": "-1"}, 0),
+        ({"startingTimestamp": "-2", "endingTimestamp": "-1"}, 900),
+        ({"startingOffsetsByTimestamp": '{"orders": {"0": -1, "1": -2, "2": -1}}'}, 300),
+        ({"endingTimestamp": "-2"}, 0),
+    ],
+)
+def test_times_may_be_the_end_and_the_beginning(read: Any, options: dict[str, str], count: int) -> None:
+    """As ListOffsets has it, where Spark's source hands them on."""
+    assert read.option("subscribe", "orders").options(**options).load().count() == count
+
+
 def test_a_column_alone(read: Any) -> None:
     assert read.option("subscribe", "orders").schema("offset bigint").load().groupBy().sum("offset").first()[0] == (
         600 * 599 // 2 + 300 * 299 // 2

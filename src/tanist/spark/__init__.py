@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tanist.spark.local_session import register, session
+    from tanist.spark.metadata.source import MetadataDataSource
+    from tanist.spark.segments.source import SegmentsDataSource
+    from tanist.spark.topic_source import TopicDataSource
 
-__all__ = ["register", "session"]
+__all__ = ["MetadataDataSource", "SegmentsDataSource", "TopicDataSource", "register", "session"]
 
 
 def __getattr__(name: str) -> Any:

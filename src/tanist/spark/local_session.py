@@ -1,8 +1,9 @@
 """A Spark session that is ready on one machine, with tanist's data sources in it.
 
 Owns the settings without which the sources do not work (workers' Python, push-down of filters, UTC) and those that a
-session on a laptop or in CI wants. To a session that somebody else has made, `register` adds the sources; it then needs
-`spark.sql.python.filterPushdown.enabled=true` for filters to reach the files.
+session on a laptop or in CI wants. A session of a cluster must not get what is right for one machine alone: executors
+would look for the driver on their own. To a session that somebody else has made, `register` adds the sources; it then
+needs `spark.sql.python.filterPushdown.enabled=true` for filters to reach the files.
 """
 
 from __future__ import annotations
@@ -21,15 +22,11 @@ from tanist.spark.topic_source import TopicDataSource
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.log.level": "ERROR",
     # Kafka's timestamps are instants; a session in the machine's zone would show and filter them by another clock.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # 200 tasks for each shuffle are for clusters.
-    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Of each plan there is a text, for a page that is off. Those of cached tables are in it wherever they are used: an
     # audit's would be hundreds of MB.
@@ -39,6 +36,13 @@ _SETTINGS: Final = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
+_ONE_MACHINE: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # 200 tasks for each shuffle are for clusters.
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+}
+"""Where driver and executors are on this machine, and it alone has the cores: `local`, `local[4]`, `local-cluster`."""
 _REMOTE: Final = "sc://"
 _OF_SESSIONS: Final = ("spark.sql.session.timeZone", "spark.sql.python.filterPushdown.enabled")
 """The settings that a session may change on a server that is not its own."""
@@ -52,10 +56,10 @@ def session(**conf: str | int | bool) -> SparkSession:
     spark__driver__memory="8g")`, or `session(**{"spark.driver.memory": "8g"})`. No Java need be on the machine.
     """
     asked = {setting_name(name): _text(value) for name, value in conf.items()}
-    settings = _SETTINGS | asked
-    master = settings.pop("spark.master", "local[*]")
+    master = asked.pop("spark.master", "local[*]")
     if master.startswith(_REMOTE):
         return _remote_session(master, asked)
+    settings = _SETTINGS | (_ONE_MACHINE if master.startswith("local") else {}) | asked
     os.environ.setdefault("JAVA_HOME", find_java_home())
     # Else workers run whatever `python3` is on the PATH, in which tanist and pyarrow are not installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -71,7 +75,7 @@ def session(**conf: str | int | bool) -> SparkSession:
 def _remote_session(address: str, asked: dict[str, str]) -> SparkSession:
     """A session of a Spark Connect server. The server configures its machines: no Java is looked for here."""
     settings = {name: value for name, value in _SETTINGS.items() if name in _OF_SESSIONS}
-    settings |= {name: value for name, value in asked.items() if name != "spark.master"}
+    settings |= asked
     builder = SparkSession.builder.remote(address)
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -80,8 +84,9 @@ def _remote_session(address: str, asked: dict[str, str]) -> SparkSession:
     return spark
 
 
-def register(spark: SparkSession) -> None:
-    """Add `tanist`, `tanist-segments` and `tanist-metadata` to a session."""
+def register(spark: SparkSession | None = None) -> None:
+    """Add `tanist`, `tanist-segments` and `tanist-metadata` to a session: to the active one, if none is named."""
+    spark = spark or SparkSession.active()
     for source in (TopicDataSource, SegmentsDataSource, MetadataDataSource):
         spark.dataSource.register(source)
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from tanist.runtime.client.client import Client
 from tanist.spark.sink.options import SinkOptions
-from tanist.spark.topic.options import OptionError, TopicOptions, boolean
+from tanist.spark.topic.options import OptionError, TopicOptions, boolean, warn
 from tanist.spark.topic.plan import ranges, split
 from tanist.spark.topic.tasks import Task, read_task
 
@@ -30,6 +30,31 @@ _HEADERS_DDL = ", headers array<struct<key: string, value: binary>>"
 
 
 class TopicDataSource(DataSource):
+    """Topics of a Kafka-compatible cluster: `format("tanist")`, for batches and streams, to read and to write.
+
+    Columns: key and value (binary), topic, partition, offset, timestamp, timestampType; by `includeHeaders` headers.
+    Options are those of Spark's own Kafka source; docs/spark.md says what differs.
+
+    Reading: `kafka.bootstrap.servers`; one of `subscribe` (names), `subscribePattern` (a Java regular expression) and
+    `assign` (JSON); `startingOffsets`, `endingOffsets` (earliest, latest, JSON), `startingTimestamp`,
+    `endingTimestamp`, `startingOffsetsByTimestamp`, `endingOffsetsByTimestamp`, `startingOffsetsByTimestampStrategy`,
+    `failOnDataLoss`, `includeHeaders`, `minPartitions`, `maxRecordsPerPartition`, `kafka.isolation.level`; of a
+    stream `maxOffsetsPerTrigger`, `minOffsetsPerTrigger`, `maxTriggerDelay`.
+
+    Writing: `kafka.bootstrap.servers`, `topic` (else a column), `kafka.compression.type`, `kafka.batch.size`; of a
+    stream `exactlyOnce` (true, false, transaction). Columns: value, and if there are key, topic, partition, headers.
+
+        >>> from tanist.spark import session
+        >>> place = {"kafka.bootstrap.servers": "localhost:9092"}
+        >>> orders = session().read.format("tanist").options(**place, subscribe="orders").load()
+        >>> orders.selectExpr("cast(key as string)", "cast(value as string)").show()
+        >>> orders.select("key", "value").write.format("tanist").options(**place, topic="copy").mode("append").save()
+
+        >>> stream = session().readStream.format("tanist").options(**place, subscribe="orders").load()
+        >>> sink = stream.select("key", "value").writeStream.format("tanist").options(**place, topic="copy")
+        >>> sink.option("checkpointLocation", "/data/checkpoint").start()
+    """
+
     @classmethod
     def name(cls) -> str:
         return "tanist"
@@ -66,6 +91,7 @@ class TopicReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         how = options.connecting
+        warn(options.without_effect)
         with Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s) as client:
             planned = split(ranges(client, options), options.min_partitions, options.max_records_per_partition)
         # A source without partitions is asked to read one that is None.

@@ -26,7 +26,7 @@ from tanist.cli.output.spark_reports import (
     tell_merge,
 )
 from tanist.cli.output.tables import print_json
-from tanist.cli.spark.session import NotJudged, Start, reason_of, session_options
+from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.installed import add_extra
 from tanist.runtime.client.client import Address
@@ -49,10 +49,10 @@ class Job(click.Command):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            reason = reason_of(error, traceback=bool(ctx.params.get("verbose")))
-            if reason is None:
+            told = refused(error, verbose=bool(ctx.params.get("verbose")))
+            if told is None:
                 raise
-            raise NotJudged(reason) from error
+            raise told from error
 
 
 class Jobs(Group):
@@ -318,7 +318,11 @@ def egress_command(
 @click.option(
     "--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="At most so many brokers down at once."
 )
-@click.option("--output", type=click.Path(path_type=Path), help="A folder for the outcome of each run, as Parquet.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="A folder for the outcome of each run, as Parquet. Runs that are there are not played again.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
 @click.option(
     "--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost records, to replay them."

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -17,6 +18,7 @@ from typing import Any
 
 import click
 
+from tanist.cli.errors import problem_of
 from tanist.cli.options import key_value
 
 Start = Callable[[], Any]
@@ -56,23 +58,27 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_session
 
 
-def reason_of(error: Exception, *, traceback: bool) -> str | None:
-    """An error that the user can correct, in words; None for errors of `tanist` itself, and for bugs.
-
-    With `traceback` only mistakes are put into words.
-    """
-    from tanist.runtime.client.client import Unreachable
+def refused(error: Exception, *, verbose: bool) -> NotJudged | None:
+    """The error in words, if it is not a bug: whatever ends a job so, the job has judged nothing."""
     from tanist.spark.java_home import NoJava
 
-    if isinstance(error, ValueError | NoJava):
-        return str(error)
-    if traceback:
+    if isinstance(error, click.ClickException | click.Abort):
         return None
-    if isinstance(error, OSError) and not isinstance(error, Unreachable):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-    if type(error).__module__.startswith(("pyspark", "py4j")):
-        return f"Spark failed: {_cause(str(error)) or type(error).__name__}. --verbose shows all of it"
-    return None
+    if isinstance(error, ValueError | NoJava):
+        return NotJudged(str(error))
+    known = problem_of(error)
+    reason = None
+    if known is not None:
+        reason = known.message
+    elif isinstance(error, OSError):
+        reason = str(error.strerror or error)
+    elif type(error).__module__.startswith(("pyspark", "py4j")):
+        reason = f"Spark failed: {_cause(str(error)) or type(error).__name__}. --verbose shows all of it"
+    if reason is None:
+        return None
+    if verbose:
+        traceback.print_exception(error)
+    return NotJudged(reason)
 
 
 def _cause(text: str) -> str:

@@ -254,7 +254,7 @@ class Client:
         """How long to persist while no broker has ever answered: then the address is wrong, or the cluster is down."""
         self.known_topics: set[str] = set()
         """Topics that were seen, or that the caller knows of. An answer without them is doubted."""
-        self._client_id = client_id
+        self.client_id = client_id
         self._bootstrap = list(bootstrap)
         self._connections: dict[Address, BrokerConnection] = {}
         self._last: Address | None = None
@@ -378,7 +378,7 @@ class Client:
 
     def apart(self) -> Client:
         """Another client of the same cluster: this one may have a request under way."""
-        return Client(self._addresses(None), client_id=self._client_id, timeout_s=self.timeout_s, first_answer_s=0.0)
+        return Client(self._addresses(None), client_id=self.client_id, timeout_s=self.timeout_s, first_answer_s=0.0)
 
     def patient_until(self, began: float, deadline: float) -> float:
         """When to give up what began then and has this deadline: sooner while no broker has ever answered."""
@@ -483,7 +483,7 @@ class Client:
     def _connected(self, address: Address, timeout_s: float) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = BrokerConnection(address, self._client_id, min(timeout_s, 10.0))
+            connection = BrokerConnection(address, self.client_id, min(timeout_s, 10.0))
             self._connections[address] = connection
         return connection
 

@@ -14,15 +14,16 @@ A seed that lost something can be kept as a scenario, which `tanist lab replay F
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import pairwise, product
 from math import sqrt
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from tanist.lab.simulation.plan import FAULTS, Plan
 from tanist.lab.simulation.scenario import Scenario, save
@@ -30,7 +31,10 @@ from tanist.sim.run.config import TOPIC, ChaosConfig
 from tanist.sim.workload.history import History, Send
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
+from tanist.spark.jobs.audit.arrow_columns import columns_of
 from tanist.spark.jobs.audit.audit import Progress
+from tanist.spark.jobs.dealt import dealt
+from tanist.spark.jobs.outcomes import OUTCOME, Outcomes, SettingKey
 from tanist.spark.jobs.preconditions import NothingToJudge
 
 STRATEGIES: Final = ("None", "Balanced", "Aggressive")
@@ -40,9 +44,6 @@ OUTAGE_MS: Final = 3_000
 SEEDS_SHOWN: Final = 20
 _Z: Final = 1.959963984540054
 """Of the normal distribution, for 95 %."""
-_OUTCOME: Final = (
-    "acknowledged bigint, lost bigint, unclean int, outage_ms bigint, load_ms bigint, faults int, violation string"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,41 +188,44 @@ def durability(
     output: str | Path | None = None,
     progress: Progress = lambda _: None,
 ) -> DurabilityResult:
-    """Play each seed in each setting. `output`: a folder for the outcome of every run, as Parquet."""
+    """Play each seed in each setting.
+
+    `output`: a folder for the outcome of every run, as Parquet. What is there already is not played again, and each
+    chunk of runs is there as soon as it was played.
+    """
     if not asked or not seeds:
         raise NothingToJudge("there is nothing to play: name at least one setting and one seed")
-    progress(f"{len(asked) * len(seeds)} runs: {len(seeds)} seeds in {len(asked)} settings")
-    listed = list(asked)
+    listed, folder = list(asked), None if output is None else Path(output)
+    outcomes = Outcomes([_key(each) for each in listed], seeds, asdict(fault_profile), folder)
+    runs, done = len(listed) * len(seeds), sum(outcomes.of(_key(each)).num_rows for each in listed)
+    progress(f"{runs} runs: {len(seeds)} seeds in {len(listed)} settings" + (f"; {done} are there" if done else ""))
+    play = partial(_play, listed, fault_profile)
+    for shares in outcomes.shares(_cores(spark)):
+        outcomes.add(dealt(spark, shares, play, OUTCOME).toArrow())
+        done += sum(map(len, shares))
+        progress(f"{done} of {runs} runs are played")
+    return DurabilityResult(fault_profile, seeds, [_row(outcomes.of(_key(each)), each) for each in listed])
 
-    def play(number: int, seed: int) -> tuple[Any, ...]:
-        return played(seed, listed[number], fault_profile)
 
-    # Short tasks, so that one slow seed holds up nobody: at most 8 runs a task.
-    runs = len(listed) * len(seeds)
-    table = spark.range(0, runs, 1, max(1, min(runs, max(runs // 8, 2)))).select(
-        (F.col("id") % len(listed)).cast("int").alias("setting"),
-        (F.col("id").cast("bigint") / len(listed)).cast("bigint").alias("_turn"),
+def _key(setting: Setting) -> SettingKey:
+    return setting.replication_factor, setting.min_insync_replicas, setting.strategy
+
+
+def _cores(spark: SparkSession) -> int:
+    if is_remote():
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(1, int(spark.sparkContext.defaultParallelism))
+
+
+def _play(listed: Sequence[Setting], fault_profile: FaultProfile, share: Sequence[tuple[int, int]]) -> Iterator[Any]:
+    """In a task."""
+    import pyarrow as pa
+
+    rows = [(*_key(listed[number]), seed, *played(seed, listed[number], fault_profile)) for number, seed in share]
+    kinds = columns_of(OUTCOME)
+    yield pa.record_batch(
+        [pa.array(column, kind) for column, kind in zip(zip(*rows), kinds.values(), strict=True)], list(kinds)
     )
-    table = table.select("setting", (F.col("_turn") * seeds.step + seeds.start).alias("seed"))
-    run = F.udf(play, _OUTCOME, useArrow=False).asNondeterministic()
-    outcomes = table.select("setting", "seed", run("setting", "seed").alias("of")).select("setting", "seed", "of.*")
-    outcomes = outcomes.persist()
-    try:
-        result = DurabilityResult(
-            fault_profile, seeds, [_row(outcomes, number, each) for number, each in enumerate(listed)]
-        )
-        if output is not None:
-            named = spark.createDataFrame(
-                [
-                    (number, each.replication_factor, each.min_insync_replicas, each.strategy)
-                    for number, each in enumerate(listed)
-                ],
-                "setting int, replication_factor int, min_insync_replicas int, strategy string",
-            )
-            outcomes.join(F.broadcast(named), "setting").drop("setting").write.mode("overwrite").parquet(str(output))
-    finally:
-        outcomes.unpersist()
-    return result
 
 
 def plan_of(seed: int, setting: Setting, fault_profile: FaultProfile) -> Plan:
@@ -229,7 +233,7 @@ def plan_of(seed: int, setting: Setting, fault_profile: FaultProfile) -> Plan:
 
 
 def played(seed: int, setting: Setting, fault_profile: FaultProfile) -> tuple[Any, ...]:
-    """One run, as `_OUTCOME` has it."""
+    """One run: what `OUTCOME` has behind the seed."""
     run = plan_of(seed, setting, fault_profile).begin()
     outcome = run.run()
     return (
@@ -258,18 +262,22 @@ def _acknowledged_at(sends: Iterable[Send]) -> Mapping[tuple[str, int], list[int
     return found
 
 
-def _row(outcomes: Any, number: int, setting: Setting) -> Row:
-    mine = outcomes.where(F.col("setting") == number)
-    sums = mine.agg(
-        F.count("*").alias("runs"), F.expr("count_if(lost > 0)").alias("losing"),
-        F.expr("count_if(outage_ms > 0)").alias("out"), F.sum("acknowledged").alias("acknowledged"),
-        F.sum("lost").alias("lost"), F.expr("sum(outage_ms) / sum(load_ms)").alias("share"),
-    ).first()  # fmt: skip
-    losing = mine.where("lost > 0").orderBy("seed").limit(SEEDS_SHOWN).collect()
-    broken = mine.where("violation is not null").orderBy("seed").limit(SEEDS_SHOWN).collect()
+def _row(mine: Any, setting: Setting) -> Row:
+    import pyarrow.compute as pc
+
+    def total(name: str) -> int:
+        return int(pc.sum(mine.column(name)).as_py() or 0)
+
+    def first(condition: Any) -> list[dict[str, Any]]:
+        return list(mine.filter(condition).slice(0, SEEDS_SHOWN).to_pylist())
+
+    runs, losing, out = mine.num_rows, pc.field("lost") > 0, pc.field("outage_ms") > 0
+    load_ms = total("load_ms")
     return Row(
-        setting, Estimate(sums.losing, sums.runs), Estimate(sums.out, sums.runs), sums.acknowledged, sums.lost,
-        float(sums.share or 0.0), [row.seed for row in losing], {row.seed: row.violation for row in broken},
+        setting, Estimate(mine.filter(losing).num_rows, runs), Estimate(mine.filter(out).num_rows, runs),
+        total("acknowledged"), total("lost"), total("outage_ms") / load_ms if load_ms else 0.0,
+        [row["seed"] for row in first(losing)],
+        {row["seed"]: row["violation"] for row in first(pc.field("violation").is_valid())},
     )  # fmt: skip
 
 

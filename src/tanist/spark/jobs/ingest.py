@@ -13,9 +13,10 @@ Delta's log is written by the `deltalake` package: Spark's own Delta libraries d
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +24,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tanist.spark.jobs import tables
 from tanist.spark.jobs.audit.audit import Progress
-from tanist.spark.jobs.preconditions import NothingToJudge, listed
+from tanist.spark.jobs.preconditions import NothingToJudge, listed, of_this_machine
 from tanist.spark.jobs.tables import TableKind, TableUnfit
 
 PARTITIONED_BY: Final = ("topic", "partition")
+COMPACTED_EVERY: Final = 64
+"""Batches. Each has a file for each partition that had records."""
+_SMALL_BYTES: Final = 128 << 20
+_KEPT_S: Final = 3600
+"""A file that was replaced: a query that began before may read it so long."""
+_LOG_KEPT: Final = {"delta.logRetentionDuration": "interval 1 days"}
+"""A commit every few seconds is 500,000 files in Delta's default of 30 days."""
 _ROWS_A_FILE: Final = 4_000_000
 
 
@@ -38,7 +46,8 @@ class IngestResult:
     records: int = 0
     known: int = 0
     """Batches that the table had already: an earlier run was killed between its commit and Spark's."""
-    files: list[str] = field(default_factory=list)
+    files: int = 0
+    """Written for batches; a query that runs for months has no list of them."""
 
 
 def ingest(
@@ -75,6 +84,7 @@ class TableSink:
         self.table = table
         self._kind = kind
         self._progress = progress
+        self._opened: Any = None
         self.result = IngestResult()
 
     @property
@@ -97,35 +107,81 @@ class TableSink:
         records = sum(file.records for file in files)
         self.result.batches += 1
         self.result.records += records
-        self.result.files += [file.path for file in files]
+        self.result.files += len(files)
         self._progress(f"batch {number}: {records} records in {time.monotonic() - began_s:.1f} s")
+        if self._kind == "delta" and number % COMPACTED_EVERY == COMPACTED_EVERY - 1:
+            self._compact(batch.sparkSession, number)
+
+    def _delta(self) -> Any:
+        """The table as it is now, or None. Its log is read once, and what was added since."""
+        from deltalake import DeltaTable
+
+        if self._opened is None and DeltaTable.is_deltatable(str(self.table)):
+            self._opened = DeltaTable(str(self.table))
+        elif self._opened is not None:
+            self._opened.update_incremental()
+        return self._opened
 
     def _committed(self) -> int:
         """The last batch of this query that the table has; -1: none."""
-        from deltalake import DeltaTable
-
-        if not DeltaTable.is_deltatable(str(self.table)):
-            return -1
-        version = DeltaTable(str(self.table)).transaction_version(self._query_id())
-        return -1 if version is None else version
+        delta = self._delta()
+        version = None if delta is None else delta.transaction_version(self._query_id())
+        return -1 if version is None else int(version)
 
     def _commit(self, batch: DataFrame, files: Sequence[WrittenFile], number: int) -> None:
         from deltalake import CommitProperties, DeltaTable, Transaction
-        from deltalake.transaction import AddAction
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema = to_arrow_schema(batch.schema, timezone="UTC")
         by = list(PARTITIONED_BY)
-        if not DeltaTable.is_deltatable(str(self.table)):
-            DeltaTable.create(str(self.table), schema, mode="ignore", partition_by=by)
-        actions: list[Any] = [
-            AddAction(file.path, file.size_bytes, file.partition_values, file.modified_ms, True, file.stats)
-            for file in files
-        ]
+        if self._opened is None:
+            self._opened = DeltaTable.create(
+                str(self.table), schema, mode="ignore", partition_by=by, configuration=_LOG_KEPT
+            )
         once = CommitProperties(app_transactions=[Transaction(self._query_id(), number)])
-        DeltaTable(str(self.table)).create_write_transaction(
-            actions, "append", schema, partition_by=by, commit_properties=once
+        self._delta().create_write_transaction(
+            [file.added(new=True) for file in files], "append", schema, partition_by=by, commit_properties=once
         )
+
+    def _compact(self, spark: SparkSession, number: int) -> None:
+        """Small files of a partition become one, in a commit of its own. Killed before it, the table has the old ones.
+
+        Those that it replaces stay for an hour, for those who read them.
+        """
+        from deltalake.transaction import RemoveAction
+
+        delta = self._delta()
+        now = delta.get_add_actions(flatten=True)
+        active = dict(zip(now.column("path").to_pylist(), now.column("size_bytes").to_pylist()))
+        small: dict[str, list[str]] = {}
+        for path, size in active.items():
+            if size < _SMALL_BYTES:
+                small.setdefault("/".join(Path(path).parts[-3:-1]), []).append(path)
+        old = sorted(path for paths in small.values() if len(paths) > 1 for path in paths)
+        if old:
+            folder = self.table / tables.DATA / f"batch={number:012d}-compacted"
+            rows = spark.read.option("basePath", str(self.table / tables.DATA))
+            rows = rows.parquet(*(str(self.table / path) for path in old)).drop("batch")
+            rows = rows.repartition(*PARTITIONED_BY).sortWithinPartitions(*PARTITIONED_BY, "offset")
+            written = rows.write.mode("overwrite").partitionBy(*PARTITIONED_BY)
+            written.option("maxRecordsPerFile", _ROWS_A_FILE).parquet(str(folder))
+            new = list(_files(self.table, folder))
+            now_ms = time.time_ns() // 1_000_000
+            removed = [RemoveAction(path, False, now_ms, active[path], _partition_values(Path(path))) for path in old]
+            delta.create_write_transaction(
+                [*(file.added(new=False) for file in new), *removed],
+                "append", delta.schema(), partition_by=list(PARTITIONED_BY),
+            )  # fmt: skip
+            active = dict.fromkeys([*(active.keys() - set(old)), *(file.path for file in new)], 0)
+            self._progress(f"{len(old)} small files are {len(new)} now")
+        self._sweep(active, time.time() - _KEPT_S)
+
+    def _sweep(self, active: Iterable[str], before_s: float) -> None:
+        """Folders of batches of which the table has nothing any more."""
+        needed = {Path(path).parts[1] for path in active}
+        for folder in (self.table / tables.DATA).iterdir():
+            if folder.name not in needed and folder.stat().st_mtime < before_s:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _query_id(self) -> str:
         """Spark's, which a query keeps for as long as its checkpoint."""
@@ -146,6 +202,12 @@ class WrittenFile:
     stats: str
     """As Delta's log has them, so that readers leave out files by their offsets."""
 
+    def added(self, *, new: bool) -> Any:
+        """`new`: its records were not in the table before."""
+        from deltalake.transaction import AddAction
+
+        return AddAction(self.path, self.size_bytes, self.partition_values, self.modified_ms, new, self.stats)
+
 
 def _files(table: Path, folder: Path) -> Iterator[WrittenFile]:
     import pyarrow.parquet as pq
@@ -154,11 +216,15 @@ def _files(table: Path, folder: Path) -> Iterator[WrittenFile]:
         about = pq.read_metadata(path)
         status = path.stat()
         relative = path.relative_to(table)
-        named = dict(part.split("=", 1) for part in relative.parts[:-1] if "=" in part)
-        values: dict[str, str | None] = {name: named[name] for name in PARTITIONED_BY}
         yield WrittenFile(
-            str(relative), status.st_size, int(status.st_mtime * 1000), about.num_rows, values, _stats(about)
-        )
+            str(relative), status.st_size, int(status.st_mtime * 1000), about.num_rows, _partition_values(relative),
+            _stats(about),
+        )  # fmt: skip
+
+
+def _partition_values(path: Path) -> dict[str, str | None]:
+    named = dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)
+    return {name: named[name] for name in PARTITIONED_BY}
 
 
 def _stats(about: Any) -> str:
@@ -180,6 +246,7 @@ def _stats(about: Any) -> str:
 
 def read_table(spark: SparkSession, table: str | Path) -> DataFrame:
     """The records of a table: of a Delta log's files if there is one, else of whole batches in the folder."""
+    of_this_machine(table)
     path = Path(table).absolute()
     files = tables.records_of(path)
     return spark.read.option("basePath", str(path / tables.DATA)).parquet(*files).drop("batch")
@@ -199,6 +266,7 @@ def egress(
 
     The order within a partition is that of the offsets, if partitions are kept.
     """
+    of_this_machine(table)
     tables.fit_to_egress(bootstrap, Path(table).absolute(), topic, keep_partitions=keep_partitions)
     records = read_table(spark, table)
     names = ["key", "value", *(name for name in ("headers",) if name in records.columns)]

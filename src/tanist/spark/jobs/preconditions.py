@@ -7,6 +7,7 @@ job makes the same ones when it is called as a function. Must never import pyspa
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -21,6 +22,8 @@ from tanist.wire.internal_topics import INTERNAL_TOPICS
 INTERNAL: Final = frozenset({METADATA_TOPIC, *INTERNAL_TOPICS})
 _NAMED_MAX: Final = 5
 _TIMEOUT_S: Final = 10.0
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+"""With one slash where a path was made of it already."""
 
 
 class Unfit(ValueError):
@@ -45,6 +48,7 @@ def audit(folder: str | Path, topics: Sequence[str], histories: Sequence[str | P
 
 def replicas_below(folder: str | Path, topics: Sequence[str] = ()) -> list[SegmentFile]:
     """The segments of these topics (none: all but internal ones) below a folder. Each topic has a replica there."""
+    of_this_machine(folder)
     found = [file for file in segment_files(str(folder)) if file.salvage_id is None]
     if not found:
         raise NothingThere(f"no broker's log is below {folder}: name the folder of a cluster, or of a node")
@@ -153,13 +157,25 @@ def empty_folder(path: Path) -> None:
 def output_file(path: Path | None) -> None:
     if path is None:
         return
+    of_this_machine(path)
     if not path.parent.is_dir():
         raise Unfit(f"there is no folder {path.parent} for {path.name}")
     writable_below(path.parent)
 
 
+def of_this_machine(path: str | Path) -> None:
+    """`Unfit` for an address: taken for a path, s3a://bucket/x is a folder `s3a:` where the job runs."""
+    found = _ADDRESS.match(str(path))
+    if found is not None:
+        raise Unfit(
+            f"{path} is an address ({found[1]}:), and this job reads and writes paths of this machine: mount the store,"
+            " or copy the result there"
+        )
+
+
 def writable_below(path: Path) -> None:
     """Whether the path, or the nearest folder above it that is there, takes a file."""
+    of_this_machine(path)
     nearest = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
     if not nearest.is_dir():
         raise Unfit(f"{path} cannot be made: {nearest} is a file")

@@ -14,7 +14,14 @@ from typing import Final, Literal
 
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
 from tanist.runtime.client.records import EARLIEST, LATEST
-from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, writable_below
+from tanist.spark.jobs.preconditions import (
+    NothingToJudge,
+    Unfit,
+    cluster_topics,
+    listed,
+    of_this_machine,
+    writable_below,
+)
 from tanist.spark.topic.offsets import list_offsets
 from tanist.spark.topic.options import TopicOptions
 from tanist.spark.topic.plan import partitions_of
@@ -57,6 +64,7 @@ def fit_to_ingest(
 
 
 def _fit_path(table: Path, kind: TableKind) -> None:
+    of_this_machine(table)
     if table.exists() and not table.is_dir():
         raise TableUnfit(f"{table} is a file: a table is a folder")
     names = {each.name for each in table.iterdir()} if table.is_dir() else set()
@@ -98,6 +106,7 @@ def files_of(table: Path) -> list[str]:
 
 def records_of(table: Path) -> list[str]:
     """`files_of`, of a table that must have some."""
+    of_this_machine(table)
     found = files_of(table)
     if not found:
         raise TableUnfit(f"no table is at {table}, or it has no records yet")

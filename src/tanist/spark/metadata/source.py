@@ -34,6 +34,16 @@ class Log(InputPartition):
 
 
 class MetadataDataSource(DataSource):
+    """The metadata log as a table of changes: `format("tanist-metadata")`, for batches. Asks no broker.
+
+    `load(PATH)`: the data folder of a cluster or of a node. A row is a record, with the whole state after it. Option:
+    `replica` (whose log; or all).
+
+        >>> from tanist.spark import session
+        >>> changes = session().read.format("tanist-metadata").load("tanist-data")
+        >>> changes.filter("topic = 'orders'").select("offset", "timestamp", "partition", "leader", "isr", "elr").show()
+    """
+
     @classmethod
     def name(cls) -> str:
         return "tanist-metadata"

@@ -10,13 +10,13 @@ No cut is ever made between batches that have not been looked at: without an ind
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from struct import Struct
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from tanist.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from tanist.log.scan import DamagedBatch, scan_headers, verified_batches
@@ -25,8 +25,8 @@ from tanist.spark.segments.replica_files import SegmentFile
 
 STRETCH_BYTES: Final = 128 << 20
 
-_OFFSET_ENTRY: Final = Struct(">ii")
-_TIME_ENTRY: Final = Struct(">qi")
+_OFFSET_ENTRY: Final = np.dtype([("key", ">i4"), ("value", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("key", ">i8"), ("value", ">i4")])
 _INDEX_BYTES_MAX: Final = 64 << 20
 """Kafka's largest index is 10 MB by default; a file that is larger is not read."""
 
@@ -64,10 +64,10 @@ def several_stretches(
     except FileNotFoundError:
         return  # by retention, since it was listed
     with closing(file):
-        index = _Index(_offset_index(segment) if indexes and segment.salvage_id is None else [])
+        index = _offset_index(segment) if indexes and segment.salvage_id is None else _NO_INDEX
         for bounds in within:
             start, end = 0, file.size
-            if bounds.any and index.entries:
+            if bounds.any and len(index):
                 start, end = _narrowed(file, segment, index, bounds)
             for first, last in _cut(file, index, start, end, target_bytes):
                 yield bounds, first, last
@@ -80,45 +80,61 @@ def _may_hold(segment: SegmentFile, bounds: Bounds) -> bool:
     return bounds.least_offset is None or following is None or following > bounds.least_offset
 
 
+@dataclass(frozen=True, slots=True)
 class _Index:
-    def __init__(self, entries: list[tuple[int, int]]) -> None:
-        self.entries = entries
-        self.offsets = [offset for offset, _ in entries]
-        self.positions = [position for _, position in entries]
+    """Two columns, as long as they ascend; planning must look at few of an index's entries, and at none in Python."""
+
+    keys: Any
+    """Last offsets of batches, or timestamps."""
+    values: Any
+    """Positions of batches, or offsets."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, number: int) -> tuple[int, int]:
+        return int(self.keys[number]), int(self.values[number])
+
+
+_NO_INDEX: Final = _Index(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def _first(column: Any, least: int) -> int:
+    """The number of the first value that is not below."""
+    return int(np.searchsorted(column, least))
 
 
 def _narrowed(file: SavedFile, segment: SegmentFile, index: _Index, bounds: Bounds) -> tuple[int, int]:
-    entries, offsets = index.entries, index.offsets
+    offsets = index.keys
     least = bounds.least_offset
     if bounds.least_timestamp_ms is not None:
         # No record up to that offset is later than the entry's time.
-        early = [offset for at_ms, offset in _time_index(segment) if at_ms < bounds.least_timestamp_ms]
+        times = _time_index(segment)
+        early = _first(times.keys, bounds.least_timestamp_ms)
         if early:
-            least = max(early[-1] + 1, -1 if least is None else least)
+            least = max(times[early - 1][1] + 1, -1 if least is None else least)
     start, end = 0, file.size
     if least is not None:
         # An entry's offset is the last of its batch: what begins there is the last batch that may be too early.
-        number = bisect_left(offsets, least) - 1
-        while number >= 0:
-            if _stands_at(file, *entries[number]):
-                start = entries[number][1]
+        for number in range(_first(offsets, least) - 1, -1, -1):
+            if _stands_at(file, *index[number]):
+                start = index[number][1]
                 break
-            number -= 1
     if bounds.most_offset is not None:
         # The batch behind the first whose last offset is beyond the bound.
-        for number in range(bisect_left(offsets, bounds.most_offset + 1) + 1, len(entries)):
-            if _stands_at(file, *entries[number]):
-                end = entries[number][1]
+        for number in range(_first(offsets, bounds.most_offset + 1) + 1, len(index)):
+            if _stands_at(file, *index[number]):
+                end = index[number][1]
                 break
     return start, max(start, end)
 
 
 def _cut(file: SavedFile, index: _Index, start: int, end: int, target_bytes: int) -> Iterator[tuple[int, int]]:
     while end - start > target_bytes:
-        number = bisect_left(index.positions, start + target_bytes)
+        number = _first(index.values, start + target_bytes)
         found = None
         # A few of them: a log whose index is wrong throughout is cut by its headers.
-        for offset, position in index.entries[number : number + 8]:
+        for offset, position in (index[each] for each in range(number, min(number + 8, len(index)))):
             if position < end and _stands_at(file, offset, position):
                 found = position
                 break
@@ -150,44 +166,40 @@ def _stands_at(file: SavedFile, offset: int, position: int) -> bool:
     return found is not None and found.header.last_offset == offset
 
 
-def _offset_index(segment: SegmentFile) -> list[tuple[int, int]]:
-    """(last offset of a batch, its position), ascending; what does not ascend ends it."""
-    found: list[tuple[int, int]] = []
-    last = (-1, -1)
-    for relative, position in _entries(segment, INDEX_SUFFIX, _OFFSET_ENTRY):
-        entry = (segment.base_offset + relative, position)
-        if relative < 0 or entry[0] <= last[0] or position <= last[1]:
-            # Zeros that Kafka has allocated before they are needed; or damage.
-            if (relative, position) == (0, 0):
-                break
-            return []
-        found.append(entry)
-        last = entry
-    return found
+def _offset_index(segment: SegmentFile) -> _Index:
+    """Last offsets of batches, and their positions, ascending; what does not ascend ends it."""
+    entries = _entries(segment, INDEX_SUFFIX, _OFFSET_ENTRY)
+    offsets = entries["key"].astype(np.int64) + segment.base_offset
+    return _ascending(entries, offsets, entries["value"].astype(np.int64), strictly=True)
 
 
-def _time_index(segment: SegmentFile) -> list[tuple[int, int]]:
-    """(timestamp, offset), both ascending; empty if it is damaged."""
-    found: list[tuple[int, int]] = []
-    last = (-1, -1)
-    for at_ms, relative in _entries(segment, TIME_INDEX_SUFFIX, _TIME_ENTRY):
-        entry = (at_ms, segment.base_offset + relative)
-        if relative < 0 or at_ms < last[0] or entry[1] < last[1]:
-            if (at_ms, relative) == (0, 0):
-                break
-            return []
-        found.append(entry)
-        last = entry
-    return found
+def _time_index(segment: SegmentFile) -> _Index:
+    """Timestamps and offsets, both ascending; empty if it is damaged."""
+    entries = _entries(segment, TIME_INDEX_SUFFIX, _TIME_ENTRY)
+    return _ascending(entries, entries["key"].astype(np.int64), entries["value"].astype(np.int64) + segment.base_offset)
 
 
-def _entries(segment: SegmentFile, suffix: str, entry: Struct) -> Iterator[tuple[int, int]]:
+def _ascending(entries: Any, keys: Any, values: Any, *, strictly: bool = False) -> _Index:
+    relative = entries["key" if strictly else "value"]
+    before = [np.concatenate([[-1], column[:-1]]) for column in (keys, values)]
+    if strictly:
+        sound = (relative >= 0) & (keys > before[0]) & (values > before[1])
+    else:
+        sound = (relative >= 0) & (keys >= before[0]) & (values >= before[1])
+    wrong = np.flatnonzero(~sound)
+    if not len(wrong):
+        return _Index(keys, values)
+    end = int(wrong[0])
+    # Zeros that Kafka has allocated before they are needed; or damage.
+    if entries["key"][end] or entries["value"][end]:
+        end = 0
+    return _Index(keys[:end], values[:end])
+
+
+def _entries(segment: SegmentFile, suffix: str, entry: Any) -> Any:
     path = segment.path.removesuffix(LOG_SUFFIX) + suffix
-    try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size > _INDEX_BYTES_MAX:
-                return
+    data = b""
+    with suppress(OSError), open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size <= _INDEX_BYTES_MAX:
             data = file.read()
-    except OSError:
-        return
-    yield from entry.iter_unpack(data[: len(data) // entry.size * entry.size])
+    return np.frombuffer(data, entry, len(data) // entry.itemsize)

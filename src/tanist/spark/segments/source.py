@@ -47,6 +47,19 @@ class Stretch(InputPartition):
 
 
 class SegmentsDataSource(DataSource):
+    """Replicas' segment files, where they lie: `format("tanist-segments")`, for batches. Asks no broker.
+
+    `load(PATH)`: the data folder of a cluster or of a node, a log directory, a partition, or the salvage. A damaged
+    batch is a row: `damage` says what is wrong. Options: `contents` (log, salvage, all), `replica`, `includeMetadata`,
+    `stretchBytes`, `indexes`. Name the columns that you need by `.schema(...)`: the others cost nothing then.
+
+        >>> from tanist.spark import session
+        >>> log = session().read.format("tanist-segments").load("tanist-data")
+        >>> log.filter("damage is not null").show()
+        >>> slim = "replica int, partition int, offset bigint, fingerprint bigint"
+        >>> session().read.format("tanist-segments").schema(slim).load("tanist-data").groupBy("replica").count().show()
+    """
+
     @classmethod
     def name(cls) -> str:
         return "tanist-segments"
@@ -140,7 +153,7 @@ def narrowed(bounds: Bounds, found: Filter) -> Bounds:
         return replace(
             bounds,
             least_offset=_larger(bounds.least_offset, least),
-            most_offset=most if bounds.most_offset is None else min(bounds.most_offset, most or bounds.most_offset),
+            most_offset=_smaller(bounds.most_offset, most),
         )
     if found.attribute == ("timestamp",) and isinstance(least, datetime):
         moment = least if least.tzinfo is not None else least.replace(tzinfo=UTC)
@@ -154,6 +167,12 @@ def _larger(known: int | None, found: int | None) -> int | None:
     if known is None or found is None:
         return found if known is None else known
     return max(known, found)
+
+
+def _smaller(known: int | None, found: int | None) -> int | None:
+    if known is None or found is None:
+        return found if known is None else known
+    return min(known, found)
 
 
 def _columns(schema: StructType) -> list[str]:

@@ -1,6 +1,6 @@
 """The options of `format("tanist")` for writing, and the columns that a row may have.
 
-Named as those of Spark's own Kafka sink. acks and idempotence are not to be chosen: they are always `all` and on.
+Named as those of Spark's own Kafka sink. acks and idempotence are always `all` and on, whatever is asked for.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from tanist.wire.compression import Compression
 
 _PASSED: Final = {
     "bootstrap.servers", "client.id", "request.timeout.ms", "compression.type", "batch.size", "transaction.timeout.ms",
+    "max.block.ms",
 }  # fmt: skip
-_RESERVED: Final = {
-    "acks", "enable.idempotence", "transactional.id", "key.serializer", "value.serializer",
-    "max.in.flight.requests.per.connection",
-}  # fmt: skip
+_RESERVED: Final = {"transactional.id", "key.serializer", "value.serializer", "interceptor.classes"}
+_ALWAYS: Final = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
 _OWN: Final = {
     "topic", "includeheaders", "exactlyonce", "transactionalidprefix", "checkpointlocation", "queryname", "path",
 }  # fmt: skip
@@ -52,10 +51,14 @@ class SinkOptions:
     """Of a stream."""
     transactional_id_prefix: str
     transaction_timeout_ms: int
+    max_block_s: float = 60.0
+    """How long a topic that is not there is waited for."""
+    without_effect: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        named, kafka = separated(options, _PASSED, _RESERVED)
+        named, kafka, idle = separated(options, _PASSED, _RESERVED)
+        idle = [each for each in idle if kafka[each[6:]].lower() not in _ALWAYS.get(each[6:], ())]
         refuse_unknown(named, _OWN, "writing to a topic")
         compression = kafka.get("compression.type", "none").upper()
         if compression not in Compression.__members__:
@@ -69,6 +72,8 @@ class SinkOptions:
             _guarantee(named.get("exactlyonce", "true")),
             named.get("transactionalidprefix", "tanist-sink"),
             number("kafka.transaction.timeout.ms", kafka.get("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))),
+            number("kafka.max.block.ms", kafka.get("max.block.ms", "60000")) / 1000,
+            tuple(sorted(idle)),
         )
 
 
@@ -82,12 +87,8 @@ def _guarantee(text: str) -> Guarantee:
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:
-    """`OptionError` for a column that is missing, unknown, or of a type that a record cannot hold."""
+    """`OptionError` for a column that is missing, or of a type that a record cannot hold. Others are left out."""
     kinds: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
-    allowed = {"topic", "key", "value", "headers", "partition"}
-    unknown = sorted(set(kinds) - allowed)
-    if unknown:
-        raise OptionError(f"a record has no column {', '.join(unknown)}; it has {', '.join(sorted(allowed))}")
     if "value" not in kinds:
         raise OptionError("a row to be written has a column value")
     if options.topic is None and "topic" not in kinds:

@@ -185,7 +185,7 @@ class TaskProducer:
             if broker is None:
                 raise Unreachable(f"broker {leader} is not among those alive")
             patience_s = min(self._client.timeout_s, 10.0)
-            connection = _Connection((broker.host, broker.port), "tanist-spark", patience_s)
+            connection = _Connection((broker.host, broker.port), self._client.client_id, patience_s)
             self._connections[leader] = connection
         return connection
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.sink.options import Guarantee, SinkOptions, check_columns
-from tanist.spark.topic.options import OptionError
+from tanist.spark.topic.options import OptionError, warn
 
 if TYPE_CHECKING:
     from tanist.spark.sink.landed import Before, Identity, Written
@@ -38,6 +38,7 @@ class TopicWriter(DataSourceArrowWriter):
         if overwrite:
             raise OptionError("a topic cannot be overwritten: mode is append")
         check_columns(schema, options)
+        warn(options.without_effect)
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -47,6 +48,7 @@ class TopicWriter(DataSourceArrowWriter):
 class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_columns(schema, options)
+        warn(options.without_effect)
         self._options = options
         self._before: Before | None = None
 
@@ -97,7 +99,7 @@ def _look(options: SinkOptions) -> Before:
     if topic is None:
         return {}
     with _client(options) as client:
-        count = client.persist(lambda: _known(client, topic))
+        count = _partitions(client, topic, options)
         return before(client, [(topic, number) for number in range(count)])
 
 
@@ -281,7 +283,7 @@ class _Writing:
         """How many partitions the topic has; and what of this micro-batch is in them."""
         from tanist.spark.sink.landed import landed
 
-        count = self._client.persist(lambda: _known(self._client, topic))
+        count = _partitions(self._client, topic, self._options)
         if self._who is not None:
             places: Sequence[TopicPartition] = [(topic, number) for number in range(count)]
             found = landed(self._client, places, self._who, self._earlier)
@@ -291,11 +293,24 @@ class _Writing:
         return count
 
 
-def _known(client: Client, topic: str) -> int:
+def _partitions(client: Client, topic: str, options: SinkOptions) -> int:
+    """How many the topic has. One that is not there is asked for, as Kafka's producers do: brokers with
+    auto.create.topics.enable make it. Others never do, which no answer says: it is waited for as long as Kafka's do.
+    """
     from tanist.wire.errors import ErrorCode
+    from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+    from tanist.wire.messages.metadata_response import MetadataResponse
 
-    found = client.metadata([topic]).topics.get(topic)
-    code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if found is None else found.error_code
-    if found is None or code:
-        raise KafkaError(code, topic, final=code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return len(found.partitions)
+    def look() -> int:
+        found = client.metadata([topic]).topics.get(topic)
+        code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if found is None else found.error_code
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            client.ask(
+                MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True),
+                MetadataResponse,
+            )
+        if found is None or code:
+            raise KafkaError(code, topic)
+        return len(found.partitions)
+
+    return client.persist(look, timeout_s=options.max_block_s)

@@ -89,7 +89,7 @@ class Fetching:
                 if broker is None:
                     raise Unreachable(f"broker {leader} is not among those alive")
                 connection = self._connection = _Connection(
-                    (broker.host, broker.port), "tanist-spark", min(client.timeout_s, 10.0)
+                    (broker.host, broker.port), client.client_id, min(client.timeout_s, 10.0)
                 )
             connection.begin(self._request(offset))
             return self._answer(connection)

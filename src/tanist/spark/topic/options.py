@@ -1,21 +1,24 @@
 """The options of `format("tanist")` for reading, named and meant as those of Spark's own Kafka source.
 
 Owns what can be said and what cannot; it asks no broker. An option that is not known is refused, and so is one that
-Spark's source reserves for itself, or that means nothing for this kind of query: what is silently ignored is found out
-in production. Those for writing are in `sink.options`.
+Spark's source reserves for itself: what is silently ignored is found out in production. What Spark's source takes and
+what has no effect here (settings of Kafka's own clients, of groups) is taken, and said in one warning. Settings of
+security are never passed over: a query would connect without them. Those for writing are in `sink.options`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tanist.runtime.client.client import Address, parse_bootstrap
 from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.spark.topic.patterns import PatternError, java_pattern
 
 _KAFKA: Final = "kafka."
 _PASSED: Final = {
@@ -27,16 +30,27 @@ _PASSED: Final = {
     "metadata.max.age.ms",
 }
 _RESERVED: Final = {
-    "group.id", "auto.offset.reset", "key.deserializer", "value.deserializer", "key.serializer", "value.serializer",
-    "enable.auto.commit", "interceptor.classes",
+    "auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit", "interceptor.classes",
 }  # fmt: skip
+_SECURITY: Final = ("sasl.", "ssl.", "security.")
 _OWN: Final = {
     "subscribe", "subscribepattern", "assign", "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp",
     "startingoffsetsbytimestampstrategy", "includeheaders", "failondataloss", "minpartitions", "maxrecordsperpartition",
     "isolation.level",
 }  # fmt: skip
+_WITHOUT_EFFECT: Final = {
+    "groupidprefix": "groupIdPrefix",
+    "kafkaconsumer.polltimeoutms": "kafkaConsumer.pollTimeoutMs",
+    "fetchoffset.numretries": "fetchOffset.numRetries",
+    "fetchoffset.retryintervalms": "fetchOffset.retryIntervalMs",
+}
+"""Of Spark's source. There are no groups here, and kafka.request.timeout.ms says how long everything is tried again."""
 _OF_BATCHES: Final = {"endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"}
-_OF_STREAMS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
+_OF_STREAMS: Final = {
+    "maxoffsetspertrigger": "maxOffsetsPerTrigger",
+    "minoffsetspertrigger": "minOffsetsPerTrigger",
+    "maxtriggerdelay": "maxTriggerDelay",
+}
 _TEXTS: Final = {"earliest": EARLIEST, "latest": LATEST}
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -84,15 +98,19 @@ class TopicOptions:
     read_committed: bool
     fetch_bytes: int
     metadata_max_age_s: float
+    without_effect: tuple[str, ...] = ()
+    """The options that were given and change nothing."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> TopicOptions:
-        named, kafka = separated(options, _PASSED, _RESERVED)
-        elsewhere, query = (_OF_BATCHES, "stream") if streaming else (_OF_STREAMS, "batch")
-        misplaced = sorted(elsewhere & named.keys())
+        named, kafka, idle = separated(options, _PASSED, _RESERVED)
+        misplaced = sorted(_OF_BATCHES & named.keys()) if streaming else []
         if misplaced:
-            raise OptionError(f"a {query} cannot have {', '.join(misplaced)}")
-        refuse_unknown(named, _OWN | _OF_BATCHES | _OF_STREAMS, "reading a topic")
+            raise OptionError(f"a stream cannot have {', '.join(misplaced)}")
+        # As Spark's source, which passes over limits of triggers where there are none.
+        passed_over = _WITHOUT_EFFECT if streaming else _WITHOUT_EFFECT | _OF_STREAMS
+        idle += [name for each, name in passed_over.items() if named.pop(each, None) is not None]
+        refuse_unknown(named, _OWN | _OF_BATCHES | _OF_STREAMS.keys(), "reading a topic")
         if sum(name in named for name in ("subscribe", "subscribepattern", "assign")) != 1:
             raise OptionError("exactly one of subscribe, subscribePattern and assign has to be set")
         isolation = kafka.get("isolation.level", named.get("isolation.level", "read_uncommitted"))
@@ -132,23 +150,32 @@ class TopicOptions:
             number("kafka.max.partition.fetch.bytes", kafka.get("max.partition.fetch.bytes", str(8 << 20))),
             # Kafka's own default is five minutes; a stream should see a new partition sooner.
             number("kafka.metadata.max.age.ms", kafka.get("metadata.max.age.ms", "5000")) / 1000,
+            tuple(sorted(idle)),
         )
 
 
 def separated(
     options: Mapping[str, str], passed: Collection[str], reserved: Collection[str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The options of Spark's and of Kafka's making; `OptionError` for one of Kafka's that is not to be set."""
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """The options of Spark's and of Kafka's making, and which of Kafka's have no effect; `OptionError` for one of
+    Kafka's that is not to be set.
+    """
     named = {name.lower(): value for name, value in options.items()}
     kafka = {name[len(_KAFKA) :]: named.pop(name) for name in list(named) if name.startswith(_KAFKA)}
     for name in kafka:
         if name in reserved:
             raise OptionError(f"kafka.{name} is the source's own and cannot be set")
-        if name not in passed:
-            raise OptionError(f"kafka.{name} is not known here; known are {', '.join(sorted(passed))}")
+        if name.startswith(_SECURITY) and (name, kafka[name].upper()) != ("security.protocol", "PLAINTEXT"):
+            raise OptionError(f"kafka.{name} is not obeyed: connections are plaintext here, without TLS and SASL")
     if "bootstrap.servers" not in kafka:
         raise OptionError("kafka.bootstrap.servers has to be set")
-    return named, kafka
+    return named, kafka, [f"kafka.{name}" for name in kafka if name not in passed and not name.startswith(_SECURITY)]
+
+
+def warn(without_effect: Sequence[str]) -> None:
+    """Once in a query, where the driver logs."""
+    if without_effect:
+        print(f"tanist: without effect here (docs/spark.md): {', '.join(without_effect)}", file=sys.stderr)
 
 
 def refuse_unknown(named: Collection[str], known: Collection[str], purpose: str) -> None:
@@ -177,19 +204,22 @@ def _bound(which: str, named: Mapping[str, str], default: str, *, or_latest: boo
     """In the order in which Spark's source gives way: one time for all, times by partition, offsets."""
     if f"{which}timestamp" in named:
         text = named[f"{which}timestamp"]
-        if not text.isdecimal():
-            raise OptionError(f"{which}Timestamp is milliseconds since 1970, not {text!r}")
+        # Kafka's ListOffsets takes -1 for the end and -2 for the beginning where a time is wanted, and so does Spark.
+        if text not in ("-1", "-2") and not text.isdecimal():
+            raise OptionError(f"{which}Timestamp is milliseconds since 1970, -1 or -2, not {text!r}")
         return Offsets(int(text), by_time=True, or_latest=or_latest)
     if f"{which}offsetsbytimestamp" in named:
         name = f"{which}OffsetsByTimestamp"
-        return Offsets(None, _by_partition(name, named[name.lower()], least=0), by_time=True, or_latest=or_latest)
+        return Offsets(
+            None, _by_partition(name, named[name.lower()], least=EARLIEST), by_time=True, or_latest=or_latest
+        )
     return _offsets(f"{which}Offsets", named.get(f"{which}offsets", default))
 
 
 def _pattern(text: str) -> None:
     try:
-        re.compile(text)
-    except re.error as error:
+        java_pattern(text)
+    except PatternError as error:
         raise OptionError(f"subscribePattern {text!r}: {error}") from None
 
 

@@ -7,7 +7,6 @@ what is read of it later must not be of a later epoch (`topic.reading`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +18,7 @@ from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
 from tanist.spark.topic.options import Offsets, OptionError, TopicOptions
+from tanist.spark.topic.patterns import java_pattern
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
 
@@ -134,7 +134,7 @@ def partitions_of(
 
 def _look(client: Client, options: TopicOptions, known: Collection[str]) -> There:
     if options.pattern is not None:
-        pattern = re.compile(options.pattern)
+        pattern = java_pattern(options.pattern)
         view = client.metadata(None)
         # Java's consumer leaves internal topics out of a pattern.
         names = sorted(each.name for each in view.topics.values() if pattern.fullmatch(each.name) and not each.internal)

@@ -27,7 +27,7 @@ from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import Found, epoch_ends, list_offsets
-from tanist.spark.topic.options import TopicOptions
+from tanist.spark.topic.options import TopicOptions, warn
 from tanist.spark.topic.plan import DataLoss, There, partitions_of, resolved, split, together
 from tanist.spark.topic.positions import (
     Begin,
@@ -136,6 +136,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _client(self) -> Client:
         if self._connected is None:
             how = self._options.connecting
+            warn(self._options.without_effect)
             self._connected = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
         return self._connected
 

@@ -113,7 +113,7 @@ def counted(found: DataFrame) -> Counts:
     order = list(Kind)
     return {
         (Kind(row.kind), row.topic, row.partition): row.records
-        for row in sorted(rows, key=lambda row: (order.index(Kind(row.kind)), row.topic, row.partition or 0))
+        for row in sorted(rows, key=lambda row: (order.index(Kind(row.kind)), row.topic, _number(row.partition)))
     }
 
 
@@ -173,7 +173,7 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
     order = list(Kind)
     joined: list[Finding] = []
     for each in sorted(
-        findings, key=lambda each: (order.index(each.kind), each.topic, each.partition, each.first_offset or -1)
+        findings, key=lambda each: (order.index(each.kind), each.topic, each.partition, _number(each.first_offset))
     ):
         last = joined[-1] if joined else None
         if last is not None and each.kind in (Kind.MISSING, Kind.DIVERGENT) and _adjoins(last, each):
@@ -181,6 +181,11 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
         else:
             joined.append(each)
     return joined
+
+
+def _number(of: int | None) -> int:
+    """For sorting: what has no number comes before 0."""
+    return -1 if of is None else of
 
 
 def _adjoins(last: Finding, each: Finding) -> bool:

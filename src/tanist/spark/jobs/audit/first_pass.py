@@ -6,14 +6,15 @@ not come to what the log's records come to, so that nobody has to read the histo
 producer, for `order_blocks`. A task holds back the claims of a bucket that is not whole yet, and lets go of them when
 they come to what the log has, which is what nearly all buckets do.
 
-The log's sums are known before the pass begins, and are with every task: 24 bytes for 512 records.
+The log's sums are known before the pass begins: 24 bytes for 512 records. They are broadcast, once to each worker; they
+must not be in the function that goes to every task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -82,11 +83,25 @@ def _keys(place: Any, bucket: Any) -> Any:
     return place << _BUCKET_BITS | (bucket & ((1 << _BUCKET_BITS) - 1))
 
 
+class Shared(Protocol):
+    """A value that every task looks at: Spark's `Broadcast`, or `Own`."""
+
+    @property
+    def value(self) -> LogSums: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A value that goes with the function: of a test, and of a Spark Connect session, which has no broadcasts."""
+
+    value: LogSums
+
+
 @dataclass(frozen=True, slots=True)
 class FirstPass:
     """The pass of one task, over its share of a history."""
 
-    log: LogSums | None
+    log: Shared | None
     """None: no claims are wanted."""
     starts: Mapping[str, int] = field(default_factory=dict)
     """Places whose logs begin above offset 0, and where."""
@@ -128,10 +143,10 @@ _HELD: Final = ("place", "process", "offset", "hash", "ended", "acknowledged", "
 
 class _Claims:
     def __init__(self, chosen: FirstPass) -> None:
-        self._log = chosen.log
+        self._log = None if chosen.log is None else chosen.log.value
         self._may_give_up = chosen.may_give_up
         # The log's places have its numbers; others come behind.
-        self._places = _Names(chosen.log.places if chosen.log is not None else ())
+        self._places = _Names(self._log.places if self._log is not None else ())
         self._logs_places = len(self._places.names)
         # A process of no name: the producers.
         self._processes = _Names([None])  # type: ignore[list-item]

@@ -47,7 +47,7 @@ def located(spark: SparkSession, logs: Logs, findings: Sequence[Finding]) -> lis
             holders.setdefault((row.topic, row.partition, row.offset), []).append(row)
     result = []
     for each in findings:
-        found = holders.get((each.topic, each.partition, each.first_offset or -1), [])
+        found = [] if each.first_offset is None else holders.get((each.topic, each.partition, each.first_offset), [])
         if each.kind is Kind.LOST and found:
             each = replace(
                 each,

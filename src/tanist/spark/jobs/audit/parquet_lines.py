@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
+from tanist.spark.jobs.dealt import dealt
+
 _ROWS: Final = 1 << 16
 """Of a batch: numpy's intermediate arrays are of half a MB."""
 _BUFFER_BYTES: Final = 1 << 20
@@ -57,8 +59,7 @@ class ParquetLines:
 
     def _mapped(self, spark: SparkSession, read: Callable[[Any], Iterator[Any]], schema: str) -> DataFrame:
         shares = self._shares(int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-        tasks = spark.range(0, len(shares), 1, len(shares))
-        return tasks.mapInArrow(partial(_read, shares, read), schema)
+        return dealt(spark, shares, partial(_read, read), schema)
 
     def _shares(self, least: int) -> list[list[RowGroups]]:
         """Row groups in their order: what lies behind each other was mostly written behind each other."""
@@ -132,10 +133,8 @@ def hash_filter(values: DataFrame) -> HashFilter | None:
     return HashFilter.of(found) if len(found) <= PICKED_MAX else None
 
 
-def _read(shares: list[list[RowGroups]], read: Callable[[Any], Iterator[Any]], tasks: Iterator[Any]) -> Iterator[Any]:
-    for batch in tasks:
-        for number in batch.column(0).to_pylist():
-            yield from read(_batches(shares[number]))
+def _read(read: Callable[[Any], Iterator[Any]], share: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    yield from read(_batches([RowGroups(*fields) for fields in share]))
 
 
 def _batches(share: list[RowGroups]) -> Iterator[Any]:

@@ -8,18 +8,15 @@ what they come to (`audit.sums`); and instead of a value its hash.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from tanist.spark.jobs.audit import sums as audit_sums
+from tanist.spark.jobs.dealt import dealt
 
-_NAME: Final = "tanist-pieces"
 _VALUE_HASH: Final = "value_hash"
 
 
@@ -38,24 +35,14 @@ class Piece(NamedTuple):
     most: int | None
 
 
-@dataclass
-class Share(InputPartition):
-    """The pieces that one task reads."""
-
-    pieces: list[Piece]
-
-
-@dataclass
-class Groups(InputPartition):
-    """The groups of pieces that one task sums up."""
-
-    groups: list[list[Piece]]
+Fields: TypeAlias = Sequence[Any]
+"""Those of a piece, as they come to a task."""
 
 
 def read_pieces(spark: SparkSession, shares: Sequence[Sequence[Piece]], schema: str) -> DataFrame:
     """The rows of `tanist-segments` with these columns, of these pieces; also with the column `value_hash`."""
-    spark.dataSource.register(PiecesDataSource)
-    return spark.read.format(_NAME).schema(schema).option("shares", json.dumps(shares)).load()
+    columns = [each.split()[0] for each in schema.split(",")]
+    return dealt(spark, shares, partial(_rows_of_share, columns), schema)
 
 
 def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], *, values: bool) -> DataFrame:
@@ -64,78 +51,44 @@ def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], 
     A share has groups of pieces: those of a group are the same stretch of several replicas, and have most batches in
     common.
     """
-    spark.dataSource.register(PiecesDataSource)
-    source = spark.read.format(_NAME).schema(audit_sums.SCHEMA).option("shares", json.dumps(shares))
-    return source.option("sums", "values" if values else "records").load()
+    return dealt(spark, shares, partial(_sums_of_share, audit_sums.columns(values=values)), audit_sums.SCHEMA)
 
 
-class PiecesDataSource(DataSource):
-    @classmethod
-    def name(cls) -> str:
-        return _NAME
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        shares = json.loads(self.options["shares"])
-        sums = self.options.get("sums")
-        if sums is not None:
-            groups = [[[Piece(*piece) for piece in group] for group in share] for share in shares]
-            return SumsReader(groups, audit_sums.columns(values=sums == "values"))
-        return PiecesReader([[Piece(*piece) for piece in share] for share in shares], list(schema.names))
+def _rows_of_share(columns: Sequence[str], share: Sequence[Fields]) -> Iterator[Any]:
+    for fields in share:
+        piece = Piece(*fields)
+        for found in _rows(piece, columns):
+            if piece.least is not None and piece.most is not None:
+                yield _within(found, piece.least, piece.most)
+            else:
+                yield found
 
 
-class PiecesReader(DataSourceReader):
-    def __init__(self, shares: list[list[Piece]], columns: list[str]) -> None:
-        self._shares = shares
-        self._columns = columns
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [Share(share) for share in self._shares if share] or [Share([])]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Share):
-            raise TypeError(f"{type(partition).__name__} is no share of a plan")
-        for piece in partition.pieces:
-            for found in _rows(piece, self._columns):
-                if piece.least is not None and piece.most is not None:
-                    yield _within(found, piece.least, piece.most)
-                else:
-                    yield found
+def _sums_of_share(columns: Sequence[str], share: Sequence[Sequence[Fields]]) -> Iterator[Any]:
+    for group in share:
+        yield from sums_of_group(columns, [Piece(*fields) for fields in group])
 
 
-class SumsReader(DataSourceReader):
-    def __init__(self, shares: list[list[list[Piece]]], columns: list[str]) -> None:
-        self._shares = shares
-        self._columns = columns
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [Groups(share) for share in self._shares if share] or [Groups([])]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Groups):
-            raise TypeError(f"{type(partition).__name__} is no share of a plan")
-        for group in partition.groups:
-            yield from self._of_group(group) if len(group) > 1 else self._of_piece(group[0])
-
-    def _of_piece(self, piece: Piece) -> Iterator[Any]:
-        for found in _rows(piece, self._columns):
+def sums_of_group(columns: Sequence[str], group: Sequence[Piece]) -> Iterator[Any]:
+    """What is the same in several replicas is decoded once."""
+    if len(group) == 1:
+        (piece,) = group
+        for found in _rows(piece, columns):
             yield audit_sums.summed(found, piece.topic, piece.partition, piece.replica)
+        return
+    from tanist.spark.jobs.audit.known_batches import KnownBatches
 
-    def _of_group(self, group: list[Piece]) -> Iterator[Any]:
-        """What is the same in several replicas is decoded once."""
-        from tanist.spark.jobs.audit.known_batches import KnownBatches
-
-        known = KnownBatches()
-        columns = [*self._columns, "batch_offset"]
-        for piece in group:
-            origin = (piece.topic, piece.partition, piece.replica)
-            for found in _rows(piece, columns, known.unknown):
-                sums = audit_sums.apart(found)
-                known.add(sums)
-                yield audit_sums.rows_of(audit_sums.in_buckets(sums), audit_sums.damages_in(found), *origin)
-            met = known.met()
-            if met is not None:
-                yield audit_sums.rows_of(met, 0, *origin)
-            known.learn()
+    known = KnownBatches()
+    for piece in group:
+        origin = (piece.topic, piece.partition, piece.replica)
+        for found in _rows(piece, [*columns, "batch_offset"], known.unknown):
+            sums = audit_sums.apart(found)
+            known.add(sums)
+            yield audit_sums.rows_of(audit_sums.in_buckets(sums), audit_sums.damages_in(found), *origin)
+        met = known.met()
+        if met is not None:
+            yield audit_sums.rows_of(met, 0, *origin)
+        known.learn()
 
 
 def _rows(piece: Piece, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from tanist.spark.jobs.audit.logs import Holders, Logs
@@ -20,6 +20,8 @@ COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 OPEN: Final = "open"
 OPEN_MAX: Final = 1000
+_STRETCH_OFFSETS: Final = 1 << 16
+"""A task looks at so many offsets of a producer at once, however much it has written."""
 _LOG: Final = ("topic", "partition", "replica")
 _COLUMNS: Final = (
     *_LOG, "leader_epoch", "offset", "key", "producer_id", "producer_epoch", "is_control", "is_transactional", "damage",
@@ -55,20 +57,36 @@ def outcomes(logs: Logs, holders: Holders) -> DataFrame:
 
 
 def decided(rows: DataFrame) -> DataFrame:
-    """The same of rows of transactions, markers among them."""
-    behind = (
-        Window.partitionBy(*_LOG, "producer_id")
-        .orderBy(F.col("offset").desc())
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    """The same of rows of transactions, markers among them.
+
+    A record's marker is in its stretch of offsets, or is the first of a later one: of a stretch, one row is enough.
+    """
+    kind = F.expr(f"if(is_control, {_KIND}, null)")
+    # Null equals nothing, and a log of nobody's has no replica.
+    whose = F.struct(F.coalesce("replica", F.lit(-1)).alias("replica"), "topic", "partition", "producer_id")
+    sound = rows.where("damage is null").withColumns(
+        {"_kind": kind, "_whose": whose, "_stretch": F.expr(f"offset div {_STRETCH_OFFSETS}")}
     )
-    kind = F.last(F.expr(f"if(is_control, {_KIND}, null)"), ignorenulls=True).over(behind)
+    here = _behind("_whose", "_stretch", order="offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    later = _behind("_whose", order="_stretch").rowsBetween(Window.unboundedPreceding, -1)
+    first = F.min(F.when(F.col("is_control"), F.struct("offset", "_kind")))["_kind"]
+    following = (
+        sound.groupBy("_whose", "_stretch")
+        .agg(first.alias("_first"))
+        .select("_whose", "_stretch", F.last("_first", ignorenulls=True).over(later).alias("_later"))
+    )
+    sound = sound.withColumn("_here", F.last("_kind", ignorenulls=True).over(here)).where("not is_control")
+    judged = sound.join(following, ["_whose", "_stretch"]).withColumn("_kind", F.coalesce("_here", "_later"))
     outcome = (
         F.when(F.col("_kind") == int(ControlKind.COMMIT), COMMITTED)
         .when(F.col("_kind") == int(ControlKind.ABORT), ABORTED)
         .otherwise(OPEN)
     )
-    judged = rows.where("damage is null").withColumn("_kind", kind).where("not is_control")
     return judged.select(*_LOG, "leader_epoch", "offset", "producer_id", "producer_epoch", outcome.alias("outcome"))
+
+
+def _behind(*keys: str, order: str) -> WindowSpec:
+    return Window.partitionBy(*keys).orderBy(F.col(order).desc())
 
 
 def aborted_places(found: DataFrame) -> DataFrame:

@@ -21,14 +21,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import evidence as audit_evidence
 from tanist.spark.jobs.audit.events import POLL, SEND
 from tanist.spark.jobs.audit.facts import PartitionFacts
-from tanist.spark.jobs.audit.first_pass import BLOCK, CLAIM, GIVEN_UP, SUM, FirstPass, LogSums
+from tanist.spark.jobs.audit.first_pass import BLOCK, CLAIM, GIVEN_UP, SUM, FirstPass, LogSums, Own, Shared
 from tanist.spark.jobs.audit.first_pass import SCHEMA as FIRST_PASS
 from tanist.spark.jobs.audit.history import History
 from tanist.spark.jobs.audit.logs import Logs, Stretch, stretches_at
@@ -38,7 +39,7 @@ from tanist.spark.jobs.audit.sums import BUCKET, BUCKET_OFFSETS
 
 _STRETCHES_MAX: Final = 20_000
 _LOG_SUMS_MAX: Final = 1 << 23
-"""200 MB with each task, of 4 * 10^9 records; with more the plan is flat."""
+"""200 MB in each worker, of 4 * 10^9 records; with more the plan is flat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,8 @@ def folded(
     above = {f"{topic}-{partition}": start for (topic, partition), start in starts.items() if start > 0}
     known = None if log is None else log.limit(_LOG_SUMS_MAX + 1).toArrow()
     whole = known is not None and known.num_rows <= _LOG_SUMS_MAX
-    chosen = FirstPass(LogSums.of(known) if known is not None and whole else None, above, plan != "two-level")
+    sums_of_log = None if known is None or not whole else _shared(history.events.sparkSession, LogSums.of(known))
+    chosen = FirstPass(sums_of_log, above, plan != "two-level")
     rows = keep(history.mapped(chosen, FIRST_PASS))
     sums = rows.where(f"part = {SUM}").groupBy("place", F.col("process").alias("reader"), "bucket").agg(
         *(F.sum(name).alias(name) for name in ("records", "acknowledged", "expired")),
@@ -170,6 +172,13 @@ def folded(
     whole = whole and not rows.where(f"part = {GIVEN_UP}").limit(1).count()
     claims = rows.where(f"part = {CLAIM}").select("place", F.col("process").alias("reader"), "bucket", "offset", "hash")
     return Folded(keep(sums), claims, rows.where(f"part = {BLOCK}"), whole)
+
+
+def _shared(spark: SparkSession, sums_of_log: LogSums) -> Shared:
+    if is_remote():
+        return Own(sums_of_log)
+    found: Shared = spark.sparkContext.broadcast(sums_of_log)
+    return found
 
 
 def suspects(

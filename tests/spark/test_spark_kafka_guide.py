@@ -1,0 +1,122 @@
+"""Each option of Spark's guide to its Kafka source, given to ours: taken, refused as there, and what it does here.
+
+The table in docs/spark.md is made of this: `python -m tests.spark.test_spark_kafka_guide` writes it anew. What each
+option does to records is tested beside (`test_spark_topic_source`, `test_spark_stream_source`, `test_spark_sink`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tanist.spark.sink.options import SinkOptions
+from tanist.spark.topic.options import OptionError, TopicOptions
+
+DOCS = Path(__file__).parents[2] / "docs" / "spark.md"
+BEGIN, END = "<!-- guide -->\n", "<!-- /guide -->"
+PLACE = {"kafka.bootstrap.servers": "localhost:9092"}
+ORDERS = PLACE | {"subscribe": "orders"}
+BY_PARTITION = '{"orders": {"0": 23, "1": -2}}'
+TIMES = '{"orders": {"0": 1000, "1": 3000}}'
+SAME, IDLE = "the same", "taken; no effect"
+ALL = "batch stream write"
+KINDS = ("batch", "stream", "write")
+
+
+@dataclass(frozen=True)
+class Case:
+    option: str
+    value: str
+    says: str
+    """Of ours."""
+    kinds: str = "batch stream"
+    """The queries that take it."""
+    alone: bool = False
+    """It says what is read, in place of `subscribe`."""
+
+
+GUIDE = (
+    Case("kafka.bootstrap.servers", "a:1,b:2", SAME, ALL),
+    Case("assign", '{"orders": [0, 1]}', SAME, alone=True),
+    Case("subscribe", "orders,payments", SAME, alone=True),
+    Case("subscribePattern", r"ord.*|\Qpay\E[a-z&&[^x]]*", SAME, alone=True),
+    Case("startingTimestamp", "1000", SAME),
+    Case("startingOffsetsByTimestamp", TIMES, SAME),
+    Case("startingOffsets", BY_PARTITION, "the same; a list has to name every partition"),
+    Case("endingTimestamp", "2000", SAME, "batch"),
+    Case("endingOffsetsByTimestamp", TIMES, SAME, "batch"),
+    Case("endingOffsets", "latest", SAME, "batch"),
+    Case("startingOffsetsByTimestampStrategy", "latest", SAME),
+    Case("failOnDataLoss", "false", "the same, of batches too; truncated logs and topics made anew are noticed"),
+    Case("kafkaConsumer.pollTimeoutMs", "512", f"{IDLE}: `kafka.request.timeout.ms` is the patience"),
+    Case("fetchOffset.numRetries", "3", IDLE),
+    Case("fetchOffset.retryIntervalMs", "10", IDLE),
+    Case("maxOffsetsPerTrigger", "100", "the same; no effect in a batch"),
+    Case("minOffsetsPerTrigger", "10", "the same; no effect in a batch"),
+    Case("maxTriggerDelay", "5m", "the same; no effect in a batch"),
+    Case("minPartitions", "9", SAME),
+    Case("maxRecordsPerPartition", "1000", SAME),
+    Case("groupIdPrefix", "spark", f"{IDLE}: there are no groups"),
+    Case("kafka.group.id", "g", f"{IDLE}: there are no groups", ALL),
+    Case("includeHeaders", "true", SAME, ALL),
+    Case("topic", "orders", SAME, "write"),
+    Case("kafka.linger.ms", "5", f"{IDLE}, as all settings of clients that are not named on this page", ALL),
+    Case("kafka.acks", "1", f"{IDLE}: always `all`", ALL),
+    Case("kafka.auto.offset.reset", "latest", "refused when reading, as there", "write"),
+    Case("kafka.key.deserializer", "x", "refused when reading, as there", "write"),
+    Case("kafka.value.deserializer", "x", "refused when reading, as there", "write"),
+    Case("kafka.key.serializer", "x", "refused when writing, as there", "batch stream"),
+    Case("kafka.enable.auto.commit", "true", "refused when reading, as there", "write"),
+    Case("kafka.interceptor.classes", "x", "refused, as there", ""),
+    Case("kafka.security.protocol", "SSL", "**refused: there is no TLS and no SASL here**", ""),
+)
+
+
+def taken(case: Case, kind: str) -> bool:
+    more = {case.option: case.value}
+    try:
+        if kind == "write":
+            found: TopicOptions | SinkOptions = SinkOptions.parse(PLACE | more)
+        else:
+            base = PLACE if case.alone else ORDERS
+            found = TopicOptions.parse(base | more, streaming=kind == "stream")
+    except OptionError:
+        return False
+    idle = case.option in found.without_effect
+    expected = case.says.startswith(IDLE) or (kind == "batch" and case.says.endswith("no effect in a batch"))
+    if case.says.startswith("refused"):
+        expected = idle
+    assert idle == expected, (case.option, kind, found.without_effect)
+    return True
+
+
+@pytest.mark.parametrize("case", GUIDE, ids=lambda case: case.option)
+def test_an_option_of_the_guide(case: Case) -> None:
+    found = [kind for kind in KINDS if taken(case, kind)]
+    assert found == case.kinds.split()
+
+
+def test_the_options_that_the_guide_does_not_have_are_refused() -> None:
+    for options in ({"startingOffset": "earliest"}, {"subscribePatterns": "a"}):
+        with pytest.raises(OptionError, match="no option"):
+            TopicOptions.parse(ORDERS | options)
+
+
+def table() -> str:
+    lines = ["| option | batch | stream | write | here |", "|---|---|---|---|---|"]
+    for case in GUIDE:
+        marks = " | ".join("yes" if kind in case.kinds.split() else "" for kind in KINDS)
+        lines.append(f"| `{case.option}` | {marks} | {case.says} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_docs_have_this_table() -> None:
+    text = DOCS.read_text()
+    assert text[text.index(BEGIN) + len(BEGIN) : text.index(END)] == table()
+
+
+if __name__ == "__main__":
+    page = DOCS.read_text()
+    DOCS.write_text(page[: page.index(BEGIN) + len(BEGIN)] + table() + page[page.index(END) :])
