@@ -184,6 +184,27 @@ def test_high_watermarks_that_nobody_names_are_kept() -> None:
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n1\nt 0 3\n"
 
 
+def test_after_a_clean_stop_a_marked_folder_excuses_no_missing_log() -> None:
+    """It is of an earlier log of that name: the replica was moved away, and came back."""
+    disk, directory = filled()
+    directory.delete_log("t", 1)
+    add(directory.create_log("t", 1, ID, CONFIG, 0), 4)
+    directory.shutdown_cleanly(1, {})
+    for path in disk.list("/d/t-1"):
+        disk.remove(f"/d/t-1/{path}")
+    disk.remove("/d/t-1")
+    assert {str(log): what for log, what in loaded(disk).lost.items()} == {
+        "t-1": "it had reached offset 4, and is gone"
+    }
+
+
+def test_after_an_unclean_stop_a_marked_folder_is_the_one_that_a_checkpoint_names() -> None:
+    disk, directory = filled()
+    directory.checkpoint({})
+    directory.delete_log("t", 1)
+    assert loaded(disk).lost == {}
+
+
 def test_deletion_renames_and_the_next_start_finds_the_rest() -> None:
     disk, directory = filled()
     assert directory.delete_log("nobody", 3) == []

@@ -107,7 +107,6 @@ def test_behind_all_that_the_leader_has() -> None:
     (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
     assert isinstance(saving, SalvageFirst)
     assert isinstance(saving, SalvageFirst)
-    assert isinstance(saving, SalvageFirst)
     assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
     assert alone.follower.salvaged(saving) == [
@@ -135,6 +134,7 @@ def test_a_log_without_epochs_is_cut_to_its_high_watermark_as_well() -> None:
     alone = follower(high_watermark=4)
     alone.log.epochs.clear()
     became, saving = alone.learn(leader=3, leader_epoch=6)
+    assert isinstance(saving, SalvageFirst)
     assert became == BecameFollower("foo-0", 3, 6)
     assert saving == SalvageFirst(Cut(4, False, SalvageReason.FOLLOWER_TRUNCATION), 10, 4, 6)
     assert alone.follower.salvaged(saving)[0] == LogTruncated("foo-0", 4, 10, 4)

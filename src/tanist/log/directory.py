@@ -163,15 +163,18 @@ class LogDirectory:
     def _note_missing(self, here: Collection[tuple[str, int]], marked: Iterable[str]) -> None:
         """Logs that the checkpoints name and that have no folder.
 
-        One without records may go. Of one whose folder is marked the last run has taken leave; of one that it has
-        deleted longer ago a checkpoint may tell after an unclean stop: whether it is missed, the metadata knows.
+        One without records may go. After an unclean stop a checkpoint may name one that the last run has deleted: its
+        folder may still be there, marked; else whether it is missed, the metadata knows. A clean stop writes the
+        checkpoints of the logs that are there, so a marked folder is of an earlier log of that name.
         """
         reached: dict[tuple[str, int], int] = {}
         for offsets in (self._recovery_points, self._log_starts_written, self._high_watermarks):
             for key, offset in offsets.items():
                 reached[key] = max(offset, reached.get(key, 0))
         for key, offset in reached.items():
-            if not offset or key in here or key[0] == METADATA_TOPIC or any(is_marked(name, *key) for name in marked):
+            if not offset or key in here or key[0] == METADATA_TOPIC:
+                continue
+            if not self.was_clean and any(is_marked(name, *key) for name in marked):
                 continue
             self.lost[TopicPartition(*key)] = f"it had reached offset {offset}, and is gone"
 
