@@ -2,13 +2,15 @@
 
 Owns the file and its bound: at `FILE_BYTES_MAX` it becomes the file before it, so that at most two of them are there.
 Each line is an event (`tanist.events.event.to_json`) with the time at which it was emitted, in milliseconds since 1970.
-A disk that takes no line does not take the node down: the line is left out.
+A disk that takes no line does not take the node down: the line is left out. Logs that are loaded in threads have events,
+too.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import Final
 
 from tanist.events.event import Event, to_json
@@ -25,11 +27,13 @@ class EventLog:
         self._path, self._previous = f"{folder}/{FILE_NAME}", f"{folder}/{PREVIOUS_NAME}"
         self._fd = -1
         self._size = 0
+        self._lock = threading.Lock()
 
     def write(self, now_ms: int, event: Event) -> None:
         line = {"ms": now_ms, **to_json(event)}
         try:
-            self._append(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+            with self._lock:
+                self._append(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
         except OSError:
             return
 
