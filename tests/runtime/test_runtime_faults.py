@@ -282,7 +282,7 @@ from tanist.runtime.faults import settings as faults
 from tanist.runtime.process.serve import load_config, serve
 
 class Node:
-    def __init__(self, config, clock, disk, network, random, report, on_fatal):
+    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash):
         self.metrics = None
 
     def start(self):

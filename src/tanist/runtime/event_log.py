@@ -2,8 +2,8 @@
 
 Owns the file and its bound: at `FILE_BYTES_MAX` it becomes the file before it, so that at most two of them are there.
 Each line is an event (`tanist.events.event.to_json`) with the time at which it was emitted, in milliseconds since 1970.
-A disk that takes no line does not take the node down: the line is left out. Logs that are loaded in threads have events,
-too.
+A disk that takes no line does not take the node down: the line is left out.
+Events also come from the threads that load logs.
 """
 
 from __future__ import annotations

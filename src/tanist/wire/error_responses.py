@@ -20,6 +20,9 @@ from tanist.wire.frames import (
     encode_response,
     parse_request_header,
 )
+from tanist.wire.messages.alter_client_quotas_response import EntityData as QuotaEntity
+from tanist.wire.messages.alter_client_quotas_response import EntryData as QuotaEntry
+from tanist.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from tanist.wire.schema import Array, Field, Request, Response, Struct
 
 _TOP_LEVEL: dict[int, frozenset[int]] = {
@@ -132,7 +135,8 @@ _KEYS = {
     **dict.fromkeys(("name", "topic", "topic_name"), "topic"),
     **dict.fromkeys(("index", "partition", "partition_id", "partition_index"), "partition"),
     **{name: name for name in ("feature", "group_id", "group_instance_id", "id", "member_id", "producer_id")},
-    **{name: name for name in ("resource_name", "resource_type", "topic_id", "transactional_id", "user")},
+    **{name: name for name in ("resource_name", "resource_type", "topic_id", "transactional_id")},
+    "user": "topic",  # of SCRAM credentials, which a request has by `name`
 }
 """What says which element of a request one of its response is about: by name of the field, one word for both."""
 
@@ -143,11 +147,11 @@ def _name(answer: Struct, asked: Struct, version: int) -> None:
         element = field.type.element if isinstance(field.type, Array) else None
         if not isinstance(element, type) or not _has_error_codes(element, version):
             continue
-        found = next((each for each in _fields(asked, version) if _matches(each, element, version)), None)
-        if found is not None:
-            setattr(
-                answer, field.name, tuple(_about(element, each, version) for each in getattr(asked, found.name) or ())
-            )
+        found = [each for each in _fields(asked, version) if _matches(each, element, version)]
+        if answer.__class__ is not AlterUserScramCredentialsResponse:
+            del found[1:]  # only there two lists of a request have one in the response
+        about = (each for source in found for each in getattr(asked, source.name) or ())
+        setattr(answer, field.name, tuple(_about(element, each, version) for each in about))
 
 
 def _about(kind: type[Struct], asked: object, version: int) -> Struct:
@@ -161,6 +165,11 @@ def _about(kind: type[Struct], asked: object, version: int) -> Struct:
         source = by_key.get(_KEYS[field.name])
         if source is not None:
             setattr(answer, field.name, getattr(asked, source.name))
+    if isinstance(answer, QuotaEntry):
+        entity = asked.entity  # type: ignore[attr-defined]
+        answer.entity = tuple(
+            QuotaEntity(entity_type=each.entity_type, entity_name=each.entity_name) for each in entity
+        )
     _name(answer, asked, version)
     return answer
 
@@ -171,6 +180,8 @@ def _matches(field: Field, kind: type[Struct], version: int) -> bool:
         return False
     keys = {_KEYS[key.name]: key.type for key in _keys(kind, version)}
     element = field.type.element
+    if not keys:
+        return isinstance(element, type)  # by position: ACLs, and quotas
     if isinstance(element, type):
         return any(keys.get(_KEYS[key.name]) == key.type for key in _keys(element, version))
     return next(iter(keys.values()), None) == element

@@ -49,10 +49,10 @@ class Job(click.Command):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            told = refused(error, verbose=bool(ctx.params.get("verbose")))
-            if told is None:
+            refusal = refused(error, verbose=bool(ctx.params.get("verbose")))
+            if refusal is None:
                 raise
-            raise told from error
+            raise refusal from error
 
 
 class Jobs(Group):

@@ -35,5 +35,5 @@ def rearranged(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def completed(config: ChaosConfig, seed: int, mutation: str | None) -> ChaosConfig:
     """The configuration with what the seed drew behind it."""
-    drawn = with_conditions(seed, config)
+    drawn = replace(with_conditions(seed, config), raise_pause_ms=(0, 0))  # which no run of version 1 had
     return replace(drawn, large_write_bytes=1) if mutation in _ALL_WRITES_WERE_LARGE else drawn
