@@ -62,3 +62,13 @@ def test_events_are_followed(folder: Path, tmp_path: Path) -> None:
             assert follower.wait(120) == 0
         finally:
             follower.kill()
+
+
+def test_a_changed_field_shows_both_values_and_one_that_stays_none(folder: Path) -> None:
+    run("topics", "create", "moved", "--replica-assignment", "1:2:3", folder=folder)
+    run("crash", "3", folder=folder)
+    run("wait", "--topic", "moved", "--isr", "2", folder=folder)
+    shown = run("events", "PartitionChanged", "--topic", "moved", folder=folder).splitlines()[-1]
+    assert "  isr [1, 2, 3] -> [1, 2]  " in shown
+    assert "elr" not in shown.replace("elr_enabled", "")
+    run("start", "3", folder=folder)

@@ -6,9 +6,10 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -97,10 +98,21 @@ def _show(events: Iterable[NodeEvent], as_json: bool) -> None:
             click.echo(json.dumps(found, ensure_ascii=False))
             continue
         clock = time.strftime("%H:%M:%S", time.localtime(each.wall_ms / 1000))
-        fields = "  ".join(f"{name} {_value(value)}" for name, value in each.fields.items())
+        fields = "  ".join(_changes(each.fields))
         colour = None if line is None else _COLOURS.get(line[0])
         click.secho(f"{clock},{each.wall_ms % 1000:03d} {each.node_id:>4} {each.kind}  {fields}".rstrip(), fg=colour)
     sys.stdout.flush()
+
+
+def _changes(fields: dict[str, Any]) -> Iterator[str]:
+    """The fields. Of a pair such as `isr_before` and `isr` the change, if there is one."""
+    for name, value in fields.items():
+        before = f"{name}_before"
+        if before not in fields:
+            if not (name.endswith("_before") and name.removesuffix("_before") in fields):
+                yield f"{name} {_value(value)}"
+        elif fields[before] != value:
+            yield f"{name} {_value(fields[before])} -> {_value(value)}"
 
 
 def _value(value: object) -> str:
