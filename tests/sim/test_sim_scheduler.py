@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tanist.sim.world.clock import stream
+from tanist.ports import Timer
+from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import CrashPoint, Event, Process, Scheduler
 
 
@@ -74,6 +75,25 @@ def test_nothing_happens_to_the_dead() -> None:
     scheduler.after_turn = lambda who: ran.append("after")
     scheduler.run_until(10)
     assert ran == []
+
+
+def test_a_timer_of_the_frozen_that_was_due_can_be_called_off_when_they_go_on() -> None:
+    """As with a real clock: the first thing that it does may be to cancel the second."""
+    scheduler, process = Scheduler(), Process("node")
+    clock, happened = SimClock(scheduler, process), list[str]()
+    second: list[Timer] = []
+
+    def first() -> None:
+        happened.append("first")
+        second[0].cancel()
+
+    clock.call_at(1, first)
+    second.append(clock.call_at(2, lambda: happened.append("second")))
+    process.frozen = True
+    scheduler.run_until(5_000)
+    scheduler.thaw(process)
+    scheduler.run_until(6_000)
+    assert happened == ["first"]
 
 
 def test_what_comes_up_for_the_frozen_happens_when_they_go_on() -> None:

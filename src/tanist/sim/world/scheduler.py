@@ -39,7 +39,7 @@ class Process:
         self.name = name
         self.alive = True
         self.frozen = False
-        self.kept: list[Callable[[], None]] = []
+        self.kept: list[Event] = []
         """Events that are due for a frozen process."""
         self.soon: deque[Callable[[], None]] = deque()
         self.fuse = -1
@@ -129,10 +129,13 @@ class Scheduler:
             if callback is None:
                 self.cancelled -= 1
                 continue
-            event.callback = None
             self.now_us = when
             self.events += 1
             process = event.process
+            if process is not None and process.alive and process.frozen:
+                process.kept.append(event)
+                continue
+            event.callback = None
             if process is None:
                 callback()
             else:
@@ -144,7 +147,7 @@ class Scheduler:
         if not process.alive:
             return
         if process.frozen:
-            process.kept.append(callback)
+            process.kept.append(Event(self, process, callback))
             return
         try:
             if process.plant is None:
@@ -164,11 +167,15 @@ class Scheduler:
             self.after_turn(process)
 
     def thaw(self, process: Process) -> None:
-        """A frozen process continues: its due events run now, in order, each in a turn of its own."""
+        """A frozen process continues: its due events run now, in order, each in a turn of its own.
+
+        One of them may yet call another off, as with real clocks.
+        """
         process.frozen = False
         kept, process.kept = process.kept, []
-        for callback in kept:
-            self.after(0, callback, process)
+        for event in kept:
+            self._sequence += 1
+            heappush(self._heap, (self.now_us, self._sequence, event))
 
     def _forget_cancelled(self) -> None:
         self._heap[:] = [entry for entry in self._heap if entry[2].callback is not None]
