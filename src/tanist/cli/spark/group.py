@@ -347,16 +347,17 @@ def durability_command(
 
     Plays the simulator over many seeds, as Spark tasks.
     """
-    from tanist.spark.jobs import durability as job
     from tanist.spark.jobs import preconditions
 
-    fault_profile = job.FaultProfile(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
-    asked = job.settings(factors, least, strategies)
-    played = range(first_seed, first_seed + seeds)
     preconditions.output_folder(output)
     preconditions.output_file(html)
     if scenarios is not None:
         preconditions.writable_below(scenarios)
+    from tanist.spark.jobs import durability as job
+
+    fault_profile = job.FaultProfile(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
+    asked = job.settings(factors, least, strategies)
+    played = range(first_seed, first_seed + seeds)
     result = job.durability(start(), asked, played, fault_profile, output=output, progress=_say)
     replays = job.keep_losing(result, scenarios) if scenarios is not None else []
     if html is not None:

@@ -6,6 +6,7 @@ is what a candidate for leadership really has, whatever nodes believe. When a lo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ from tanist.replica.metadata import NO_EPOCH
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror, Trimming
+from tanist.sim.world.page_cache import Inode
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import WireError
@@ -80,6 +82,10 @@ class LogChecks:
             stopped = clean and mirror.life == host.lives
             on_disk = _checkpointed_start(host, mirror, lost_power=lost_power)
             mirror.durable_start = mirror.start if stopped else min(mirror.start, on_disk)
+        if mid_turn and not lost_power and mirror.life == host.lives:
+            # What it has written in that turn may be known to others: a follower asks for the next record.
+            mirror.batches += _written_behind(host, mirror)
+            oracle.agree(mirror)
         if lost_power:
             durable_end = _durable_end(host, mirror)
             # After an earlier loss that no process has seen: the lost part does not count as synced again.
@@ -274,15 +280,33 @@ def _checkpointed_start(host: Host, mirror: ReplicaMirror, *, lost_power: bool) 
     return start
 
 
+def _segments(host: Host, mirror: ReplicaMirror) -> Iterator[Inode]:
+    """The files of the log's segments, in order."""
+    if mirror.log is None:
+        return
+    folder = mirror.log.directory + "/"
+    for path in host.disk.paths():
+        if path.startswith(folder) and path.endswith(_LOG_SUFFIX):
+            yield host.disk.inode(path)
+
+
+def _written_behind(host: Host, mirror: ReplicaMirror) -> list[Batch]:
+    """The batches in the files behind those of the mirror."""
+    found: list[Batch] = []
+    end = mirror.end
+    for inode in _segments(host, mirror):
+        with suppress(WireError):  # the last one is torn
+            for _, header in iterate_headers(memoryview(bytes(inode.data))):
+                if header.base_offset == end:
+                    end = header.next_offset
+                    found.append(Batch(header.base_offset, end, header.partition_leader_epoch, header.crc))
+    return found
+
+
 def _durable_end(host: Host, mirror: ReplicaMirror) -> int:
     """The offset up to which the log is synced, from the synced lengths of its segments."""
     end = mirror.log_start
-    if mirror.log is None:
-        return end
-    folder = mirror.log.directory + "/"
-    paths = [path for path in host.disk.paths() if path.startswith(folder) and path.endswith(_LOG_SUFFIX)]
-    for path in paths:
-        inode = host.disk.inode(path)
+    for inode in _segments(host, mirror):
         with suppress(WireError):  # not recovered since the last loss of power
             for _, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
                 end = max(end, header.next_offset)
