@@ -187,6 +187,7 @@ def test_rule_96_fenced_and_back_it_beats_faster() -> None:
         None,
         BrokerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER, broker_epoch=-1),
         BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION, broker_epoch=-1),
+        BrokerRegistrationResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, broker_epoch=-1),
     ],
 )
 def test_rule_96_a_registration_that_fails_is_sent_again_with_the_same_incarnation(failure: Any) -> None:

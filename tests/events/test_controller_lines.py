@@ -299,6 +299,10 @@ LINES: list[tuple[Event, str | None]] = [
         "running?",
     ),
     (
+        RegistrationFailed(1, "UNKNOWN_SERVER_ERROR", True),
+        "ERROR broker 1 cannot register: the controller meets an unexpected error, which its log has",
+    ),
+    (
         RegistrationFailed(1, "UNSUPPORTED_VERSION", True),
         "ERROR broker 1 cannot register: the cluster has levels of features that it does not support",
     ),

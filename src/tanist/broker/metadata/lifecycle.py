@@ -35,6 +35,7 @@ _RETRY_MAX_MS = 500
 _REFUSED_FOR_NOW = (
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
     ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.UNKNOWN_SERVER_ERROR,  # an unexpected exception: the controller resigns, and the next one is asked
     ErrorCode.UNSUPPORTED_VERSION,  # its metadata may not have the cluster's features yet
 )
 
@@ -84,7 +85,8 @@ class Lifecycle:
         self._retry_ms = _RETRY_MS
         self._shutdown_done: Callable[[], None] | None = None
         self._refused_since_ms: int | None = None
-        """Since when a controller has refused the registration as a duplicate."""
+        """Since when a controller has refused the registration for a reason that may pass."""
+        self._refused_for = int(ErrorCode.NONE)
         self.last_answer_ms = 0
         """When the controller last answered a heartbeat."""
         self._beat_sent_ms = 0
@@ -142,6 +144,8 @@ class Lifecycle:
             return None
         if self._loading is not None:
             return f"its logs ({self._loading()})"
+        if self._refused_since_ms is not None and self._refused_for == ErrorCode.UNKNOWN_SERVER_ERROR:
+            return "the controller to register it, which meets an unexpected error (its log has it)"
         if self._refused_since_ms is not None:
             seconds = self._context.config.broker_session_timeout_ms / 1000
             return f"the session from before its crash, which ends after {seconds:g} s (broker.session.timeout.ms)"
@@ -217,6 +221,7 @@ class Lifecycle:
             if response.error_code in _REFUSED_FOR_NOW:
                 # The session from before a crash ends by itself. Time without a controller does not count: a new one
                 # begins all sessions anew.
+                self._refused_for = response.error_code
                 if self._refused_since_ms is None:
                     self._refused_since_ms = self._context.clock.now_ms()
                 if (

@@ -137,11 +137,11 @@ def _metadata_log_failed(event: MetadataLogFailed) -> Line:
 def _registration_failed(event: RegistrationFailed) -> Line:
     if not event.waited:
         return "ERROR", f"the controller refuses to register broker {event.broker_id}: {event.error}"
-    reason = (
-        "the cluster has levels of features that it does not support"
-        if event.error == "UNSUPPORTED_VERSION"
-        else f"it is registered elsewhere ({event.error}): is another one running?"
-    )
+    reasons = {
+        "UNSUPPORTED_VERSION": "the cluster has levels of features that it does not support",
+        "UNKNOWN_SERVER_ERROR": "the controller meets an unexpected error, which its log has",
+    }
+    reason = reasons.get(event.error, f"it is registered elsewhere ({event.error}): is another one running?")
     return "ERROR", f"broker {event.broker_id} cannot register: {reason}"
 
 

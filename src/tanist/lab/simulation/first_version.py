@@ -35,5 +35,6 @@ def rearranged(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def completed(config: ChaosConfig, seed: int, mutation: str | None) -> ChaosConfig:
     """The configuration with what the seed drew behind it."""
-    drawn = replace(with_conditions(seed, config), raise_pause_ms=(0, 0))  # which no run of version 1 had
+    drawn = with_conditions(seed, config)
+    drawn = replace(drawn, raise_pause_ms=(0, 0), throttle_bytes=config.throttle_bytes)  # as in runs of version 1
     return replace(drawn, large_write_bytes=1) if mutation in _ALL_WRITES_WERE_LARGE else drawn

@@ -33,6 +33,7 @@ _LARGE_WRITES_SHARE = 0.15
 _SLOW_LOGS_SHARE = 0.15
 
 _SMALL_WINDOWS_SHARE = 0.25
+_RECORDS_A_SECOND = 30
 _SMALL_BUFFERS_SHARE = 0.15
 _SMALL_BUFFERS = {False: (8, 40), True: (100, 300)}
 """On fast links, and on slow ones, which carry so much in some milliseconds: enough to keep up."""
@@ -114,6 +115,8 @@ def with_conditions(seed: int, config: ChaosConfig) -> ChaosConfig:
         properties={**config.properties, **_slow_logs(seed)},
         window_bytes=window_bytes,
         value_bytes=value_bytes,
+        # Some records a second, large as they are: or a throttled replica joins and leaves the ISR for minutes.
+        throttle_bytes=max(config.throttle_bytes, _RECORDS_A_SECOND * value_bytes if config.throttle_bytes else 0),
         raise_pause_ms=_raise_pause_ms(seed, config),
     )
 
