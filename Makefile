@@ -65,7 +65,7 @@ demo: setup
 	$(BIN)/tanist demo
 
 test: setup
-	@echo "$(or $(TESTS),about 8,800 tests: under ten minutes on two idle cores and longer on busy ones)"
+	@echo "$(or $(TESTS),about 10,200 tests: about ten minutes on two idle cores and longer on busy ones)"
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
