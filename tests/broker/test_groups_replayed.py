@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -125,13 +126,14 @@ def test_what_one_turn_decides_and_the_log_refuses_is_undone_the_last_decision_f
                 group_id="g", member_id=name, member_epoch=0, rebalance_timeout_ms=10_000, topic_partitions=()
             )
             request.subscribed_topic_names = ("t",)
-            effects = partition.shard.consumer_heartbeat(
+            decide = partial(
+                partition.shard.consumer_heartbeat,
                 request,
                 ("client", "/host"),
                 lambda answer: errors.append(int(answer.error_code)),
                 node.context.clock.now_ms(),
             )
-            coordinator.carry_out(partition, effects)
+            coordinator.carry_out(partition, decide)
         cluster.until(lambda: len(errors) == 2)
     assert errors == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
     assert state_of_groups(partition.shard) == before

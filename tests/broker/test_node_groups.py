@@ -254,7 +254,7 @@ def commit_together(client: Client, metadata: Sequence[str]) -> list[int]:
     for offset, text in enumerate(metadata):
         request = client.commit_request(offset, metadata=text)
         reply = partial(reported_error, errors)
-        coordinator.carry_out(found, found.shard.commit(request, reply, node.context.clock.now_ms()))
+        coordinator.carry_out(found, partial(found.shard.commit, request, reply, node.context.clock.now_ms()))
     return errors
 
 

@@ -59,16 +59,16 @@ class AddOffsetsToTxn:
         if isinstance(found, int):
             reply(found)
             return
-        with coordinator.step(found, partial(reply, ErrorCode.UNKNOWN_SERVER_ERROR)):
-            effects = found.shard.add_partitions(
-                request.transactional_id,
-                (request.producer_id, request.producer_epoch),
-                frozenset({(OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))}),
-                NO_BUMP_VERSION,
-                reply,
-                self.clock.wall_ms(),
-            )
-            coordinator.carry_out(found, effects)
+        decide = partial(
+            found.shard.add_partitions,
+            request.transactional_id,
+            (request.producer_id, request.producer_epoch),
+            frozenset({(OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))}),
+            NO_BUMP_VERSION,
+            reply,
+            self.clock.wall_ms(),
+        )
+        coordinator.carry_out(found, decide, partial(reply, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def build(parts: BrokerParts) -> Handler:

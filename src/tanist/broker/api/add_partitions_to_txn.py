@@ -115,16 +115,16 @@ class AddPartitionsToTxn:
         def added(error: int) -> None:
             answered(dict.fromkeys(partitions, int(error)))
 
-        with coordinator.step(found, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR)):
-            effects = found.shard.add_partitions(
-                transaction.transactional_id,
-                (transaction.producer_id, transaction.producer_epoch),
-                frozenset(partitions),
-                client_version,
-                added,
-                self.clock.wall_ms(),
-            )
-            coordinator.carry_out(found, effects)
+        decide = partial(
+            found.shard.add_partitions,
+            transaction.transactional_id,
+            (transaction.producer_id, transaction.producer_epoch),
+            frozenset(partitions),
+            client_version,
+            added,
+            self.clock.wall_ms(),
+        )
+        coordinator.carry_out(found, decide, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -44,10 +44,8 @@ class ConsumerGroupHeartbeat:
         if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
             request.member_id = id_text(new_uuid(self.context.random))
         call.wait()
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(
-                found, found.shard.consumer_heartbeat(request, call.client, call.reply, self.turn.time_ms())
-            )
+        decide = partial(found.shard.consumer_heartbeat, request, call.client, call.reply, self.turn.time_ms())
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

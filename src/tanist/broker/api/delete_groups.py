@@ -39,8 +39,8 @@ class DeleteGroups:
                 settled(DeletableGroupResult(group_id=name, error_code=found))
             else:
                 unknown = DeletableGroupResult(group_id=name, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-                with coordinator.step(found, partial(settled, unknown)):
-                    coordinator.carry_out(found, found.shard.delete_group(name, settled))
+                decide = partial(found.shard.delete_group, name, settled)
+                coordinator.carry_out(found, decide, partial(settled, unknown))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -49,17 +49,17 @@ class EndTxn:
             if isinstance(partition, int):
                 reply(ProducerAnswer(partition))
                 return
-            with coordinator.step(partition, partial(call.refuse, request)):
-                effects = partition.shard.end(
-                    request.transactional_id,
-                    (request.producer_id, request.producer_epoch),
-                    EPOCH_BUMP_VERSION if bumps else NO_BUMP_VERSION,
-                    producer_id,
-                    reply,
-                    self.clock.wall_ms(),
-                    committed=request.committed,
-                )
-                coordinator.carry_out(partition, effects)
+            decide = partial(
+                partition.shard.end,
+                request.transactional_id,
+                (request.producer_id, request.producer_epoch),
+                EPOCH_BUMP_VERSION if bumps else NO_BUMP_VERSION,
+                producer_id,
+                reply,
+                self.clock.wall_ms(),
+                committed=request.committed,
+            )
+            coordinator.carry_out(partition, decide, partial(call.refuse, request))
 
         if bumps:
             coordinator.with_producer_id(request.transactional_id, found)

@@ -30,8 +30,8 @@ class Heartbeat:
             call.reply(HeartbeatResponse(error_code=ErrorCode.NONE if loading else found))
             return
         call.wait()
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.heartbeat(request, call.reply, self.turn.time_ms()))
+        decide = partial(found.shard.heartbeat, request, call.reply, self.turn.time_ms())
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -71,18 +71,18 @@ class InitProducerId:
             if expected is not None and -1 in expected:
                 reply(ProducerAnswer(ErrorCode.INVALID_REQUEST))  # one without the other
                 return
-            with coordinator.step(partition, partial(call.refuse, request)):
-                effects = partition.shard.init_producer_id(
-                    transactional_id,
-                    request.transaction_timeout_ms,
-                    expected,
-                    producer_id,
-                    reply,
-                    self.clock.wall_ms(),
-                    two_phase=request.enable2_pc,
-                    keeps_prepared=request.keep_prepared_txn,
-                )
-                coordinator.carry_out(partition, effects)
+            decide = partial(
+                partition.shard.init_producer_id,
+                transactional_id,
+                request.transaction_timeout_ms,
+                expected,
+                producer_id,
+                reply,
+                self.clock.wall_ms(),
+                two_phase=request.enable2_pc,
+                keeps_prepared=request.keep_prepared_txn,
+            )
+            coordinator.carry_out(partition, decide, partial(call.refuse, request))
 
         coordinator.with_producer_id(transactional_id, found)
 

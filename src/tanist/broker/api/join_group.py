@@ -42,8 +42,8 @@ class JoinGroup:
         static = request.group_instance_id is not None
         stem = request.group_instance_id if static else call.header.client_id
         context = coordinator.join_context(call, reply, f"{stem or ''}-{new_uuid(self.context.random)}", static=static)
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.join(request, context, self.turn.time_ms()))
+        decide = partial(found.shard.join, request, context, self.turn.time_ms())
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -37,8 +37,8 @@ class LeaveGroup:
             call.reply(response)
 
         members = request.members if several else (MemberIdentity(member_id=request.member_id),)
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.leave(request.group_id, members, reply, self.turn.time_ms()))
+        decide = partial(found.shard.leave, request.group_id, members, reply, self.turn.time_ms())
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

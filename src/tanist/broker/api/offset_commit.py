@@ -54,8 +54,8 @@ class OffsetCommit:
             call.reply(response)
 
         call.wait()
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.commit(request, reply, self.turn.time_ms()))
+        decide = partial(found.shard.commit, request, reply, self.turn.time_ms())
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

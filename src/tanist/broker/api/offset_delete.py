@@ -26,8 +26,8 @@ class OffsetDelete:
             call.reply(OffsetDeleteResponse(error_code=found))
             return
         call.wait()
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.delete_offsets(request, call.reply))
+        decide = partial(found.shard.delete_offsets, request, call.reply)
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -33,8 +33,8 @@ class SyncGroup:
             call.reply(SyncGroupResponse(error_code=found))
             return
         call.wait()
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.sync(request, call.reply, self.turn.time_ms()))
+        decide = partial(found.shard.sync, request, call.reply, self.turn.time_ms())
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -84,8 +84,8 @@ class TxnOffsetCommit:
         if isinstance(found, int):
             self._refuse(request, call, found)
             return
-        with coordinator.step(found, partial(call.refuse, request)):
-            coordinator.carry_out(found, found.shard.txn_commit(request, call.reply))
+        decide = partial(found.shard.txn_commit, request, call.reply)
+        coordinator.carry_out(found, decide, partial(call.refuse, request))
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
         call.reply(

@@ -65,8 +65,8 @@ class CoordinatorKind(Generic[ShardT]):
     """The content of a shard, in the plural: "groups"."""
     count: Callable[[ShardT], int]
     """How many of them a shard has."""
-    loaded: Callable[[CoordinatorPartition[ShardT]], None]
-    """A partition was replayed, and is served now."""
+    loaded: Callable[[ShardT], Sequence[Any]]
+    """What a shard is to do when it was replayed, and is served now."""
     carry_out: Callable[[CoordinatorPartition[ShardT], Any], None]
     """An effect that is neither an answer nor an append."""
 
@@ -111,8 +111,7 @@ class _Batch(Generic[ShardT]):
         # Refused decisions are taken back, the last first: each rests on those before.
         for append in reversed(self._appends) if error else self._appends:
             if not error:
-                with self._runtime.step(self._partition):
-                    self._runtime.carry_out(self._partition, self._partition.shard.apply(append))
+                self._runtime.carry_out(self._partition, partial(self._partition.shard.apply, append))
             if not answered and not self._partition.torn:
                 self._runtime.written(self._partition, append, error)
 
@@ -268,28 +267,38 @@ class CoordinatorRuntime(Generic[ShardT]):
         loaded = CoordinatorLoaded(partition.name, self._kind.entries, entries, partition.records, took_ms)
         self._context.events.emit(loaded)
         with self.step(partition):
-            self.carry_out(partition, partition.shard.loaded(now_ms))
-            self._kind.loaded(partition)
+            self._carry_out(partition, partition.shard.loaded(now_ms))
+            self._carry_out(partition, self._kind.loaded(partition.shard))
             self._reload_ms.pop(partition.hosted.index, None)
 
     # -- effects
 
-    def carry_out(self, partition: CoordinatorPartition[ShardT], effects: Sequence[Any]) -> None:
-        """Do what a shard has decided, and see when it is to be looked at again."""
-        self._do(partition, effects)
-        self._arm(partition.shard.check_ms)
-
-    @contextmanager
-    def step(
-        self, partition: CoordinatorPartition[ShardT], refuse: Callable[[], object] | None = None
-    ) -> Iterator[None]:
-        """Each step of a shard, up to what comes of it. An exception ends the shard: `refuse` who has asked for it."""
+    def carry_out(
+        self,
+        partition: CoordinatorPartition[ShardT],
+        decide: Callable[[], Sequence[Any]],
+        refuse: Callable[[], object] | None = None,
+    ) -> None:
+        """Let a shard decide, and carry that out. An exception ends the shard: `refuse` who has asked for it."""
         try:
-            yield
+            self._carry_out(partition, decide())
         except Exception as error:
             self.failed(partition, error)
             if refuse is not None:
                 refuse()
+
+    @contextmanager
+    def step(self, partition: CoordinatorPartition[ShardT]) -> Iterator[None]:
+        """A step of a shard that is no single decision. An exception ends the shard."""
+        try:
+            yield
+        except Exception as error:
+            self.failed(partition, error)
+
+    def _carry_out(self, partition: CoordinatorPartition[ShardT], effects: Sequence[Any]) -> None:
+        """Do what a shard has decided, and see when it is to be looked at again."""
+        self._do(partition, effects)
+        self._arm(partition.shard.check_ms)
 
     def _do(self, partition: CoordinatorPartition[ShardT], effects: Sequence[Any]) -> None:
         for effect in effects:
@@ -387,8 +396,8 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def written(self, partition: CoordinatorPartition[ShardT], append: LogAppend, error: int) -> None:
         """Records of a shard are committed, or it is time to say that they may not be."""
-        with self.step(partition):
-            self.carry_out(partition, partition.shard.written(append, error, self._context.clock.now_ms()))
+        now_ms = self._context.clock.now_ms()
+        self.carry_out(partition, partial(partition.shard.written, append, error, now_ms))
 
     # -- time
 
@@ -406,8 +415,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         now_ms = self._context.clock.now_ms()
         for partition in list(self._partitions.values()):
             if partition.shard.check_ms <= now_ms:
-                with self.step(partition):
-                    self.carry_out(partition, partition.shard.tick(now_ms))
+                self.carry_out(partition, partial(partition.shard.tick, now_ms))
         self._arm(min((each.shard.check_ms for each in self._partitions.values()), default=NEVER_MS))
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ imported before a broker has a group to see to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
@@ -66,7 +67,9 @@ class Coordinator:
                 append_timeout_ms=config.offsets_commit_timeout_ms,
                 entries="groups",
                 count=lambda shard: len(shard.groups),
-                loaded=self._forget_deleted,
+                # Offsets of topics that were deleted while the partition was elsewhere. This broker's metadata is not
+                # behind: it has the record that made it the leader, and who led before took no commit after that one.
+                loaded=Shard.forget_missing,
                 carry_out=_nothing_else,
             ),
         )
@@ -82,14 +85,6 @@ class Coordinator:
         )
         runtime.start()
 
-    def _forget_deleted(self, partition: GroupPartition) -> None:
-        """Offsets of topics that were deleted while the partition was elsewhere.
-
-        This broker's metadata is not behind: it has the record that made it the leader, and who led before took no
-        commit after that one.
-        """
-        self.carry_out(partition, partition.shard.forget_missing())
-
     def write_marker(self, index: int, marker: MarkerAppend) -> None:
         """Write the marker of a transaction that has committed offsets; its ticket is called with an error code."""
         partition = self._runtime.of_index(index)
@@ -97,16 +92,14 @@ class Coordinator:
             # A coordinator that loads is asked again, like one that has moved.
             cast(Reply, marker.ticket)(int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return
-        with self.step(partition):
-            self.carry_out(partition, [marker])
+        self.carry_out(partition, lambda: [marker])
 
     def topics_deleted(self, names: Iterable[str]) -> None:
         """Offsets of these topics go: topics that are made again under the names begin at their beginning."""
         names = frozenset(names)
         for partition in list(self.partitions()):
             if partition.ready:
-                with self.step(partition):
-                    self.carry_out(partition, partition.shard.forget_topics(names))
+                self.carry_out(partition, partial(partition.shard.forget_topics, names))
 
     def topics_changed(self) -> None:
         """Topics came, went or got partitions: consumer groups may have something to assign."""
@@ -122,8 +115,7 @@ class Coordinator:
         retention_ms = config.offsets_retention_minutes * _MINUTE_MS
         for partition in list(self.partitions()):
             if partition.ready:
-                with self.step(partition):
-                    self.carry_out(partition, partition.shard.expire(clock.wall_ms(), retention_ms))
+                self.carry_out(partition, partial(partition.shard.expire, clock.wall_ms(), retention_ms))
 
     def close(self) -> None:
         """The broker is going down; its connections close with it."""

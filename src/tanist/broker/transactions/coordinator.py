@@ -9,6 +9,7 @@ to see to.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
@@ -60,7 +61,7 @@ class TransactionCoordinator:
                 append_timeout_ms=APPEND_TIMEOUT_MS,
                 entries="transactional ids",
                 count=lambda shard: len(shard.transactions),
-                loaded=lambda partition: None,
+                loaded=lambda shard: (),
                 carry_out=self._write_markers,
             ),
         )
@@ -69,7 +70,6 @@ class TransactionCoordinator:
         self.partitions = runtime.partitions
         self.role_changed = runtime.role_changed
         self.carry_out = runtime.carry_out
-        self.step = runtime.step
         self.load_time = runtime.load_time
         self.markers = MarkerSender(context, parts.metadata, barrier, writes, runtime.is_served, self._marker_written)
         self._timeouts_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -108,8 +108,7 @@ class TransactionCoordinator:
         self, partition: TransactionPartition, markers: WriteMarkers, written: Sequence[TopicIndex]
     ) -> None:
         wall_ms = self._context.clock.wall_ms()
-        with self.step(partition):
-            self.carry_out(partition, partition.shard.marker_written(markers, written, wall_ms))
+        self.carry_out(partition, partial(partition.shard.marker_written, markers, written, wall_ms))
 
     # -- records
 
@@ -139,8 +138,7 @@ class TransactionCoordinator:
     def _scan(self, look: Callable[[TransactionShard], Sequence[TransactionEffect]]) -> None:
         for partition in list(self.partitions()):
             if partition.ready:
-                with self.step(partition):
-                    self.carry_out(partition, look(partition.shard))
+                self.carry_out(partition, partial(look, partition.shard))
 
     def close(self) -> None:
         """The broker is going down; its connections close with it."""

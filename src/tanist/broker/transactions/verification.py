@@ -126,16 +126,16 @@ class TransactionVerifier:
             def added(error: int) -> None:
                 self._answered(question, dict.fromkeys(question.partitions, int(error)))
 
-            with coordinator.step(found, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR)):
-                effects = found.shard.add_partitions(
-                    question.transactional_id,
-                    question.producer,
-                    frozenset(question.partitions),
-                    EPOCH_BUMP_VERSION,
-                    added,
-                    self._context.clock.wall_ms(),
-                )
-                coordinator.carry_out(found, effects)
+            decide = partial(
+                found.shard.add_partitions,
+                question.transactional_id,
+                question.producer,
+                frozenset(question.partitions),
+                EPOCH_BUMP_VERSION,
+                added,
+                self._context.clock.wall_ms(),
+            )
+            coordinator.carry_out(found, decide, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _send(self, peer: Peer[list[_Question]]) -> None:
         sent, peer.queue = self._one_of_each(peer.queue)
