@@ -59,6 +59,11 @@ class Unexpected:
         if self._on_met is not None:
             self._on_met(place, error)
 
+    def met_by_job(self, place: str, result: object) -> None:
+        """What a job off the loop has come to: `met` if it is an exception, and no failure of the disk."""
+        if isinstance(result, Exception) and not isinstance(result, OSError):
+            self.met(place, result)
+
     def crash(self, place: str, error: Exception) -> None:
         """What `error` may have torn cannot be given up while the process lives: end it, with a crash report."""
         if self.crashed:

@@ -30,8 +30,7 @@ class Deletions:
             context.disk.run(remove_all, removed)
 
         def removed(result: object) -> None:
-            if isinstance(result, Exception) and not isinstance(result, OSError):
-                context.unexpected.met("a deletion", result)
+            context.unexpected.met_by_job("a deletion", result)
             if isinstance(result, BaseException):
                 context.events.emit(FilesNotDeleted(tuple(removals), str(result)))
 

@@ -306,8 +306,7 @@ class Salvage:
 
     def _checked(self, directory: LogDirectory, result: list[Removed] | BaseException) -> None:
         self._checking.discard(directory)
-        if isinstance(result, Exception) and not isinstance(result, OSError):
-            self._context.unexpected.met("the salvage's bounds", result)
+        self._context.unexpected.met_by_job("the salvage's bounds", result)
         if isinstance(result, BaseException):
             self._emit(SalvageUnbounded(directory.path, str(result)))
             return
@@ -319,8 +318,7 @@ class Salvage:
         """The replica has another leader by now, or leads: what was saved is not cut off, or not as it was said."""
 
         def discarded(result: object) -> None:
-            if isinstance(result, Exception) and not isinstance(result, OSError):
-                self._context.unexpected.met("a salvage", result)
+            self._context.unexpected.met_by_job("a salvage", result)
             if isinstance(result, BaseException):
                 self._emit(SalvageNotRemoved(manifest.entry_id, str(result)))
 
