@@ -246,4 +246,4 @@ def test_the_table_has_these_rows() -> None:
     _, _, section = text.partition("## When a node meets an unexpected error")
     table = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
     names = [line.split("|")[1].strip().strip("*") for line in table[2:]]
-    assert names == list(dict.fromkeys([*(row.name for row in ROWS)]))
+    assert names == list(dict.fromkeys(row.name for row in ROWS))

@@ -121,9 +121,8 @@ DAMAGES: list[Damage] = [
 
 def use(log: Log, rng: random.Random, *, whole: bool) -> None:
     """Everything a node does with a log. After recovery (`whole`) none of it may complain."""
-    allowed: tuple[type[BaseException], ...] = (
-        () if whole else (DamagedBatch, OSError)
-    )  # the log is given up, by a change
+    # A change that meets damage gives the log up: `OSError`.
+    allowed: tuple[type[BaseException], ...] = () if whole else (DamagedBatch, OSError)
     with suppress(*allowed):
         offset = log.log_start_offset
         while (piece := log.read(offset, 500, log.log_end_offset)) is not None:

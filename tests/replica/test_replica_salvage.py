@@ -106,7 +106,6 @@ def test_behind_all_that_the_leader_has() -> None:
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
     assert isinstance(saving, SalvageFirst)
-    assert isinstance(saving, SalvageFirst)
     assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
     assert alone.follower.salvaged(saving) == [

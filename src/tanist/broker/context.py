@@ -22,8 +22,6 @@ class NodeContext:
 
     __slots__ = (
         "_on_fatal",
-        "_recent",
-        "_report",
         "clock",
         "cluster_id",
         "config",

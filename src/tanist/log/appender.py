@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 from tanist.events.storage import BatchRepeated, SegmentRolled
 from tanist.events.stream import Events
@@ -396,10 +396,7 @@ class Appender:
             try:
                 segment.write()
             except Exception as error:
-                failed = self._torn(error)
-                if failed is error:
-                    raise
-                raise failed from error
+                self._give_up(error)
         if self.epochs.dirty and self._offsets.log_end_offset:
             with self.changing():
                 self.write_epochs()
@@ -457,14 +454,13 @@ class Appender:
         try:
             yield
         except Exception as error:
-            failed = self._torn(error)
-            if failed is error:
-                raise
-            raise failed from error
+            self._give_up(error)
 
-    def _torn(self, error: Exception) -> OSError:
+    def _give_up(self, error: Exception) -> NoReturn:
         failed = self.failed = as_failure(error)
-        return failed
+        if failed is error:
+            raise failed
+        raise failed from error
 
     @property
     def _empty(self) -> bool:

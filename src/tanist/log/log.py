@@ -432,7 +432,7 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
         """Drop everything; the next record has `offset`."""
         self.write_pending()
-        if self._segments.ranges_from(0, 0):
+        if self.size_bytes:
             self._events.emit(RecordsCut(str(self.topic_partition), self.log_start_offset, self.log_end_offset))
         with self._appender.changing():
             self.log_end_offset = self.log_start_offset = offset

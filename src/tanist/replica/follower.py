@@ -172,8 +172,7 @@ class FollowerState:
 
     def fetched(self, answer: FetchAnswer, position: FetchPosition, now_ms: int) -> list[Effect]:
         """The leader has answered a fetch from `position`. It counts only if this log still ends there."""
-        if not self._answers_present_fetch(position):
-            self._dropped(position)
+        if not self.awaits(position):
             return []
         if answer.error:
             return self._on_error(answer.error, now_ms)
@@ -230,15 +229,12 @@ class FollowerState:
     # ---- rules of a fetch
 
     def awaits(self, position: FetchPosition) -> bool:
-        """Whether the answer to a fetch from there would count."""
+        """Whether the answer to a fetch from there would count. If not, it is dropped."""
         if self._answers_present_fetch(position):
             return True
-        self._dropped(position)
-        return False
-
-    def _dropped(self, position: FetchPosition) -> None:
         if self.events.fine:
             self.events.emit(FetchAnswerDropped(self.metadata.name, position.current_leader_epoch, position.offset))
+        return False
 
     def _answers_present_fetch(self, position: FetchPosition) -> bool:
         """Whether the fetch was sent to this leader, after the last truncation and append."""

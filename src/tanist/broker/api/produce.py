@@ -319,7 +319,9 @@ class Produce:
                     failed = True
                     continue
                 log = hosted.log
-                turn.mark_dirty(hosted)  # first: once it is queued, it must be written before the frame goes
+                # First: once it is queued, it must be written before the frame goes; of a duplicate, the first may be
+                # being written.
+                turn.mark_dirty(hosted)
                 appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, wall_ms)
                 if appended.error:
                     results.append(
@@ -340,13 +342,12 @@ class Produce:
                     ProduceResult(index, 0, appended.first_offset, appended.append_time_ms, log.log_start_offset)
                 )
                 taken_bytes += end - start
-                if appended.duplicate:
-                    pass  # the first may be being written
-                elif large:
-                    turn.mark_lent(hosted, end - start)
-                    turn.mark_grown(hosted)
-                else:
-                    self._leader_has_appended(hosted, leader, now_ms)
+                if not appended.duplicate:
+                    if large:
+                        turn.mark_lent(hosted, end - start)
+                        turn.mark_grown(hosted)
+                    else:
+                        self._leader_has_appended(hosted, leader, now_ms)
                 if acks == -1:
                     required_offset = appended.last_offset + 1
                     if leader.high_watermark >= required_offset:

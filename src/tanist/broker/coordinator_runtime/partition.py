@@ -68,4 +68,4 @@ class CoordinatorPartition(Generic[ShardT]):
 
     @property
     def name(self) -> str:
-        return f"{self.hosted.topic}-{self.hosted.index}"
+        return self.hosted.name

@@ -183,10 +183,9 @@ class MarkerWrites:
             ending.transaction_version,
         )
         self._context.metrics.hanging_transactions += 1
-        name = f"{hosted.topic}-{hosted.index}"
         self._context.events.emit(
             HangingTransactionEnded(
-                name,
+                hosted.name,
                 transaction.producer_id,
                 transaction.producer_epoch,
                 ending.committed,
@@ -198,7 +197,7 @@ class MarkerWrites:
 
         def written(errors: dict[TopicIndex, int]) -> None:
             for error in filter(None, errors.values()):
-                self._context.events.emit(HangingMarkerRefused(name, error))
+                self._context.events.emit(HangingMarkerRefused(hosted.name, error))
 
         self.write(marker, [transaction.partition], written)
 
