@@ -101,9 +101,10 @@ def _changed_partition(record: PartitionChangeRecord, image: MetadataImage) -> l
 
 def _created_partition(record: PartitionRecord, image: MetadataImage) -> list[Event]:
     topic = image.topics.get(record.topic_id)
-    name = f"{record.topic_id if topic is None else topic.name}-{record.partition_id}"
+    if topic is None:
+        return []
     replicas, isr = tuple(record.replicas), tuple(record.isr)
-    return [PartitionCreated(name, replicas, isr, record.leader, record.leader_epoch)]
+    return [PartitionCreated(f"{topic.name}-{record.partition_id}", replicas, isr, record.leader, record.leader_epoch)]
 
 
 def _removed_topic(record: RemoveTopicRecord, image: MetadataImage) -> list[Event]:

@@ -54,6 +54,7 @@ from tanist.wire.metadata import (
 from tanist.wire.schema import MetadataRecord
 
 __all__ = [
+    "BESIDE_PARTITIONS",
     "BROKER",
     "ELR_VERSION",
     "METADATA_VERSION",
@@ -77,6 +78,17 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 MINIMUM_METADATA_VERSION: Final = 7
 """3.3-IV3: the version of a log without a metadata.version record."""
+
+BESIDE_PARTITIONS: Final = (
+    "brokers",
+    "controllers",
+    "topic_ids",
+    "configs",
+    "features",
+    "next_producer_id",
+    "passive",
+)
+"""What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
 MAX_TRANSACTION_RECORDS: Final = 1_000_000
 """Bound on the buffer between BeginTransactionRecord and EndTransactionRecord."""
@@ -120,18 +132,7 @@ class MetadataImage:
         if not isinstance(other, MetadataImage):
             return NotImplemented
         return all(
-            getattr(self, name) == getattr(other, name)
-            for name in (
-                "brokers",
-                "controllers",
-                "topics",
-                "topic_ids",
-                "configs",
-                "features",
-                "next_producer_id",
-                "passive",
-                "_transaction",
-            )
+            getattr(self, name) == getattr(other, name) for name in (*BESIDE_PARTITIONS, "topics", "_transaction")
         )
 
     __hash__ = None  # type: ignore[assignment]

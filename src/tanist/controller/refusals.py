@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tanist.wire.apis import response_class
+from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import (
-    alter_client_quotas_response,
-    alter_configs_response,
-    incremental_alter_configs_response,
-)
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
-from tanist.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
-from tanist.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
@@ -33,38 +28,26 @@ from tanist.wire.messages.alter_user_scram_credentials_response import (
 from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from tanist.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest
-from tanist.wire.messages.broker_registration_response import BrokerRegistrationResponse
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest
-from tanist.wire.messages.controller_registration_response import ControllerRegistrationResponse
 from tanist.wire.messages.create_acls_request import CreateAclsRequest
-from tanist.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from tanist.wire.messages.create_topics_request import CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from tanist.wire.messages.delete_acls_request import DeleteAclsRequest
-from tanist.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
-from tanist.wire.messages.elect_leaders_response import (
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-)
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from tanist.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from tanist.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from tanist.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+from tanist.wire.schema import Request, Response
 
 
 def not_controller_response(request: Any) -> Any:
@@ -118,58 +101,10 @@ def _features_not_updated(request: UpdateFeaturesRequest, code: int, message: st
     )
 
 
-def _configs_not_altered(response: Any, of_resource: Any) -> Callable[[Any, int, str], Any]:
-    """Of AlterConfigs and IncrementalAlterConfigs, whose classes differ and whose fields do not."""
-
-    def build(request: Any, code: int, message: str) -> Any:
-        return response(
-            responses=tuple(
-                of_resource(
-                    error_code=code,
-                    error_message=message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-                for resource in request.resources
-            )
-        )
-
-    return build
-
-
-def _leaders_not_elected(request: ElectLeadersRequest, code: int, message: str) -> ElectLeadersResponse:
-    """Version 0 has no error for the whole."""
-    return ElectLeadersResponse(
-        error_code=code,
-        replica_election_results=tuple(
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=tuple(
-                    PartitionResult(partition_id=partition, error_code=code, error_message=message)
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topic_partitions or ()
-        ),
-    )
-
-
-def _quotas_not_altered(
-    request: AlterClientQuotasRequest, code: int, message: str
-) -> alter_client_quotas_response.AlterClientQuotasResponse:
-    return alter_client_quotas_response.AlterClientQuotasResponse(
-        entries=tuple(
-            alter_client_quotas_response.EntryData(
-                error_code=code,
-                error_message=message,
-                entity=tuple(
-                    alter_client_quotas_response.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
-                    for part in entry.entity
-                ),
-            )
-            for entry in request.entries
-        )
-    )
+def _wherever_errors_go(request: Request, code: int, message: str) -> Response:
+    """Each element that the request names is refused, and the whole. A request that names none is refused none."""
+    answer = error_response(request, request.VERSIONS[1], code, message)
+    return response_class(request.API_KEY)() if answer is None else answer
 
 
 def _credentials_not_altered(
@@ -188,44 +123,32 @@ _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
     DeleteTopicsRequest: _topics_not_deleted,
     CreatePartitionsRequest: _partitions_not_created,
     UpdateFeaturesRequest: _features_not_updated,
-    IncrementalAlterConfigsRequest: _configs_not_altered(
-        incremental_alter_configs_response.IncrementalAlterConfigsResponse,
-        incremental_alter_configs_response.AlterConfigsResourceResponse,
-    ),
-    AlterConfigsRequest: _configs_not_altered(
-        alter_configs_response.AlterConfigsResponse, alter_configs_response.AlterConfigsResourceResponse
-    ),
-    CreateAclsRequest: lambda request, code, message: CreateAclsResponse(
-        results=tuple(AclCreationResult(error_code=code, error_message=message) for _ in request.creations)
-    ),
-    DeleteAclsRequest: lambda request, code, message: DeleteAclsResponse(
-        filter_results=tuple(DeleteAclsFilterResult(error_code=code, error_message=message) for _ in request.filters)
-    ),
-    AlterClientQuotasRequest: _quotas_not_altered,
     AlterUserScramCredentialsRequest: _credentials_not_altered,
     AlterPartitionRequest: lambda request, code, message: AlterPartitionResponse(error_code=code),
     AlterPartitionReassignmentsRequest: lambda request, code, message: AlterPartitionReassignmentsResponse(
         error_code=code, error_message=message
     ),
-    ListPartitionReassignmentsRequest: lambda request, code, message: ListPartitionReassignmentsResponse(
-        error_code=code, error_message=message
-    ),
-    AddRaftVoterRequest: lambda request, code, message: AddRaftVoterResponse(error_code=code, error_message=message),
-    RemoveRaftVoterRequest: lambda request, code, message: RemoveRaftVoterResponse(
-        error_code=code, error_message=message
-    ),
     DescribeQuorumRequest: lambda request, code, message: DescribeQuorumResponse(
         error_code=code, error_message=message
     ),
-    ElectLeadersRequest: _leaders_not_elected,
-    BrokerRegistrationRequest: lambda request, code, message: BrokerRegistrationResponse(error_code=code),
-    BrokerHeartbeatRequest: lambda request, code, message: BrokerHeartbeatResponse(error_code=code),
-    UnregisterBrokerRequest: lambda request, code, message: UnregisterBrokerResponse(
-        error_code=code, error_message=message
-    ),
-    ControllerRegistrationRequest: lambda request, code, message: ControllerRegistrationResponse(
-        error_code=code, error_message=message
-    ),
-    AllocateProducerIdsRequest: lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
     AssignReplicasToDirsRequest: lambda request, code, message: AssignReplicasToDirsResponse(error_code=code),
+    **dict.fromkeys(
+        (
+            AddRaftVoterRequest,
+            AllocateProducerIdsRequest,
+            AlterClientQuotasRequest,
+            AlterConfigsRequest,
+            BrokerHeartbeatRequest,
+            BrokerRegistrationRequest,
+            ControllerRegistrationRequest,
+            CreateAclsRequest,
+            DeleteAclsRequest,
+            ElectLeadersRequest,
+            IncrementalAlterConfigsRequest,
+            ListPartitionReassignmentsRequest,
+            RemoveRaftVoterRequest,
+            UnregisterBrokerRequest,
+        ),
+        _wherever_errors_go,
+    ),
 }

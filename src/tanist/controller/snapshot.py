@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
-from tanist.controller.image import METADATA_VERSION, ImageError, MetadataImage, PartitionState
+from tanist.controller.image import BESIDE_PARTITIONS, METADATA_VERSION, ImageError, MetadataImage, PartitionState
 from tanist.controller.partition_state import RECOVERED, RECOVERING, state_of
 from tanist.controller.recovery_strategy import supports_elr
 from tanist.controller.registration import BrokerRegistration, ControllerRegistration
@@ -75,13 +75,10 @@ def checked_values(image: MetadataImage, twin: MetadataImage | None = None) -> I
                 _compare("the other image", image.topics[read.topic_id], twin.topics.get(read.topic_id))
         yield value
     _compare("a snapshot", sum(len(topic.partitions) for topic in image.topics.values()), partitions)
-    for name in _BESIDE_PARTITIONS:
+    for name in BESIDE_PARTITIONS:
         _compare("a snapshot", getattr(image, name), getattr(again, name))
         if twin is not None:
             _compare("the other image", getattr(image, name), getattr(twin, name))
-
-
-_BESIDE_PARTITIONS = ("brokers", "controllers", "topic_ids", "configs", "features", "next_producer_id", "passive")
 
 
 def _compare(with_what: str, has: object, found: object) -> None:

@@ -20,14 +20,12 @@ class _Kind(type):
     """The class of a kind: its annotations become slots, in order, and what stands behind `=` defaults."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _Kind:
-        own = [each for each in namespace.get("__annotations__", {}) if each not in ("kinds", "fields", "_defaults")]
+        own = tuple(each for each in namespace.get("__annotations__", {}) if each != "kinds")
         defaults = {each: namespace.pop(each) for each in own if each in namespace}
         fields = (*(each for base in bases for each in getattr(base, "fields", ())), *own)
-        namespace |= {"__slots__": tuple(own), "__match_args__": fields}
-        cls = super().__new__(mcs, name, bases, namespace)
+        cls = super().__new__(mcs, name, bases, namespace | {"__slots__": own, "__match_args__": fields})
         cls.fields = fields
-        cls._defaults = {name: value for base in bases for name, value in getattr(base, "_defaults", {}).items()}
-        cls._defaults |= defaults
+        cls._defaults = {**getattr(cls, "_defaults", {}), **defaults}
         return cls
 
     fields: tuple[str, ...]

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from tanist.events.quorum import ElectionLost, LeaderClaimRefused, LeaderLeaves, PreVoteLost, VoteRefused
 from tanist.quorum import messages
-from tanist.quorum.effects import (
-    QuorumInconsistent,
-    Reply,
-)
+from tanist.quorum.effects import QuorumInconsistent, Reply
 from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.messages import Answer
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached

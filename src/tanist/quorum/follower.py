@@ -11,9 +11,7 @@ from tanist.events.quorum import MetadataLogTruncated, SnapshotDownloaded, Voter
 from tanist.invariants import InvariantError
 from tanist.quorum import messages
 from tanist.quorum.batches import voter_records
-from tanist.quorum.effects import (
-    QuorumInconsistent,
-)
+from tanist.quorum.effects import QuorumInconsistent
 from tanist.quorum.elections import Elections
 from tanist.quorum.raft_log import CorruptBatch
 from tanist.quorum.requests import PendingRequest

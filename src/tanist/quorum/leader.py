@@ -20,11 +20,7 @@ from tanist.quorum.batches import (
     encode_voters,
     voter_records,
 )
-from tanist.quorum.effects import (
-    BatchTooLarge,
-    NotLeader,
-    Reply,
-)
+from tanist.quorum.effects import BatchTooLarge, NotLeader, Reply
 from tanist.quorum.fetch_purgatory import DelayedFetch, FetchPurgatory
 from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.roles import Leader, Role
@@ -33,7 +29,6 @@ from tanist.quorum.state import Quorum
 from tanist.quorum.voter_history import FROM_BOOTSTRAP
 from tanist.quorum.voters import ReplicaKey, SnapshotId, Voter, VoterSet
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages import fetch_response, fetch_snapshot_response
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest
 from tanist.wire.messages.fetch_response import EpochEndOffset, FetchResponse
@@ -340,9 +335,7 @@ class QuorumLeader:
 def _is_gone(voter: Voter, voters: VoterSet) -> bool:
     """Whether the set lacks the voter. Static ones have no directory, and are the same under any."""
     other = voters.get(voter.node_id)
-    if other is None:
-        return True
-    return other.directory_id != voter.directory_id and ZERO_UUID not in (other.directory_id, voter.directory_id)
+    return other is None or not (other.is_key(voter.key) or voter.is_key(other.key))
 
 
 def _records(chunk: Chunk) -> bytes | memoryview:

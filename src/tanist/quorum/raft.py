@@ -17,14 +17,7 @@ from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.quorum.config import RaftConfig
 from tanist.quorum.describe import QuorumInfo, describe_quorum, quorum_info
-from tanist.quorum.effects import (
-    AppendOutcome,
-    Effect,
-    HighWatermark,
-    NotLeader,
-    Reply,
-    SyncLog,
-)
+from tanist.quorum.effects import AppendOutcome, Effect, HighWatermark, NotLeader, Reply, SyncLog
 from tanist.quorum.elections import Elections
 from tanist.quorum.follower import QuorumFollower
 from tanist.quorum.joining import Joining

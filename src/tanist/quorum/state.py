@@ -262,7 +262,6 @@ class Quorum:
 
     def become_unattached(self, epoch: int, now_ms: int) -> None:
         """A higher epoch is known, and no leader of it; or a pre-vote was lost and no leader is known."""
-        self._may_be_deposed(epoch)
         before = self.role
         same_epoch = epoch == before.epoch
         waits = isinstance(before, (Candidate, Prospective, Unattached)) and not same_epoch
@@ -280,13 +279,8 @@ class Quorum:
     def become_follower(self, epoch: int, leader_id: int, now_ms: int, endpoint: Endpoint | None = None) -> None:
         if leader_id == self.me.node_id:
             raise QuorumInconsistent(f"node {leader_id} should follow itself in epoch {epoch}")
-        self._may_be_deposed(epoch)
         voted = self.role.voted if epoch == self.epoch else None
         self._change(self._follower(epoch, leader_id, voted, now_ms, endpoint))
-
-    def _may_be_deposed(self, epoch: int) -> None:
-        if isinstance(self.role, Leader) and epoch > self.epoch:
-            self.events.emit(LeaderDeposed(self.epoch, epoch))
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Rule 137. The candidate is as good as we are: wait for it."""
@@ -349,17 +343,7 @@ class Quorum:
         leader = self.role
         if not isinstance(leader, Leader):
             raise IllegalTransition(f"a {leader.NAME} has nothing to resign from")
-        silent = leader.expired(now_ms)
-        cause = (
-            "SHUTDOWN"
-            if self.stopping
-            else "MAJORITY_SILENT"
-            if silent
-            else "CONTROLLER"
-            if self.is_voter
-            else "REMOVED"
-        )
-        self.events.emit(LeaderResigned(leader.epoch, cause))
+        self.events.emit(LeaderResigned(leader.epoch, self._resignation_cause(leader, now_ms)))
         self._change(
             Resigned(
                 epoch=leader.epoch,
@@ -372,12 +356,21 @@ class Quorum:
             )
         )
 
+    def _resignation_cause(self, leader: Leader, now_ms: int) -> str:
+        if self.stopping:
+            return "SHUTDOWN"
+        if leader.expired(now_ms):
+            return "MAJORITY_SILENT"
+        return "CONTROLLER" if self.is_voter else "REMOVED"
+
     def _change(self, role: Role) -> None:
         before = self.role
         if not is_allowed(type(before), type(role)):
             raise IllegalTransition(f"{before.NAME} to {role.NAME}")
         if role.epoch < before.epoch:
             raise IllegalTransition(f"epoch {before.epoch} to {role.epoch}")
+        if isinstance(before, Leader) and role.epoch > before.epoch:
+            self.events.emit(LeaderDeposed(before.epoch, role.epoch))
         self._enter(role)
         if isinstance(before, Leader) and before.announced:
             self.emit(SteppedDown(before.epoch, self.log.end_offset - self.high_watermark))

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tanist.events.quorum import VoterChangeEnded, VoterChangeRefused
-from tanist.quorum.effects import (
-    Reply,
-)
+from tanist.quorum.effects import Reply
 from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.requests import PendingRequest

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_headers
+from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_batches
 from tanist.wire.control import ControlKind, control_kind
 from tanist.wire.primitives import Buffer
 
@@ -20,16 +20,15 @@ def committed_batches(data: Buffer, aborted: Iterable[tuple[int, int]]) -> Itera
     """
     begins = sorted(aborted)
     open_producers: set[int] = set()
-    view = memoryview(data)
-    for at, header in iterate_headers(view):
+    for header, batch in iterate_batches(data):
         while begins and begins[0][0] <= header.last_offset:
             open_producers.add(begins.pop(0)[1])
         records: list[Record] = []
         if header.is_control:
-            if header.producer_id in open_producers and _is_abort(view[at : at + header.size_bytes]):
+            if header.producer_id in open_producers and _is_abort(batch):
                 open_producers.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in open_producers):
-            records = decode_batch(view[at : at + header.size_bytes])
+            records = decode_batch(batch)
         yield header, records
 
 
