@@ -7,8 +7,7 @@ from collections import Counter
 from tanist.sim.faults.links import LINK_FAULTS
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
-from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.config import WORKLOADS
+from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun
 from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
 from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import EXTRAS, LEANINGS

@@ -24,9 +24,9 @@ def test_the_functions_of_a_place_are_there(place: str) -> None:
             assert code.co_qualname == name
 
 
-def of_place(place: str, calls: int, *, after: bool) -> Plant:
-    """A plant in the n-th call; `after` it or before."""
-    return Plant((list(PLACES).index(place) + (calls - 1 + (0.3 if after else 0.7)) / 12) / len(PLACES))
+def detail_of(place: str, calls: int, *, after: bool) -> float:
+    """The detail of a fault that is planted in the n-th call; `after` it or before."""
+    return (list(PLACES).index(place) + (calls - 1 + (0.3 if after else 0.7)) / 12) / len(PLACES)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -46,13 +46,13 @@ def test_it_is_raised_in_the_nth_call_and_no_more(after: bool) -> None:
             cache.truncate_from_start(number)
             cache.truncate_from_end(number)
 
-    plant = of_place("truncation", 3, after=after)
+    plant = Plant(detail_of("truncation", 3, after=after))
     with pytest.raises(PlantedError, match=f"planted {'after' if after else 'before'} LeaderEpochCache.truncate_from_"):
-        plant.watch(call)()
+        plant.watch(call)
     assert plant.raised
     assert done == [0, 1, 2]
     assert sys.gettrace() is None or "planted" not in repr(sys.gettrace())
-    plant.watch(call)()
+    plant.watch(call)
     assert done == [0, 1, 2, 0, 1, 2, 3, 4]
 
 
@@ -93,17 +93,13 @@ def test_a_run_with_exceptions_in_one_place_ends_whole(place: str) -> None:
             hosts[n % len(hosts)],
             hosts[(n + 1) % len(hosts)],
             400_000,
-            _detail(place, n),
+            detail_of(place, 1 + n % 2, after=n % 3 > 0),
         )
         for n in range(6)
     ]
     outcome = ChaosRun(1, config, faults=faults).run()
     assert outcome.violation is None
     assert outcome.counts["fault: raise"] > 0
-
-
-def _detail(place: str, n: int) -> float:
-    return (list(PLACES).index(place) + (n % 2 + (0.3 if n % 3 else 0.7)) / 12) / len(PLACES)
 
 
 def test_a_share_of_the_seeds_draws_them() -> None:

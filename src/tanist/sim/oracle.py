@@ -32,13 +32,17 @@ class Batch(NamedTuple):
     epoch: int
     crc: int
 
+    @classmethod
+    def of(cls, header: BatchHeader) -> Batch:
+        return cls(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
+
 
 def batches(log: Log, start: int, end: int) -> Iterator[Batch]:
     """The batches of a log that begin in [start, end)."""
     for view in pieces(log, start, end):
         for _, header in iterate_headers(view):
             if header.next_offset > start:
-                yield Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
+                yield Batch.of(header)
 
 
 def pieces(log: Log, start: int, end: int) -> Iterator[memoryview]:

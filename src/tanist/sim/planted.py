@@ -114,18 +114,14 @@ class Plant:
         self._error = PlantedMemoryError if detail * 1_000 % 1 < _MEMORY_SHARE else PlantedError
         self.raised = False
 
-    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """The callback, in which the exception may be raised."""
-
-        def watched() -> None:
-            before = sys.gettrace()
-            sys.settrace(self._called)
-            try:
-                callback()
-            finally:
-                sys.settrace(before)
-
-        return watched
+    def watch(self, turn: Callable[[], None]) -> None:
+        """Run a turn, in which the exception may be raised."""
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            turn()
+        finally:
+            sys.settrace(before)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code

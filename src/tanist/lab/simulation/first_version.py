@@ -12,12 +12,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tanist.sim.run.additions import with_conditions
-from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig, GroupSettings, TransactionSettings
+from tanist.sim.run.config import RECORDS, SETTINGS, ChaosConfig
 
-_SETTINGS = {
-    GROUPS: {field.name for field in fields(GroupSettings)},
-    TRANSACTIONS: {field.name for field in fields(TransactionSettings)},
-}
 _ALL_WRITES_WERE_LARGE = ("late-acknowledged", "late-beside", "late-committed", "late-memory")
 """Broken rules that came with it."""
 
@@ -26,8 +22,9 @@ def rearranged(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with each value at its place in version 2."""
     cluster = dict(document["cluster"])
     workload = cluster["workload"] = str(document.get("workload", RECORDS))
-    if workload in _SETTINGS:
-        cluster[workload] = {name: cluster.pop(name) for name in _SETTINGS[workload] & cluster.keys()}
+    if workload in SETTINGS:
+        own = {field.name for field in fields(SETTINGS[workload])}
+        cluster[workload] = {name: cluster.pop(name) for name in own & cluster.keys()}
     most_ms = cluster.pop("skew_ms_max", 0)
     cluster["skews_ms"] = dict.fromkeys(cluster.get("roles", ChaosConfig().roles), most_ms)
     return {**document, "cluster": cluster}

@@ -161,8 +161,8 @@ class _Player(Watcher):
             self._tell(self._acting, text, about=about, weight=Weight.TURN, why=_LOSS)
         elif rendered.who in self.lanes:
             alive = True if isinstance(event, LifeBegan) else False if isinstance(event, _ENDS) else None
-            weight = Weight.PART if isinstance(event, _NOT_A_TURN) else Weight.TURN
-            weight = Weight.DETAIL if isinstance(event, LifeBegan) and event.life == 1 else weight
+            first = isinstance(event, LifeBegan) and event.life == 1
+            weight = Weight.DETAIL if first else Weight.PART if isinstance(event, _NOT_A_TURN) else Weight.TURN
             self._tell(rendered.who, text, weight=weight, about=about, alive=alive)
 
     def observed(self, host: Host, event: NodeEvent) -> None:

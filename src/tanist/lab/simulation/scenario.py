@@ -19,10 +19,11 @@ from typing import Any
 from tanist.lab.simulation.first_version import completed, rearranged
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.run.chaos_run import WORKLOADS
 from tanist.sim.run.config import (
+    BY_NODE,
     GROUPS,
-    TRANSACTIONS,
-    WORKLOADS,
+    SETTINGS,
     ChaosConfig,
     GroupPlan,
     GroupSettings,
@@ -35,12 +36,6 @@ FIRST_VERSION = 1
 VERSION = 2
 SIMULATOR = "simulator"
 MODEL = "model"
-
-_SETTINGS: dict[str, type[GroupSettings] | type[TransactionSettings]] = {
-    GROUPS: GroupSettings,
-    TRANSACTIONS: TransactionSettings,
-}
-"""The workloads that have settings of their own."""
 
 _MAX_BYTES = 16 << 20
 _MAX_NODES = 100
@@ -104,7 +99,7 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
         "cluster": {
             field.name: _plain(getattr(plan.config, field.name))
             for field in fields(plan.config)
-            if field.name not in _SETTINGS or field.name == plan.config.workload
+            if field.name not in SETTINGS or field.name == plan.config.workload
         },
         "faults": [
             {
@@ -138,11 +133,12 @@ def from_document(document: Mapping[str, Any]) -> Scenario:
         if of_the_first:
             document = rearranged(document)
         config = _config(document["cluster"])
+        seed, mutation = _integer(document["seed"]), _text_or_none(document.get("mutation"))
         if of_the_first:
-            config = completed(config, _integer(document["seed"]), _text_or_none(document.get("mutation")))
+            config = completed(config, seed, mutation)
         nodes = frozenset(config.roles)
         plan = Plan(
-            _integer(document["seed"]),
+            seed,
             config,
             tuple(_fault(each, nodes) for each in _bounded(document["faults"])),
             tuple(_operation(each) for each in _bounded(document["operations"])),
@@ -151,7 +147,7 @@ def from_document(document: Mapping[str, Any]) -> Scenario:
             plan,
             title=str(document.get("title", "")),
             property_id=_text_or_none(document.get("property")),
-            mutation=_text_or_none(document.get("mutation")),
+            mutation=mutation,
             violation=_text_or_none(document.get("violation")),
             notes=tuple(str(each) for each in _bounded(document.get("kept", ()))),
         )
@@ -195,7 +191,7 @@ def _config(values: Mapping[str, Any]) -> ChaosConfig:
     strangers = [each for each in config.voters if "controller" not in config.roles.get(each, "")]
     if strangers:
         raise ScenarioError(f"the first voters {strangers} are no controllers")
-    others = sorted({*config.plain, *config.slices, *config.skews_ms, *config.receive_bytes} - config.roles.keys())
+    others = sorted(config.nodes_with_conditions - config.roles.keys())
     if others:
         raise ScenarioError(f"conditions of node {', '.join(map(str, others))}, which the cluster does not have")
     if min(config.window_bytes, *config.slices.values(), *config.receive_bytes.values(), 1) < 1:
@@ -223,9 +219,9 @@ def _values(kind: type[ChaosConfig | GroupSettings | TransactionSettings], value
 
 def _value(field: Field[Any], value: Any) -> Any:
     """A value of JSON as a value of that field."""
-    if field.name in _SETTINGS:
-        return _SETTINGS[field.name](**_values(_SETTINGS[field.name], value))
-    if field.name in ("slices", "skews_ms", "receive_bytes"):
+    if field.name in SETTINGS:
+        return SETTINGS[field.name](**_values(SETTINGS[field.name], value))
+    if field.name in BY_NODE:
         return {int(node): _integer(each) for node, each in value.items()}
     if field.name == "roles":
         return {int(node): str(role) for node, role in value.items()}

@@ -287,7 +287,7 @@ def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
         if getattr(config, name) != getattr(usual, name):
             yield replace(config, **{name: getattr(usual, name)})
     for node in config.roles:
-        ordinary = _without_conditions_of(config, node)
+        ordinary = config.without_conditions_of(node)
         if ordinary != config:
             yield ordinary
     for topic_number, topic in enumerate(config.topics):
@@ -297,17 +297,6 @@ def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
             yield replace(config, topics=topics)
     for name in config.properties:
         yield replace(config, properties={key: value for key, value in config.properties.items() if key != name})
-
-
-def _without_conditions_of(config: ChaosConfig, node: int) -> ChaosConfig:
-    """The node is as any other."""
-    return replace(
-        config,
-        plain=tuple(each for each in config.plain if each != node),
-        slices={each: records for each, records in config.slices.items() if each != node},
-        skews_ms={each: skew_ms for each, skew_ms in config.skews_ms.items() if each != node},
-        receive_bytes={each: size for each, size in config.receive_bytes.items() if each != node},
-    )
 
 
 def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
@@ -321,7 +310,7 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
         if any("controller" in role for role in roles.values()) and all(
             topic.replication_factor <= brokers for topic in config.topics
         ):
-            yield replace(_without_conditions_of(config, node), roles=roles, voters=voters)
+            yield replace(config.without_conditions_of(node), roles=roles, voters=voters)
 
 
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (

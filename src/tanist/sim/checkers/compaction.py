@@ -84,32 +84,37 @@ class CompactionAllowance:
 
     def originals(self, place: Place, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of a log that begin in [start, end), as they were before compaction."""
-        oracle = self._oracle
         found: list[Batch] = []
         at = start
         for view in pieces(log, start, end):
             for header, content in iterate_batches(view):
                 if header.next_offset <= start:
                     continue
-                batch = Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
+                batch = Batch.of(header)
                 found += self._filled(place, at, batch.first, now_us)
                 at = batch.end
                 whole = self._original(batch)
                 if whole is not None and header.is_control:
-                    # The cleaner rewrites a marker once, to give it a delete horizon (KIP-534).
-                    if not header.has_horizon or self._markers[batch.first] != _marker_of(header, content):
-                        raise Violation("S21", now_us, place, f": the marker at {batch.first} is not what it was")
-                    batch = whole
+                    self._check_marker(place, header, content, now_us)
                 elif whole is not None:
-                    records = decode_batch(content)
-                    for record in records:
-                        if oracle.values.get(record.offset) != bytes(record.value or b""):
-                            raise Violation("S21", now_us, place, f": {record} is not what was committed there")
-                    left = {record.offset for record in records}
-                    self._judge(place, (each for each in range(batch.first, batch.end) if each not in left), now_us)
-                    batch = whole
-                found.append(batch)
+                    self._check_records(place, whole, content, now_us)
+                found.append(whole or batch)
         return found + self._filled(place, at, end, now_us)
+
+    def _check_marker(self, place: Place, header: BatchHeader, content: memoryview, now_us: int) -> None:
+        """The cleaner rewrites a marker once, to give it a delete horizon (KIP-534)."""
+        offset = header.base_offset
+        if not header.has_horizon or self._markers[offset] != _marker_of(header, content):
+            raise Violation("S21", now_us, place, f": the marker at {offset} is not what it was")
+
+    def _check_records(self, place: Place, whole: Batch, content: memoryview, now_us: int) -> None:
+        """What is left of a batch is as it was, and what is gone may be."""
+        records = decode_batch(content)
+        for record in records:
+            if self._oracle.values.get(record.offset) != bytes(record.value or b""):
+                raise Violation("S21", now_us, place, f": {record} is not what was committed there")
+        left = {record.offset for record in records}
+        self._judge(place, (each for each in range(whole.first, whole.end) if each not in left), now_us)
 
     def _original(self, batch: Batch) -> Batch | None:
         """The batch of the history that this batch is a part of; None if it is whole, or not committed."""

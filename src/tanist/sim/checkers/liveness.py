@@ -60,10 +60,10 @@ class LivenessPhase:
     def run(
         self,
         rng: random.Random,
-        left_out_max: int,
-        producers: Sequence[Producer],
-        consumers: Sequence[Consumer],
-        observers: Sequence[Observer],
+        left_out_max: int = 0,
+        producers: Sequence[Producer] = (),
+        consumers: Sequence[Consumer] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
         """Heal the cluster and check that it recovers."""
         left_out = self._leave_out(rng, left_out_max)

@@ -176,10 +176,9 @@ class LogChecks:
         while mirror.batches and mirror.batches[-1].end > offset:
             gone = mirror.batches.pop()
             mirror.cut.add(gone)
-            if oracle.trimming is not None and gone.end <= oracle.trimming.highest:
-                mirror.agreeing = min(mirror.agreeing, len(mirror.batches))
-                continue  # below the leader's start, where this replica begins anew
             mirror.agreeing = min(mirror.agreeing, len(mirror.batches))
+            if oracle.trimming is not None and gone.end <= oracle.trimming.highest:
+                continue  # below the leader's start, where this replica begins anew
             position = oracle.position.get(gone.first)
             if position is not None and oracle.history[position] == gone:
                 self._fail(
@@ -290,16 +289,22 @@ def _segments(host: Host, mirror: ReplicaMirror) -> Iterator[Inode]:
             yield host.disk.inode(path)
 
 
+def _whole_batches(data: bytearray) -> Iterator[Batch]:
+    """The batches in a part of a segment, up to one that is torn: the log has not been recovered."""
+    with suppress(WireError):
+        for _, header in iterate_headers(memoryview(bytes(data))):
+            yield Batch.of(header)
+
+
 def _written_behind(host: Host, mirror: ReplicaMirror) -> list[Batch]:
     """The batches in the files behind those of the mirror."""
     found: list[Batch] = []
     end = mirror.end
     for inode in _segments(host, mirror):
-        with suppress(WireError):  # the last one is torn
-            for _, header in iterate_headers(memoryview(bytes(inode.data))):
-                if header.base_offset == end:
-                    end = header.next_offset
-                    found.append(Batch(header.base_offset, end, header.partition_leader_epoch, header.crc))
+        for batch in _whole_batches(inode.data):
+            if batch.first == end:
+                end = batch.end
+                found.append(batch)
     return found
 
 
@@ -307,9 +312,8 @@ def _durable_end(host: Host, mirror: ReplicaMirror) -> int:
     """The offset up to which the log is synced, from the synced lengths of its segments."""
     end = mirror.log_start
     for inode in _segments(host, mirror):
-        with suppress(WireError):  # not recovered since the last loss of power
-            for _, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
-                end = max(end, header.next_offset)
+        for batch in _whole_batches(inode.data[: inode.synced_bytes]):
+            end = max(end, batch.end)
         if inode.synced_bytes < len(inode.data):
             break
     return end

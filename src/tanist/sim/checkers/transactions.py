@@ -34,7 +34,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.transactions.coordinator import TransactionCoordinator
 from tanist.coordinator.transactions.state import (
@@ -44,6 +43,8 @@ from tanist.coordinator.transactions.state import (
     TransactionValues,
     values_of,
 )
+from tanist.events.coordination import HangingTransactionEnded
+from tanist.events.event import Event
 from tanist.log.log import Log
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.replicas import ReplicaChecks
@@ -91,8 +92,6 @@ class TransactionChecks(Watcher):
         self._retired: dict[str, set[int]] = {}
         """Producer ids that a transactional id has had before."""
         self._read: dict[TopicIdPartition, int] = {}
-        self._ended_here: dict[int, tuple[Node, int]] = {}
-        """By node id: its process, and how many hanging transactions it has ended."""
         self.assignments = Assignments(world)
         self._sources: dict[str, tuple[str, int]] = {}
         """Group and partition of the input, by the name before the numbers."""
@@ -116,7 +115,7 @@ class TransactionChecks(Watcher):
             self._fail(
                 "X11",
                 f"{attempt.client} commits {group}'s offset of {topic}-{attempt.partition} in generation "
-                f"{generation}, and another member has had it since {since_us / 1000000.0:.3f} s",
+                f"{generation}, and another member has had it since {since_us / 1e6:.3f} s",
             )
 
     def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
@@ -137,7 +136,6 @@ class TransactionChecks(Watcher):
         node = host.node
         if node is None:
             return
-        self._count_endings(node)
         for hosted in node.replicas:
             if hosted.leader is None or hosted.stale:
                 continue
@@ -157,12 +155,9 @@ class TransactionChecks(Watcher):
             if hosted.topic == TRANSACTIONS_TOPIC and not self._has_lost(TRANSACTIONS_TOPIC):
                 self._read_decisions(hosted, key, oracle.high_watermark)
 
-    def _count_endings(self, node: Node) -> None:
-        ended = node.context.metrics.hanging_transactions
-        process, before = self._ended_here.get(node.node_id, (node, 0))
-        if ended > (before if process is node else 0):
+    def observed(self, host: Host, event: Event) -> None:
+        if isinstance(event, HangingTransactionEnded):
             self._world.counts["transactions: lost markers"] += 1
-            self._ended_here[node.node_id] = (node, ended)
 
     def _read_decisions(self, hosted: HostedPartition, key: TopicIdPartition, high_watermark: int) -> None:
         at = self._read.get(key, 0)

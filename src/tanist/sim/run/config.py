@@ -17,7 +17,6 @@ from tanist.sim.world.link_conditions import WINDOW_BYTES
 from tanist.sim.world.world import COMBINED, PRIVATE_REQUESTS
 
 RECORDS, GROUPS, TRANSACTIONS = "records", "groups", "transactions"
-WORKLOADS = (RECORDS, GROUPS, TRANSACTIONS)
 """The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
 
 TOPIC = "events"
@@ -87,6 +86,16 @@ class TransactionSettings:
     """Clients are paused, and go on as zombies."""
     freeze_pause_ms: tuple[int, int] = (300, 3_000)
     frozen_ms: tuple[int, int] = (50, 5_000)
+
+
+SETTINGS: Mapping[str, type[GroupSettings] | type[TransactionSettings]] = {
+    GROUPS: GroupSettings,
+    TRANSACTIONS: TransactionSettings,
+}
+"""The workloads that have settings of their own, each in the field of its name."""
+
+BY_NODE = ("slices", "skews_ms", "receive_bytes")
+"""The fields that have a number for some of the nodes."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +196,18 @@ class ChaosConfig:
         for node_id in own.keys() & self.slices.keys():
             own[node_id][TURN_RECORDS_MAX] = str(self.slices[node_id])
         return own
+
+    @property
+    def nodes_with_conditions(self) -> set[int]:
+        """The nodes that are not as any other."""
+        return {*self.plain, *(node_id for name in BY_NODE for node_id in getattr(self, name))}
+
+    def without_conditions_of(self, node_id: int) -> ChaosConfig:
+        """The same with that node as any other."""
+        others: dict[str, Any] = {
+            name: {each: value for each, value in getattr(self, name).items() if each != node_id} for name in BY_NODE
+        }
+        return replace(self, plain=tuple(each for each in self.plain if each != node_id), **others)
 
     def with_settings(self, **changes: Any) -> ChaosConfig:
         """The same with changes of its workload's own settings (`groups`, `transactions`)."""

@@ -55,14 +55,14 @@ def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
 
 def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
     """In order of time."""
-    time_us, pause_us = config.fault_time_ms * 1000, _in_us(config.operation_pause_ms)
-    operations = draw_operations(stream(seed, "operations"), config.operations, time_us, pause_us)
-    pause_us = _in_us(config.voter_pause_ms)
-    operations += draw_operations(stream(seed, "voter operations"), config.voter_operations, time_us, pause_us)
-    pause_us = _in_us(config.throttle_pause_ms)
-    operations += draw_operations(stream(seed, "throttle operations"), config.throttle_operations, time_us, pause_us)
-    pause_us = _in_us(config.trim_pause_ms)
-    operations += draw_operations(stream(seed, "trim operations"), config.trim_operations, time_us, pause_us)
+    operations: list[Operation] = []
+    for purpose, kinds, pause_ms in (
+        ("operations", config.operations, config.operation_pause_ms),
+        ("voter operations", config.voter_operations, config.voter_pause_ms),
+        ("throttle operations", config.throttle_operations, config.throttle_pause_ms),
+        ("trim operations", config.trim_operations, config.trim_pause_ms),
+    ):
+        operations += draw_operations(stream(seed, purpose), kinds, config.fault_time_ms * 1000, _in_us(pause_ms))
     return sorted(operations, key=lambda each: each.at_us)
 
 

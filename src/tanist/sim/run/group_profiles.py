@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from tanist.sim.run import coordinator_profiles
 from tanist.sim.run.additions import clocks_off, has_inquirers
 from tanist.sim.run.config import (
     CHURN,
@@ -21,31 +22,24 @@ from tanist.sim.run.config import (
     GroupPlan,
     GroupSettings,
 )
-from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
-from tanist.sim.world.world import COMBINED
 
 
 def drawn(seed: int) -> ChaosConfig:
     """What a seed draws for groups."""
     rng = stream(seed, "groups")
-    roles = dict.fromkeys((1, 2, 3), COMBINED)
-    if rng.random() < 0.2:
-        roles[4] = "broker"
+    roles = coordinator_profiles.roles(rng)
     topics = (Topic("events", rng.randint(2, 5), 3), Topic("orders", rng.randint(1, 3), 3))
-    kinds = rng.sample(COORDINATOR_KINDS, rng.randint(3, 7)) + rng.sample(RARE_COORDINATOR_KINDS, rng.randint(0, 2))
+    kinds = coordinator_profiles.kinds(rng)
     session_ms = rng.choice((1_500, 3_000, 6_000))
     return ChaosConfig(
         workload=GROUPS,
         roles=roles,
         topics=topics,
         fault_time_ms=14_000,
-        kinds=tuple(sorted({*kinds, "leader"})),
-        fault_pause_ms=(100, rng.choice((1_500, 3_000))),
-        operations=rng.choice(((), ("preferred",), ("preferred", "reassign"))),
-        latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
-        down_max=rng.choice((1, 1, 2)),
+        kinds=kinds,
+        **coordinator_profiles.circumstances(rng),
         skews_ms=clocks_off(roles, rng.choice((0, 5_000))),
         groups=GroupSettings(
             plans=_with_moves(_plans(rng), seed),
@@ -59,11 +53,7 @@ def drawn(seed: int) -> ChaosConfig:
         ),
         inquirers=has_inquirers(seed),
         properties={
-            "broker.session.timeout.ms": "3000",
-            "broker.heartbeat.interval.ms": "500",
-            "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
-            "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
-            "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
+            **coordinator_profiles.properties(rng),
             "offsets.topic.num.partitions": str(rng.randint(1, 3)),
             "offsets.commit.timeout.ms": str(rng.choice((1_000, 5_000))),
             "group.initial.rebalance.delay.ms": str(rng.choice((0, 300))),

@@ -142,7 +142,7 @@ class Groups:
         for watcher in self.watchers:
             self._as(watcher, watcher.stop)
         world.run_for(1_000)
-        liveness.run(stream(run.seed, LIVENESS_STREAM), 0, (), (), ())
+        liveness.run(stream(run.seed, LIVENESS_STREAM))
         world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
 
     def _settle(self, liveness: LivenessPhase) -> None:

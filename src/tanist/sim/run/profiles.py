@@ -26,22 +26,6 @@ from tanist.sim.workload.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
-COORDINATOR_KINDS = (
-    "kill",
-    "leader",
-    "crash",
-    "stop",
-    "power",
-    "freeze",
-    "partition",
-    "one_way",
-    "slow",
-    "reset",
-    "controller",
-)
-RARE_COORDINATOR_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
-"""Faults of the runs that test coordinators. Their order counts: seeds draw from it."""
-
 _RECOVERY = "unclean.recovery.manager.enabled"
 _LEAVING = ("stop", "partition", "one_way", "freeze", "leader", "kill", "power", "blackout", "crash")
 _OF_CONTROLLERS = ("controller", "partition", "one_way", "slow", "reset", "freeze", "disk_slow", "power")

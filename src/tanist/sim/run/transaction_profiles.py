@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tanist.sim.run import coordinator_profiles
 from tanist.sim.run.additions import clocks_off, has_inquirers, trimming
 from tanist.sim.run.config import (
     BOTH,
@@ -15,10 +16,8 @@ from tanist.sim.run.config import (
     ChaosConfig,
     TransactionSettings,
 )
-from tanist.sim.run.profiles import COORDINATOR_KINDS, RARE_COORDINATOR_KINDS
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
-from tanist.sim.world.world import COMBINED
 
 _LEAVING_KINDS = ("crash", "kill", "stop")
 _LOSING_SHARE = 0.2
@@ -49,20 +48,15 @@ def of_a_group(seed: int) -> ChaosConfig:
 
 def _without_losses(seed: int) -> ChaosConfig:
     rng = stream(seed, "transactions")
-    roles = dict.fromkeys((1, 2, 3), COMBINED)
-    if rng.random() < 0.2:
-        roles[4] = "broker"
-    kinds = rng.sample(COORDINATOR_KINDS, rng.randint(3, 7)) + rng.sample(RARE_COORDINATOR_KINDS, rng.randint(0, 2))
+    roles = coordinator_profiles.roles(rng)
+    kinds = coordinator_profiles.kinds(rng)
     return ChaosConfig(
         workload=TRANSACTIONS,
         roles=roles,
         topics=(Topic("output", rng.randint(2, 4), 3),),
         fault_time_ms=12_000,
-        kinds=tuple(sorted({*kinds, "leader"})),
-        fault_pause_ms=(100, rng.choice((1_500, 3_000))),
-        operations=rng.choice(((), ("preferred",), ("preferred", "reassign"))),
-        latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
-        down_max=rng.choice((1, 1, 2)),
+        kinds=kinds,
+        **coordinator_profiles.circumstances(rng),
         skews_ms=clocks_off(roles, rng.choice((0, 0, 2_000))),
         transactions=TransactionSettings(
             applications=rng.randint(1, 3),
@@ -76,11 +70,7 @@ def _without_losses(seed: int) -> ChaosConfig:
         ),
         inquirers=has_inquirers(seed),
         properties={
-            "broker.session.timeout.ms": "3000",
-            "broker.heartbeat.interval.ms": "500",
-            "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
-            "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
-            "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
+            **coordinator_profiles.properties(rng),
             "offsets.topic.num.partitions": str(rng.randint(1, 2)),
             "transaction.state.log.num.partitions": str(rng.randint(1, 2)),
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(rng.choice((200, 1_000))),

@@ -11,7 +11,7 @@ must be right, and be read (X1-X3, X6, X8, X10).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tanist.sim.checkers.coordinators import CoordinatorChecks
@@ -54,8 +54,8 @@ class Transactions:
         self.checks = TransactionChecks(self.world, replicas)
         CoordinatorChecks(self.world)
         # The checkers of produces know the batches of their own producers; here others write.
-        replicas.leaders.on_committed = _ignored(replicas.leaders.on_committed)
-        replicas.elections.on_given_up = _ignored(replicas.elections.on_given_up)
+        replicas.leaders.on_committed = replicas.elections.on_given_up = _of_no_producer
+        self._freezing = True
         self.reader = self._reader("reader")
         self.late_reader = self._reader("reader/late")
         """Begins after the faults: of records that an unclean election took away it knows nothing."""
@@ -113,7 +113,7 @@ class Transactions:
                 self._freeze_at_times(client, stream(run.seed, f"{client.name}/pauses"))
         world.run_for(fault_time_ms)
         self._settle(liveness)
-        liveness.run(stream(run.seed, LIVENESS_STREAM), 0, (), (), ())
+        liveness.run(stream(run.seed, LIVENESS_STREAM))
         # A reader does not notice that its position was lost, if other records have it by now.
         reader = self.late_reader if self.checks.has_lost else self.reader
         if reader is self.late_reader:
@@ -164,8 +164,6 @@ class Transactions:
             f"{client.name} (errors {dict(client.errors)})" for client, goal in goals.items() if client.committed < goal
         ]
 
-    _freezing = True
-
     def _freeze_at_times(self, client: TransactionalClient, rng: random.Random) -> None:
         low_ms, high_ms = self._settings.freeze_pause_ms
 
@@ -186,8 +184,5 @@ class Transactions:
         self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
 
 
-def _ignored(callback: Callable[..., None]) -> Callable[..., None]:
-    def of_no_producer(oracle: PartitionOracle, *rest: Any) -> None:
-        """These checks compare with the history of plain producers, and there are none."""
-
-    return of_no_producer
+def _of_no_producer(oracle: PartitionOracle, *rest: Any) -> None:
+    """These checks compare with the history of plain producers, and there are none."""

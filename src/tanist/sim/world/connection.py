@@ -299,7 +299,7 @@ class SimConnection:
         if scheduler.now_us < self._resumes_us:
             return
         conditions = network.conditions
-        received_bytes = conditions.receive_bytes.get(self.host) if conditions.receive_bytes else None
+        received_bytes = conditions.receive_bytes.get(self.host)
         if received_bytes is None:
             data = self._take(conditions.window(self.host, self.peer_host) - self._unread_bytes)
         else:

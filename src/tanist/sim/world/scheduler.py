@@ -46,8 +46,8 @@ class Process:
         """The process dies in the n-th change to its disk; -1: it does not."""
         self.crashed = crashed
         """Called when the process has ended in the middle of a turn, after the interrupted turn."""
-        self.plant: Callable[[Callable[[], None]], Callable[[], None]] | None = None
-        """Makes of each turn one in which an exception may be raised."""
+        self.plant: Callable[[Callable[[], None]], None] | None = None
+        """Runs each turn, in which it may raise an exception."""
         self.failed = failed
         """Called with an exception that came through to the loop; without it, it ends the run."""
 
@@ -153,7 +153,7 @@ class Scheduler:
             if process.plant is None:
                 _turn(process, callback)
             else:
-                process.plant(lambda: _turn(process, callback))()
+                process.plant(lambda: _turn(process, callback))
         except CrashPoint:
             if process.crashed is not None:
                 process.crashed()

@@ -101,11 +101,11 @@ class Host:
         self.lives = 0
         self.wall_skew_ms = 0
         self.fatal: str | None = None
+        """The reason why the node ended itself, in its last life."""
         self.crash_reports: list[str] = []
         """Of all its lives that an exception has ended."""
         self._unplanted: Exception | None = None
         """An exception of the node's own: the run ends with it."""
-        """The reason why the node ended itself, in its last life."""
         self.powered = True
         self.clean_ends: set[int] = set()
         """Lives that ended cleanly: everything synced, and the mark with a broker epoch written."""

@@ -1,0 +1,62 @@
+"""What the profiles of groups and of transactions have in common: a cluster whose coordinators move.
+
+Each function draws from the stream of its profile, in the order in which the profile calls it: seeds depend on that.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tanist.sim.world.world import COMBINED
+
+_KINDS = (
+    "kill",
+    "leader",
+    "crash",
+    "stop",
+    "power",
+    "freeze",
+    "partition",
+    "one_way",
+    "slow",
+    "reset",
+    "controller",
+)
+_RARE_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
+"""Their order counts: seeds draw from it."""
+
+
+def roles(rng: random.Random) -> dict[int, str]:
+    """Three nodes, in some runs with a broker beside them."""
+    drawn = dict.fromkeys((1, 2, 3), COMBINED)
+    if rng.random() < 0.2:
+        drawn[4] = "broker"
+    return drawn
+
+
+def kinds(rng: random.Random) -> tuple[str, ...]:
+    """The kinds of faults. Leaders always fall, and with them coordinators."""
+    drawn = rng.sample(_KINDS, rng.randint(3, 7)) + rng.sample(_RARE_KINDS, rng.randint(0, 2))
+    return tuple(sorted({*drawn, "leader"}))
+
+
+def circumstances(rng: random.Random) -> dict[str, Any]:
+    """Changes of a configuration: how often there are faults, and what there is beside them."""
+    return {
+        "fault_pause_ms": (100, rng.choice((1_500, 3_000))),
+        "operations": rng.choice(((), ("preferred",), ("preferred", "reassign"))),
+        "latency_us": rng.choice(((50, 300), (50, 300), (500, 5_000))),
+        "down_max": rng.choice((1, 1, 2)),
+    }
+
+
+def properties(rng: random.Random) -> dict[str, str]:
+    """Of all nodes."""
+    return {
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
+        "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
+        "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
+    }
