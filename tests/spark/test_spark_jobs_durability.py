@@ -133,6 +133,15 @@ def test_a_job_that_was_killed_has_what_it_played_and_plays_the_rest(tmp_path: P
     assert outcomes(tmp_path, seeds, down=3).of((3, 2, "None")).column("seed").to_pylist() == list(seeds)
 
 
+def test_seeds_between_those_that_are_asked_for_do_not_count(tmp_path: Path) -> None:
+    first = outcomes(tmp_path, range(1, 2), down=3)
+    for shares in first.shares(1):
+        first.add(chunk_of(shares))
+    every_third = outcomes(tmp_path, range(0, 9, 3), down=3)
+    assert list(every_third.shares(1)) == list(outcomes(None, range(0, 9, 3)).shares(1))
+    assert every_third.of((3, 1, "None")).num_rows == 0
+
+
 def test_runs_of_other_terms_or_other_code_are_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = outcomes(tmp_path, range(3), down=3)
     for shares in first.shares(1):

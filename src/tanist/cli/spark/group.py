@@ -290,7 +290,7 @@ def egress_command(
     from tanist.spark.jobs.tables import fit_to_egress
 
     servers = _servers(bootstrap, folder)
-    fit_to_egress(servers, table.absolute(), topic, keep_partitions=not by_key)
+    fit_to_egress(servers, table, topic, keep_partitions=not by_key)
     spark = start()
     from tanist.spark.jobs.ingest import egress
 

@@ -14,6 +14,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 
+def usual_tasks(spark: SparkSession) -> int:
+    """How many tasks a job has that nothing says more of: those of a shuffle."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
 def dealt(
     spark: SparkSession, shares: Sequence[Any], function: Callable[[Any], Iterator[Any]], schema: str
 ) -> DataFrame:

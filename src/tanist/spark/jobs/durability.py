@@ -31,9 +31,9 @@ from tanist.sim.run.config import TOPIC, ChaosConfig
 from tanist.sim.workload.history import History, Send
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
+from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit.arrow_columns import columns_of
-from tanist.spark.jobs.audit.audit import Progress
-from tanist.spark.jobs.dealt import dealt
+from tanist.spark.jobs.dealt import dealt, usual_tasks
 from tanist.spark.jobs.outcomes import OUTCOME, Outcomes, SettingKey
 from tanist.spark.jobs.preconditions import NothingToJudge
 
@@ -213,7 +213,7 @@ def _key(setting: Setting) -> SettingKey:
 
 def _cores(spark: SparkSession) -> int:
     if is_remote():
-        return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        return usual_tasks(spark)
     return max(1, int(spark.sparkContext.defaultParallelism))
 
 

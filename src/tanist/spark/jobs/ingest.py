@@ -22,12 +22,10 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tanist.spark.jobs import tables
-from tanist.spark.jobs.audit.audit import Progress
-from tanist.spark.jobs.preconditions import NothingToJudge, listed, of_this_machine
-from tanist.spark.jobs.tables import TableKind, TableUnfit
+from tanist.spark.jobs import Progress, tables
+from tanist.spark.jobs.preconditions import NothingToJudge, listed
+from tanist.spark.jobs.tables import PARTITIONED_BY, TableKind, TableUnfit, partition_of
 
-PARTITIONED_BY: Final = ("topic", "partition")
 COMPACTED_EVERY: Final = 64
 """Batches. Each has a file for each partition that had records."""
 _SMALL_BYTES: Final = 128 << 20
@@ -96,12 +94,9 @@ class TableSink:
             self.result.known += 1
             return
         began_s = time.monotonic()
-        folder = self.table / tables.DATA / f"batch={number:012d}"
         # Delta's reader wants microseconds; Spark's default is a form of 12 bytes that nobody else writes any more.
         batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        written = batch.write.mode("overwrite").partitionBy(*PARTITIONED_BY)
-        written.option("maxRecordsPerFile", _ROWS_A_FILE).parquet(str(folder))
-        files = list(_files(self.table, folder))
+        files = self._written(batch, f"batch={number:012d}")
         if self._kind == "delta" and files:
             self._commit(batch, files, number)
         records = sum(file.records for file in files)
@@ -153,28 +148,25 @@ class TableSink:
         delta = self._delta()
         now = delta.get_add_actions(flatten=True)
         active = dict(zip(now.column("path").to_pylist(), now.column("size_bytes").to_pylist()))
-        small: dict[str, list[str]] = {}
+        small: dict[tuple[str, ...], list[str]] = {}
         for path, size in active.items():
             if size < _SMALL_BYTES:
-                small.setdefault("/".join(Path(path).parts[-3:-1]), []).append(path)
+                small.setdefault(Path(path).parts[-3:-1], []).append(path)
         old = sorted(path for paths in small.values() if len(paths) > 1 for path in paths)
+        needed = set(active)
         if old:
-            folder = self.table / tables.DATA / f"batch={number:012d}-compacted"
-            rows = spark.read.option("basePath", str(self.table / tables.DATA))
-            rows = rows.parquet(*(str(self.table / path) for path in old)).drop("batch")
+            rows = _records(spark, self.table, [str(self.table / path) for path in old])
             rows = rows.repartition(*PARTITIONED_BY).sortWithinPartitions(*PARTITIONED_BY, "offset")
-            written = rows.write.mode("overwrite").partitionBy(*PARTITIONED_BY)
-            written.option("maxRecordsPerFile", _ROWS_A_FILE).parquet(str(folder))
-            new = list(_files(self.table, folder))
+            new = self._written(rows, f"batch={number:012d}-compacted")
             now_ms = time.time_ns() // 1_000_000
-            removed = [RemoveAction(path, False, now_ms, active[path], _partition_values(Path(path))) for path in old]
+            removed = [RemoveAction(path, False, now_ms, active[path], partition_of(path)) for path in old]
             delta.create_write_transaction(
                 [*(file.added(new=False) for file in new), *removed],
                 "append", delta.schema(), partition_by=list(PARTITIONED_BY),
             )  # fmt: skip
-            active = dict.fromkeys([*(active.keys() - set(old)), *(file.path for file in new)], 0)
+            needed = needed - set(old) | {file.path for file in new}
             self._progress(f"{len(old)} small files are {len(new)} now")
-        self._sweep(active, time.time() - _KEPT_S)
+        self._sweep(needed, time.time() - _KEPT_S)
 
     def _sweep(self, active: Iterable[str], before_s: float) -> None:
         """Folders of batches of which the table has nothing any more."""
@@ -182,6 +174,13 @@ class TableSink:
         for folder in (self.table / tables.DATA).iterdir():
             if folder.name not in needed and folder.stat().st_mtime < before_s:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def _written(self, rows: DataFrame, name: str) -> list[WrittenFile]:
+        """In a folder of the table's data, anew if it is there."""
+        folder = self.table / tables.DATA / name
+        written = rows.write.mode("overwrite").partitionBy(*PARTITIONED_BY)
+        written.option("maxRecordsPerFile", _ROWS_A_FILE).parquet(str(folder))
+        return list(_files(self.table, folder))
 
     def _query_id(self) -> str:
         """Spark's, which a query keeps for as long as its checkpoint."""
@@ -198,7 +197,6 @@ class WrittenFile:
     size_bytes: int
     modified_ms: int
     records: int
-    partition_values: dict[str, str | None]
     stats: str
     """As Delta's log has them, so that readers leave out files by their offsets."""
 
@@ -206,7 +204,7 @@ class WrittenFile:
         """`new`: its records were not in the table before."""
         from deltalake.transaction import AddAction
 
-        return AddAction(self.path, self.size_bytes, self.partition_values, self.modified_ms, new, self.stats)
+        return AddAction(self.path, self.size_bytes, partition_of(self.path), self.modified_ms, new, self.stats)
 
 
 def _files(table: Path, folder: Path) -> Iterator[WrittenFile]:
@@ -215,16 +213,9 @@ def _files(table: Path, folder: Path) -> Iterator[WrittenFile]:
     for path in sorted(folder.rglob("*.parquet")):
         about = pq.read_metadata(path)
         status = path.stat()
-        relative = path.relative_to(table)
         yield WrittenFile(
-            str(relative), status.st_size, int(status.st_mtime * 1000), about.num_rows, _partition_values(relative),
-            _stats(about),
-        )  # fmt: skip
-
-
-def _partition_values(path: Path) -> dict[str, str | None]:
-    named = dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)
-    return {name: named[name] for name in PARTITIONED_BY}
+            str(path.relative_to(table)), status.st_size, int(status.st_mtime * 1000), about.num_rows, _stats(about)
+        )
 
 
 def _stats(about: Any) -> str:
@@ -246,10 +237,11 @@ def _stats(about: Any) -> str:
 
 def read_table(spark: SparkSession, table: str | Path) -> DataFrame:
     """The records of a table: of a Delta log's files if there is one, else of whole batches in the folder."""
-    of_this_machine(table)
-    path = Path(table).absolute()
-    files = tables.records_of(path)
-    return spark.read.option("basePath", str(path / tables.DATA)).parquet(*files).drop("batch")
+    return _records(spark, Path(table).absolute(), tables.records_of(table))
+
+
+def _records(spark: SparkSession, table: Path, files: Iterable[str]) -> DataFrame:
+    return spark.read.option("basePath", str(table / tables.DATA)).parquet(*files).drop("batch")
 
 
 def egress(
@@ -266,8 +258,7 @@ def egress(
 
     The order within a partition is that of the offsets, if partitions are kept.
     """
-    of_this_machine(table)
-    tables.fit_to_egress(bootstrap, Path(table).absolute(), topic, keep_partitions=keep_partitions)
+    tables.fit_to_egress(bootstrap, table, topic, keep_partitions=keep_partitions)
     records = read_table(spark, table)
     names = ["key", "value", *(name for name in ("headers",) if name in records.columns)]
     records = records.select(*names, "topic", "partition", "offset")

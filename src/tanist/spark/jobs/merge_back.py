@@ -30,8 +30,8 @@ from tanist.runtime.client.merge_back import merge_back as restore_partition
 from tanist.runtime.client.salvaged import find_entries
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transaction_outcomes import TransactionOutcome
+from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit import transactions
-from tanist.spark.jobs.audit.audit import Progress
 from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 

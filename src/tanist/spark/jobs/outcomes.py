@@ -90,10 +90,10 @@ class Outcomes:
         return self._rows.filter(mine & (pc.field("strategy") == strategy)).sort_by("seed")
 
     def _stored(self) -> pa.Table:
-        found = [] if self._folder is None else sorted(self._folder.glob("*.parquet"))
-        files = [str(each) for each in found if not each.name.startswith(".")]
+        # With a dot begins what is not whole.
+        files = [] if self._folder is None else sorted(map(str, self._folder.glob("[!.]*.parquet")))
         wanted = (pc.field("code") == self._code) & (pc.field("terms") == self._terms)
-        wanted &= (pc.field("seed") >= self._seeds.start) & (pc.field("seed") < self._seeds.stop)
+        wanted &= pc.field("seed").isin(pa.array(np.array(self._seeds)))
         # What an older version wrote has no code and no terms: they are null, and no run of ours.
         return ds.dataset(files, schema=_SCHEMA, format="parquet").to_table(filter=wanted)
 

@@ -128,7 +128,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def output_folder(path: Path | None) -> None:
-    """A folder for a Parquet result: a new one, an empty one, or that of an earlier run. Its content is replaced."""
+    """A folder for a Parquet result: a new one, an empty one, or that of an earlier run, replaced or continued."""
     if path is None:
         return
     if path.exists() and not path.is_dir():

@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 
 from tanist.runtime.client import admin
 from tanist.runtime.cluster.cluster import Cluster
-from tanist.spark.jobs.audit.audit import Progress, audit_folder
+from tanist.spark.jobs import Progress
+from tanist.spark.jobs.audit.audit import audit_folder
 from tanist.spark.jobs.audit.findings import Kind
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.jobs.merge_back import MergeResult, merge_back

@@ -28,6 +28,7 @@ from tanist.spark.topic.plan import partitions_of
 from tanist.text import counted
 
 TableKind = Literal["delta", "parquet"]
+PARTITIONED_BY: Final = ("topic", "partition")
 DATA: Final = "data"
 CHECKPOINT: Final = "_checkpoint"
 """Beside the data: Delta and Spark pass over names that begin so."""
@@ -104,20 +105,27 @@ def files_of(table: Path) -> list[str]:
     return [str(file) for batch in batches for file in sorted(batch.rglob("*.parquet"))]
 
 
-def records_of(table: Path) -> list[str]:
-    """`files_of`, of a table that must have some."""
+def records_of(table: str | Path) -> list[str]:
+    """`files_of`, absolute, of a table that must have some."""
     of_this_machine(table)
-    found = files_of(table)
+    path = Path(table).absolute()
+    found = files_of(path)
     if not found:
-        raise TableUnfit(f"no table is at {table}, or it has no records yet")
+        raise TableUnfit(f"no table is at {path}, or it has no records yet")
     return found
 
 
-def fit_to_egress(bootstrap: str, table: Path, topic: str | None, *, keep_partitions: bool) -> None:
+def partition_of(file: str) -> dict[str, str]:
+    """The values of `PARTITIONED_BY`, by the folders that a file of a table is in."""
+    named = dict(part.split("=", 1) for part in Path(file).parts if "=" in part)
+    return {name: named[name] for name in PARTITIONED_BY}
+
+
+def fit_to_egress(bootstrap: str, table: str | Path, topic: str | None, *, keep_partitions: bool) -> None:
     """`Unfit` if a record of the table would have no topic, or no partition, to go to."""
     wanted: dict[str, int] = {}
     for file in records_of(table):
-        named = dict(part.split("=", 1) for part in Path(file).parts if "=" in part)
+        named = partition_of(file)
         target = topic or named["topic"]
         wanted[target] = max(wanted.get(target, 0), int(named["partition"]) + 1)
     addresses: list[Address] = parse_bootstrap(bootstrap)

@@ -19,7 +19,8 @@ from tanist.spark.segments.record_columns import RecordColumns, varints
 from tanist.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
 HEADERS: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
-_NO_HEADERS: Final = pa.array([], HEADERS.value_type)
+# Arrow makes an array of a list with the help of pandas, which takes longer to import than all the rest.
+_NO_HEADERS: Final = pa.nulls(0, HEADERS.value_type)
 TYPES: Final[dict[str, Any]] = {
     "topic": pa.string(),
     "partition": pa.int32(),

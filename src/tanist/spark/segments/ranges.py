@@ -168,38 +168,39 @@ def _stands_at(file: SavedFile, offset: int, position: int) -> bool:
 
 def _offset_index(segment: SegmentFile) -> _Index:
     """Last offsets of batches, and their positions, ascending; what does not ascend ends it."""
-    entries = _entries(segment, INDEX_SUFFIX, _OFFSET_ENTRY)
-    offsets = entries["key"].astype(np.int64) + segment.base_offset
-    return _ascending(entries, offsets, entries["value"].astype(np.int64), strictly=True)
+    relative, positions = _entries(segment, INDEX_SUFFIX, _OFFSET_ENTRY)
+    end = _sound_end(relative, positions, (relative > _before(relative)) & (positions > _before(positions)))
+    return _Index(relative[:end] + segment.base_offset, positions[:end])
 
 
 def _time_index(segment: SegmentFile) -> _Index:
     """Timestamps and offsets, both ascending; empty if it is damaged."""
-    entries = _entries(segment, TIME_INDEX_SUFFIX, _TIME_ENTRY)
-    return _ascending(entries, entries["key"].astype(np.int64), entries["value"].astype(np.int64) + segment.base_offset)
+    times, relative = _entries(segment, TIME_INDEX_SUFFIX, _TIME_ENTRY)
+    sound = (times >= _before(times)) & (relative >= _before(relative)) & (relative >= 0)
+    end = _sound_end(times, relative, sound)
+    return _Index(times[:end], relative[:end] + segment.base_offset)
 
 
-def _ascending(entries: Any, keys: Any, values: Any, *, strictly: bool = False) -> _Index:
-    relative = entries["key" if strictly else "value"]
-    before = [np.concatenate([[-1], column[:-1]]) for column in (keys, values)]
-    if strictly:
-        sound = (relative >= 0) & (keys > before[0]) & (values > before[1])
-    else:
-        sound = (relative >= 0) & (keys >= before[0]) & (values >= before[1])
+def _before(column: Any) -> Any:
+    return np.concatenate([[-1], column[:-1]])
+
+
+def _sound_end(keys: Any, values: Any, sound: Any) -> int:
+    """How many entries count, of which some may not be sound."""
     wrong = np.flatnonzero(~sound)
     if not len(wrong):
-        return _Index(keys, values)
+        return len(keys)
     end = int(wrong[0])
     # Zeros that Kafka has allocated before they are needed; or damage.
-    if entries["key"][end] or entries["value"][end]:
-        end = 0
-    return _Index(keys[:end], values[:end])
+    return 0 if keys[end] or values[end] else end
 
 
-def _entries(segment: SegmentFile, suffix: str, entry: Any) -> Any:
+def _entries(segment: SegmentFile, suffix: str, entry: Any) -> tuple[Any, Any]:
+    """Two columns, as they are in the file: offsets count from the segment's."""
     path = segment.path.removesuffix(LOG_SUFFIX) + suffix
     data = b""
     with suppress(OSError), open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size <= _INDEX_BYTES_MAX:
             data = file.read()
-    return np.frombuffer(data, entry, len(data) // entry.itemsize)
+    found = np.frombuffer(data, entry, len(data) // entry.itemsize)
+    return found["key"].astype(np.int64), found["value"].astype(np.int64)

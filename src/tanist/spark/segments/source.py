@@ -8,7 +8,7 @@ exception; a path or an option that can't be is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -124,7 +124,7 @@ class SegmentsReader(DataSourceReader):
             raise TypeError(f"{type(partition).__name__} is no stretch of a segment")
         if not partition.path:
             return
-        # The decoder is imported where it runs: planning needs neither numpy nor Arrow.
+        # The decoder is imported where it runs: planning does not need it.
         from tanist.spark.segments.reading import Wanted, read_stretch
 
         bounds = self._bounds
@@ -152,27 +152,20 @@ def narrowed(bounds: Bounds, found: Filter) -> Bounds:
         # `>` and `>=` alike: one row more or less is Spark's, who looks at each row again.
         return replace(
             bounds,
-            least_offset=_larger(bounds.least_offset, least),
-            most_offset=_smaller(bounds.most_offset, most),
+            least_offset=_chosen(max, bounds.least_offset, least),
+            most_offset=_chosen(min, bounds.most_offset, most),
         )
     if found.attribute == ("timestamp",) and isinstance(least, datetime):
         moment = least if least.tzinfo is not None else least.replace(tzinfo=UTC)
         # A millisecond early: Spark's times have microseconds, and floats round.
         at_ms = int(moment.timestamp() * 1000) - 1
-        return replace(bounds, least_timestamp_ms=_larger(bounds.least_timestamp_ms, at_ms))
+        return replace(bounds, least_timestamp_ms=_chosen(max, bounds.least_timestamp_ms, at_ms))
     return bounds
 
 
-def _larger(known: int | None, found: int | None) -> int | None:
-    if known is None or found is None:
-        return found if known is None else known
-    return max(known, found)
-
-
-def _smaller(known: int | None, found: int | None) -> int | None:
-    if known is None or found is None:
-        return found if known is None else known
-    return min(known, found)
+def _chosen(choose: Callable[..., int | None], *bounds: int | None) -> int | None:
+    """Of those that are bounds."""
+    return choose((each for each in bounds if each is not None), default=None)
 
 
 def _columns(schema: StructType) -> list[str]:

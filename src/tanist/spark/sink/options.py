@@ -12,7 +12,16 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from tanist.spark.topic.options import Connecting, OptionError, boolean, connecting, number, refuse_unknown, separated
+from tanist.spark.topic.options import (
+    KAFKA,
+    Connecting,
+    OptionError,
+    boolean,
+    connecting,
+    number,
+    refuse_unknown,
+    separated,
+)
 from tanist.wire.compression import Compression
 
 _PASSED: Final = {
@@ -20,7 +29,7 @@ _PASSED: Final = {
     "max.block.ms",
 }  # fmt: skip
 _RESERVED: Final = {"transactional.id", "key.serializer", "value.serializer", "interceptor.classes"}
-_ALWAYS: Final = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
+_ALWAYS: Final = {"kafka.acks": ("all", "-1"), "kafka.enable.idempotence": ("true",)}
 _OWN: Final = {
     "topic", "includeheaders", "exactlyonce", "transactionalidprefix", "checkpointlocation", "queryname", "path",
 }  # fmt: skip
@@ -58,7 +67,7 @@ class SinkOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
         named, kafka, idle = separated(options, _PASSED, _RESERVED)
-        idle = [each for each in idle if kafka[each[6:]].lower() not in _ALWAYS.get(each[6:], ())]
+        idle = [each for each in idle if kafka[each.removeprefix(KAFKA)].lower() not in _ALWAYS.get(each, ())]
         refuse_unknown(named, _OWN, "writing to a topic")
         compression = kafka.get("compression.type", "none").upper()
         if compression not in Compression.__members__:

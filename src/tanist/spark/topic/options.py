@@ -20,7 +20,7 @@ from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.patterns import PatternError, java_pattern
 
-_KAFKA: Final = "kafka."
+KAFKA: Final = "kafka."
 _PASSED: Final = {
     "bootstrap.servers",
     "client.id",
@@ -85,7 +85,8 @@ class Connecting:
 class TopicOptions:
     connecting: Connecting
     topics: tuple[str, ...]
-    pattern: str | None
+    pattern: re.Pattern[str] | None
+    """Of whole names."""
     assigned: Mapping[str, tuple[int, ...]] | None
     starting: Offsets
     ending: Offsets
@@ -127,8 +128,7 @@ class TopicOptions:
         topics = tuple(dict.fromkeys(name.strip() for name in named.get("subscribe", "").split(",") if name.strip()))
         if "subscribe" in named and not topics:
             raise OptionError("subscribe names no topic")
-        if "subscribepattern" in named:
-            _pattern(named["subscribepattern"])
+        pattern = _pattern(named["subscribepattern"]) if "subscribepattern" in named else None
         least = _maybe("minOffsetsPerTrigger", named)
         most = _maybe("maxOffsetsPerTrigger", named)
         if least is not None and most is not None and least > most:
@@ -136,7 +136,7 @@ class TopicOptions:
         return cls(
             connecting(kafka),
             topics,
-            named.get("subscribepattern"),
+            pattern,
             _assigned(named["assign"]) if "assign" in named else None,
             starting,
             ending,
@@ -161,7 +161,7 @@ def separated(
     Kafka's that is not to be set.
     """
     named = {name.lower(): value for name, value in options.items()}
-    kafka = {name[len(_KAFKA) :]: named.pop(name) for name in list(named) if name.startswith(_KAFKA)}
+    kafka = {name[len(KAFKA) :]: named.pop(name) for name in list(named) if name.startswith(KAFKA)}
     for name in kafka:
         if name in reserved:
             raise OptionError(f"kafka.{name} is the source's own and cannot be set")
@@ -216,9 +216,9 @@ def _bound(which: str, named: Mapping[str, str], default: str, *, or_latest: boo
     return _offsets(f"{which}Offsets", named.get(f"{which}offsets", default))
 
 
-def _pattern(text: str) -> None:
+def _pattern(text: str) -> re.Pattern[str]:
     try:
-        java_pattern(text)
+        return java_pattern(text)
     except PatternError as error:
         raise OptionError(f"subscribePattern {text!r}: {error}") from None
 

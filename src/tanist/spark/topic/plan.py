@@ -18,7 +18,6 @@ from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
 from tanist.spark.topic.options import Offsets, OptionError, TopicOptions
-from tanist.spark.topic.patterns import java_pattern
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
 
@@ -134,10 +133,11 @@ def partitions_of(
 
 def _look(client: Client, options: TopicOptions, known: Collection[str]) -> There:
     if options.pattern is not None:
-        pattern = java_pattern(options.pattern)
         view = client.metadata(None)
         # Java's consumer leaves internal topics out of a pattern.
-        names = sorted(each.name for each in view.topics.values() if pattern.fullmatch(each.name) and not each.internal)
+        names = sorted(
+            each.name for each in view.topics.values() if options.pattern.fullmatch(each.name) and not each.internal
+        )
     else:
         names = list(options.assigned) if options.assigned is not None else list(options.topics)
         view = client.metadata(names)

@@ -20,7 +20,7 @@ The driver gets sums by bucket where they differ, counts, and a bounded number o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.jobs import preconditions
+from tanist.spark.jobs import Progress, preconditions
 from tanist.spark.jobs.audit import clients, lost, transactions
 from tanist.spark.jobs.audit import findings as audit_findings
 from tanist.spark.jobs.audit import order as audit_order
@@ -46,7 +46,6 @@ from tanist.spark.jobs.preconditions import NothingToJudge, Unfit
 
 PLANS: Final = ("auto", "two-level", "flat")
 
-Progress = Callable[[str], None]
 """Is called with the name of each step as it begins."""
 
 

@@ -29,6 +29,7 @@ from tanist.runtime.client.salvaged import find_entries
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.pieces import Piece, read_pieces, read_sums
+from tanist.spark.jobs.dealt import usual_tasks
 from tanist.spark.jobs.preconditions import INTERNAL
 from tanist.spark.segments.ranges import Bounds, several_stretches
 from tanist.spark.segments.replica_files import SegmentFile, segment_files
@@ -162,8 +163,7 @@ class SegmentLogs:
         """The largest first, in turn."""
         ordered = sorted(pieces, key=bytes_of, reverse=True)
         total_bytes = sum(map(bytes_of, ordered))
-        usual = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        tasks = max(1, min(len(ordered), max(usual, total_bytes // _TASK_BYTES)))
+        tasks = max(1, min(len(ordered), max(usual_tasks(self._spark), total_bytes // _TASK_BYTES)))
         return [ordered[number::tasks] for number in range(tasks)]
 
     def _wants(self, topic: str) -> bool:

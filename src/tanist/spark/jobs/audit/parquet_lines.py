@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from tanist.spark.jobs.dealt import dealt
+from tanist.spark.jobs.dealt import dealt, usual_tasks
 
 _ROWS: Final = 1 << 16
 """Of a batch: numpy's intermediate arrays are of half a MB."""
@@ -58,8 +58,7 @@ class ParquetLines:
         return self._mapped(spark, partial(_rows, wanted, self.topics), ROW_SCHEMA)
 
     def _mapped(self, spark: SparkSession, read: Callable[[Any], Iterator[Any]], schema: str) -> DataFrame:
-        shares = self._shares(int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-        return dealt(spark, shares, partial(_read, read), schema)
+        return dealt(spark, self._shares(usual_tasks(spark)), partial(_read, read), schema)
 
     def _shares(self, least: int) -> list[list[RowGroups]]:
         """Row groups in their order: what lies behind each other was mostly written behind each other."""

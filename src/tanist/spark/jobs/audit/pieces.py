@@ -93,7 +93,7 @@ def sums_of_group(columns: Sequence[str], group: Sequence[Piece]) -> Iterator[An
 
 def _rows(piece: Piece, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:
     """The rows of a piece, and perhaps some before and behind those that are wanted."""
-    # The decoder is imported where it runs: planning needs neither numpy nor Arrow.
+    # The decoder is imported where it runs: planning does not need it.
     from tanist.spark.segments.arrow_rows import Origin
     from tanist.spark.segments.reading import Wanted, read_stretch
 
