@@ -104,7 +104,6 @@ _.log_dir_failure_timeout_ms
 _.log_flush_offset_checkpoint_interval_ms
 _.log_flush_start_offset_checkpoint_interval_ms
 _.preallocate
-_.metadata_log_max_snapshot_interval_ms
 _.queued_max_requests
 _.replica_socket_receive_buffer_bytes
 _.socket_listen_backlog_size
@@ -133,6 +132,3 @@ _.ALL  # lab/scenarios/deviations.py
 
 # An observation: without it no test could tell a start that reads too much.
 _.segments_scanned
-
-# About to be used: the simulator's situations are to be counted by it.
-_.SituationCounter

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 
 from tanist.cli.app import app
+from tanist.runtime.cluster.processes import wait_until
 
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
 FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
@@ -43,6 +47,30 @@ def run(*arguments: str, folder: Path, stdin: str = "", code: int | None = 0) ->
         return None if "--json" in arguments else done.output
     assert done.exit_code == (code or 0), f"{arguments}: {done.exit_code}\n{done.output}\n{done.exception!r}"
     return json.loads(done.stdout) if "--json" in arguments else done.output
+
+
+def json_lines(*arguments: str, folder: Path) -> list[dict[str, Any]]:
+    """What a command with an object on each line printed."""
+    done = subprocess.run(
+        [*TANIST, *arguments, "--json", "--data", str(folder)], capture_output=True, text=True, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@contextmanager
+def following(*arguments: str, folder: Path, out: Path) -> Iterator[None]:
+    """A command that goes on printing, here into a file. It has begun, so what comes now is new to it; at the end it
+    is interrupted.
+    """
+    with out.open("w") as file:
+        follower = subprocess.Popen([*TANIST, *arguments, "--data", str(folder)], stdout=file)
+        try:
+            assert wait_until(lambda: out.read_text().endswith("\n"), 120)
+            yield
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait(120) == 0
+        finally:
+            follower.kill()
 
 
 def fill(disk: Path) -> None:

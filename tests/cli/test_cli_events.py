@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tanist.runtime.cluster.processes import wait_until
-from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+from tests.cli.cli_rig import FEW_PARTITIONS, following, free_port, json_lines, run
 
 
 @pytest.fixture(scope="module")
@@ -22,46 +19,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run("down", folder=folder)
 
 
-def lines(folder: Path, *arguments: str) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [*TANIST, *arguments, "--json", "--data", str(folder)], capture_output=True, text=True, check=True
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def test_events_of_all_nodes_by_time_and_of_some(folder: Path) -> None:
-    found = lines(folder, "events")
+    found = json_lines("events", folder=folder)
     assert {each["node"] for each in found} == {1, 2, 3}
     assert [each["ms"] for each in found] == sorted(each["ms"] for each in found)
-    assert {each["node"] for each in lines(folder, "events", "--node", "2")} == {2}
-    assert len(lines(folder, "events", "-n", "3")) == 3
+    assert {each["node"] for each in json_lines("events", "--node", "2", folder=folder)} == {2}
+    assert len(json_lines("events", "-n", "3", folder=folder)) == 3
     kind = str(found[0]["event"])
-    assert {each["event"] for each in lines(folder, "events", kind)} == {kind}
-    assert {"event": kind} in lines(folder, "events", "--kinds")
+    assert {each["event"] for each in json_lines("events", kind, folder=folder)} == {kind}
+    assert {"event": kind} in json_lines("events", "--kinds", folder=folder)
     assert "there is no node 7" in run("events", "--node", "7", folder=folder, code=1)
     assert "Nothing is no kind of event; --kinds lists them" in run("events", "Nothing", folder=folder, code=2)
 
 
 def test_a_line_of_the_log_has_the_event_that_it_was_made_from(folder: Path) -> None:
-    logged = [line for line in lines(folder, "logs") if "event" in line]
+    logged = [line for line in json_lines("logs", folder=folder) if "event" in line]
     assert {line["node"] for line in logged} == {1, 2, 3}
     assert all(line["text"] for line in logged)
 
 
 def test_events_are_followed(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with out.open("w") as file:
-        follower = subprocess.Popen([*TANIST, "events", "-f", "-n", "1", "--data", str(folder)], stdout=file)
-        try:
-            assert wait_until(lambda: out.read_text().endswith("\n"), 120)
-            before = len(out.read_text().splitlines())
-            run("stop", "2", folder=folder)
-            run("start", "2", folder=folder)
-            assert wait_until(lambda: len(out.read_text().splitlines()) > before, 120)
-            follower.send_signal(2)
-            assert follower.wait(120) == 0
-        finally:
-            follower.kill()
+    with following("events", "-f", "-n", "1", folder=folder, out=out):
+        before = len(out.read_text().splitlines())
+        run("stop", "2", folder=folder)
+        run("start", "2", folder=folder)
+        assert wait_until(lambda: len(out.read_text().splitlines()) > before, 120)
 
 
 def test_a_changed_field_shows_both_values_and_one_that_stays_none(folder: Path) -> None:

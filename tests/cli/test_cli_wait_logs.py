@@ -11,7 +11,7 @@ import pytest
 
 from tanist.runtime.cluster.node_logs import NodeLog, merged
 from tanist.runtime.cluster.processes import wait_until
-from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, following, free_port, json_lines, run
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +72,11 @@ def test_what_makes_no_sense_is_refused(folder: Path, arguments: tuple[str, ...]
 def test_logs_of_all_nodes_stand_in_the_order_of_time(folder: Path) -> None:
     found = [json.loads(line) for line in run("logs", "-n", "0", folder=folder).splitlines()]
     assert found == []
-    lines = [json.loads(line) for line in _json_lines(folder)]
+    lines = json_lines("logs", folder=folder)
     assert {line["node"] for line in lines} == {1, 2, 3}
     assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
-    assert {line["node"] for line in map(json.loads, _json_lines(folder, "2"))} == {2}
-    assert {line["level"] for line in map(json.loads, _json_lines(folder, "--level", "WARN"))} <= {"WARN", "ERROR"}
+    assert {line["node"] for line in json_lines("logs", "2", folder=folder)} == {2}
+    assert {line["level"] for line in json_lines("logs", "--level", "WARN", folder=folder)} <= {"WARN", "ERROR"}
     assert "there is no node 7" in run("logs", "7", folder=folder, code=1)
     shown = run("logs", "-n", "1", folder=folder).splitlines()
     assert len(shown) == 1
@@ -84,18 +84,11 @@ def test_logs_of_all_nodes_stand_in_the_order_of_time(folder: Path) -> None:
 
 def test_logs_are_followed(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with out.open("w") as file:
-        follower = subprocess.Popen([*TANIST, "logs", "-f", "-n", "1", "2", "--data", str(folder)], stdout=file)
-        try:
-            assert wait_until(lambda: out.read_text().endswith("\n"), 120)  # it has begun: what comes now is new to it
-            run("stop", "2", folder=folder)
-            assert wait_until(lambda: "has shut down" in out.read_text(), 120)
-            run("start", "2", folder=folder)
-            assert wait_until(lambda: "is unfenced" in out.read_text(), 120)
-            follower.send_signal(2)
-            assert follower.wait(120) == 0
-        finally:
-            follower.kill()
+    with following("logs", "-f", "-n", "1", "2", folder=folder, out=out):
+        run("stop", "2", folder=folder)
+        assert wait_until(lambda: "has shut down" in out.read_text(), 120)
+        run("start", "2", folder=folder)
+        assert wait_until(lambda: "is unfenced" in out.read_text(), 120)
 
 
 def test_a_line_is_whole_before_it_is_shown_and_lines_without_a_time_stay_with_theirs(tmp_path: Path) -> None:
@@ -115,10 +108,3 @@ def test_a_line_is_whole_before_it_is_shown_and_lines_without_a_time_stay_with_t
     path.write_text("[2026-01-01 00:00:00,003] INFO new\n")
     assert [each.text for each in log.entries(final=False)] == ["new"]
     log.close()
-
-
-def _json_lines(folder: Path, *more: str) -> list[str]:
-    done = subprocess.run(
-        [*TANIST, "logs", "--json", *more, "--data", str(folder)], capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from typing import Final
 
 from tanist.events.event import Event, to_json
@@ -18,6 +19,11 @@ from tanist.events.event import Event, to_json
 FILE_NAME: Final = ".tanist-events.jsonl"
 PREVIOUS_NAME: Final = ".tanist-events.1.jsonl"
 FILE_BYTES_MAX: Final = 8 << 20
+
+
+def log_time(wall_ms: int) -> str:
+    """The time of an event as the node's log has it, with the event's line: local, to the millisecond."""
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(wall_ms / 1000))},{wall_ms % 1000:03d}"
 
 
 class EventLog:

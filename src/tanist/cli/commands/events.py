@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,13 +12,11 @@ from typing import Any
 import click
 
 from tanist.cli.options import data_option
+from tanist.cli.output.following import COLOURS, show_stream
 from tanist.events.event import Event
 from tanist.events.text import describe
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.node_events import NodeEvent, events_of, merged
-
-_LOOK_EVERY_S = 0.2
-_COLOURS = {"WARN": "yellow", "ERROR": "red"}
 
 
 @click.command("events")
@@ -69,39 +65,29 @@ def events_command(
             )
     cluster = load_existing(folder)
     nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node_ids)] or cluster.nodes
-    sources = events_of(folder, nodes)
+    with events_of(folder, nodes) as sources:
 
-    def new() -> Iterable[NodeEvent]:
-        for each in merged(sources):
-            if (not kinds or each.kind in kinds) and (topic is None or each.is_about(topic)):
-                yield each
+        def new() -> Iterable[NodeEvent]:
+            for each in merged(sources):
+                if (not kinds or each.kind in kinds) and (topic is None or each.is_about(topic)):
+                    yield each
 
-    if most is None and follow:
-        most = 10
-    try:
-        _show(deque(new(), maxlen=most), as_json)
-        while follow:
-            time.sleep(_LOOK_EVERY_S)
-            _show(new(), as_json)
-    except KeyboardInterrupt:
-        return
-    finally:
-        for source in sources:
-            source.close()
+        show_stream(new, _show_json if as_json else _show, most=most, follow=follow)
 
 
-def _show(events: Iterable[NodeEvent], as_json: bool) -> None:
+def _show_json(events: Iterable[NodeEvent]) -> None:
+    for each in events:
+        found = {"ms": each.wall_ms, "node": each.node_id, "event": each.kind, **each.fields}
+        click.echo(json.dumps(found, ensure_ascii=False))
+
+
+def _show(events: Iterable[NodeEvent]) -> None:
     for each in events:
         line = describe(each.event)
-        if as_json:
-            found = {"ms": each.wall_ms, "node": each.node_id, "event": each.kind, **each.fields}
-            click.echo(json.dumps(found, ensure_ascii=False))
-            continue
         clock = time.strftime("%H:%M:%S", time.localtime(each.wall_ms / 1000))
         fields = "  ".join(_changes(each.fields))
-        colour = None if line is None else _COLOURS.get(line[0])
+        colour = None if line is None else COLOURS.get(line[0])
         click.secho(f"{clock},{each.wall_ms % 1000:03d} {each.node_id:>4} {each.kind}  {fields}".rstrip(), fg=colour)
-    sys.stdout.flush()
 
 
 def _changes(fields: dict[str, Any]) -> Iterator[str]:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import time
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from tanist.cli.options import data_option
-from tanist.events.text import describe
+from tanist.cli.output.following import COLOURS, show_stream
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.cluster_file import load_existing
-from tanist.runtime.cluster.node_events import NodeEvent, NodeEvents, events_of
-from tanist.runtime.cluster.node_events import merged as merged_events
-from tanist.runtime.cluster.node_logs import LEVELS, Entry, NodeLog, log_time, merged
-
-_LOOK_EVERY_S = 0.2
-_COLOURS = {"WARN": "yellow", "ERROR": "red"}
+from tanist.runtime.cluster.node_logs import LEVELS, Entry, NodeLog, merged
 
 
 @click.command("logs")
@@ -54,66 +44,27 @@ def logs_command(
     logs = [NodeLog(node.node_id, layout.log_path(folder, node.node_id)) for node in nodes]
     least = LEVELS.index(level)
 
-    def wanted(entries: Iterable[Entry]) -> Iterable[Entry]:
-        return (entry for entry in entries if entry.level not in LEVELS or LEVELS.index(entry.level) >= least)
+    def new() -> Iterable[Entry]:
+        found = merged(logs, final=not follow)
+        return (entry for entry in found if entry.level not in LEVELS or LEVELS.index(entry.level) >= least)
 
-    if most is None and follow:
-        most = 10
-    events = _Events(events_of(folder, nodes)) if as_json else None
     try:
-        _show(deque(wanted(merged(logs, final=not follow)), maxlen=most), events)
-        while follow:
-            time.sleep(_LOOK_EVERY_S)
-            _show(wanted(merged(logs, final=False)), events)
-    except KeyboardInterrupt:
-        return
+        if as_json:
+            from tanist.cli.commands.logs_json import shown_with_events  # takes a while to import
+
+            with shown_with_events(folder, nodes) as show:
+                show_stream(new, show, most=most, follow=follow)
+        else:
+            show_stream(new, _show, most=most, follow=follow)
     finally:
         for log in logs:
             log.close()
-        if events is not None:
-            events.close()
 
 
-class _Events:
-    """The events from which lines were made. A node writes the event first, then its line, with the same time."""
-
-    def __init__(self, sources: Sequence[NodeEvents]) -> None:
-        self._sources = sources
-        self._by_line: dict[tuple[int, str, str], NodeEvent] = {}
-
-    def look(self) -> None:
-        """Read what is new."""
-        for each in merged_events(self._sources):
-            line = describe(each.event)
-            if line is not None:
-                self._by_line[each.node_id, log_time(each.wall_ms), line[1]] = each
-
-    def of(self, entry: Entry) -> NodeEvent | None:
-        return self._by_line.pop((entry.node_id, entry.time, entry.text), None)
-
-    def close(self) -> None:
-        for source in self._sources:
-            source.close()
-
-
-def _show(entries: Iterable[Entry], events: _Events | None) -> None:
-    """`events`: print JSON, with the event of each line that was made from one."""
-    found = list(entries)
-    if events is not None and found:
-        events.look()
-    for entry in found:
-        if events is not None:
-            shown: dict[str, Any] = {
-                "time": entry.time, "node": entry.node_id, "level": entry.level, "text": entry.text,
-            }  # fmt: skip
-            event = events.of(entry)
-            if event is not None:
-                shown["event"] = {"kind": event.kind, **event.fields}
-            click.echo(json.dumps(shown, ensure_ascii=False))
-            continue
+def _show(entries: Iterable[Entry]) -> None:
+    for entry in entries:
         head = f"{entry.time[11:]:12} {entry.node_id:>4} {entry.level:5} "
         lines = entry.text.split("\n")
-        click.secho(head + lines[0], fg=_COLOURS.get(entry.level))
+        click.secho(head + lines[0], fg=COLOURS.get(entry.level))
         for line in lines[1:]:
             click.echo("    " + line)
-    sys.stdout.flush()

@@ -366,14 +366,13 @@ class Client:
             tries += 1
 
     def waits_since(self, began: float) -> None:
-        """Something is tried again that was first tried then. The wait may be worth a word, once."""
+        """Something is tried again that was first tried then. The wait may be worth a word."""
         if time.monotonic() - max(began, self._looked) > LONG_WAIT_S:
             self._wait_is_long()
 
     def _wait_is_long(self) -> None:
-        on_long_wait, self.on_long_wait = self.on_long_wait, None
-        if on_long_wait is not None and not on_long_wait():
-            self.on_long_wait = on_long_wait
+        if self.on_long_wait is not None and self.on_long_wait():
+            self.on_long_wait = None
         self._looked = time.monotonic()
 
     def apart(self) -> Client:

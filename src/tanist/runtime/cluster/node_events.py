@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tanist.events.event import Event, from_json, to_json
 from tanist.runtime.cluster.cluster_file import ClusterError, NodeEntry
+from tanist.runtime.cluster.growing_file import GrowingFile
 from tanist.runtime.cluster.layout import log_directories
 from tanist.runtime.event_log import FILE_NAME, PREVIOUS_NAME
 
@@ -60,9 +60,7 @@ class NodeEvents:
     def __init__(self, node_id: int, folder: Path) -> None:
         """`folder`: the node's first log directory."""
         self.node_id = node_id
-        self._path, self._previous = folder / FILE_NAME, folder / PREVIOUS_NAME
-        self._file: IO[bytes] | None = None
-        self._rest = b""
+        self._file, self._previous = GrowingFile(folder / FILE_NAME), folder / PREVIOUS_NAME
         self._begun = False
 
     def new(self) -> Iterator[NodeEvent]:
@@ -75,50 +73,20 @@ class NodeEvents:
                 continue
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file.close()
 
     def _lines(self) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
             with suppress(OSError):
                 yield from self._previous.read_bytes().splitlines()
-        while True:
-            if self._file is None and not self._open():
-                return
-            yield from self._read()
-            if not self._was_replaced():
-                return
-            yield from self._read()  # what came before it was replaced
-            self.close()
-
-    def _open(self) -> bool:
-        try:
-            self._file, self._rest = self._path.open("rb"), b""
-        except OSError:
-            return False
-        return True
-
-    def _read(self) -> Iterator[bytes]:
-        assert self._file is not None
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                self._rest += line
-                return
-            yield self._rest + line
-            self._rest = b""
-
-    def _was_replaced(self) -> bool:
-        assert self._file is not None
-        try:
-            return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
-        except OSError:
-            return False
+        with suppress(OSError):
+            yield from self._file.lines()
 
 
-def events_of(folder: Path, nodes: Sequence[NodeEntry]) -> list[NodeEvents]:
-    """The files of these nodes of a cluster. A node without a readable `server.properties` has none."""
+@contextmanager
+def events_of(folder: Path, nodes: Sequence[NodeEntry]) -> Iterator[list[NodeEvents]]:
+    """The files of these nodes of a cluster, open meanwhile. A node without a readable `server.properties` has none."""
     found = []
     for node in nodes:
         try:
@@ -126,9 +94,18 @@ def events_of(folder: Path, nodes: Sequence[NodeEntry]) -> list[NodeEvents]:
         except ClusterError:
             continue
         found.append(NodeEvents(node.node_id, Path(directories[0])))
-    return found
+    try:
+        yield found
+    finally:
+        for each in found:
+            each.close()
 
 
 def merged(nodes: Sequence[NodeEvents]) -> Iterator[NodeEvent]:
     """The new events of all nodes, by time; of equals, by node."""
-    return heapq.merge(*(node.new() for node in nodes), key=lambda each: (each.wall_ms, each.node_id))
+    return heapq.merge(*(node.new() for node in nodes), key=by_time)
+
+
+def by_time(event: NodeEvent) -> tuple[int, int]:
+    """The place of an event among those of all nodes."""
+    return event.wall_ms, event.node_id

@@ -7,13 +7,12 @@ do not (a traceback, what a library printed). It only reads.
 from __future__ import annotations
 
 import heapq
-import os
 import re
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+
+from tanist.runtime.cluster.growing_file import GrowingFile
 
 LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
 _HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) ?(.*)", re.DOTALL)
@@ -36,15 +35,14 @@ class NodeLog:
 
     def __init__(self, node_id: int, path: Path) -> None:
         self.node_id = node_id
-        self._path = path
-        self._file: IO[bytes] | None = None
-        self._rest = b""
+        self._file = GrowingFile(path)
         self._time, self._level = "", "INFO"
 
     def entries(self, *, final: bool = True) -> Iterator[Entry]:
         """The new entries. Unless `final`, a line that has no end yet is left for the next look."""
         lines: list[str] = []
-        for line in self._lines(final):
+        for read in self._file.lines(final=final):
+            line = read.decode(errors="replace").rstrip("\r\n")
             head = _HEAD.match(line)
             if head is None:
                 lines.append(line)
@@ -57,39 +55,12 @@ class NodeLog:
             yield self._entry(lines)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file.close()
 
     def _entry(self, lines: Sequence[str]) -> Entry:
         return Entry(self._time, self.node_id, self._level, "\n".join(lines))
-
-    def _lines(self, final: bool) -> Iterator[str]:
-        try:
-            if self._file is not None and self._path.stat().st_ino != _inode(self._file):
-                self.close()
-            if self._file is None:
-                self._file, self._rest = self._path.open("rb"), b""
-        except FileNotFoundError:
-            self.close()
-            return
-        for line in self._file:
-            if not line.endswith(b"\n") and not final:
-                self._rest += line
-                return
-            yield (self._rest + line).decode(errors="replace").rstrip("\r\n")
-            self._rest = b""
 
 
 def merged(logs: Sequence[NodeLog], *, final: bool = True) -> Iterator[Entry]:
     """The new entries of all logs, by time; of equals, by node."""
     return heapq.merge(*(log.entries(final=final) for log in logs), key=lambda entry: (entry.time, entry.node_id))
-
-
-def log_time(wall_ms: int) -> str:
-    """A time as a log has it: local, to the millisecond."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall_ms / 1000)) + f",{wall_ms % 1000:03d}"
-
-
-def _inode(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_ino

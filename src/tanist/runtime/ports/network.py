@@ -27,8 +27,6 @@ _BACKLOG = 512
 _ACCEPT_REST_MS = 500
 """How long accepting rests when the process or the system is out of descriptors or memory."""
 
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-
 CONNECT_TIMEOUT_MS = 10_000
 """Kafka's `socket.connection.setup.timeout.ms`: how long one address is given to answer."""
 
@@ -103,10 +101,8 @@ class SocketListener:
             except ConnectionError:
                 continue  # gone before we came to it
             except OSError as error:
-                if error.errno in _EXHAUSTED:
-                    network._rest_listeners(error.strerror or str(error), retry=True)
-                    return
-                # An error that waited on the new connection, or a rule of a firewall: others may come through.
+                # No descriptor or memory is left; or an error waited on the new connection, or a rule of a firewall
+                # keeps it out, and others may come through.
                 network._rest_listeners(error.strerror or str(error), retry=True)
                 return
             network._adopt(sock, address, self._accept, self._max_frame_bytes)

@@ -39,7 +39,7 @@ from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.runtime.crash_report import write_crash_report
-from tanist.runtime.event_log import EventLog
+from tanist.runtime.event_log import EventLog, log_time
 from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few, widen_table
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from tanist.runtime.process.metrics_http import MetricsServer
 
 _READY_LOOK_MS = 10
-
-
 _REASON_CHARS_MAX = 500
 
 EXIT_FAILED = 1
@@ -107,9 +105,8 @@ def print_event(event: Event, now_ms: int | None = None) -> None:
         return
     level, message = line
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
     try:
-        print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
+        print(f"[{log_time(now_ms)}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
     except OSError:
         return
 
@@ -145,18 +142,17 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
         if not os.path.isdir(folder):
             events.emit(FolderMissing(folder))
             return EXIT_FAILED
-    exit_record = _exit_record(config.log_dirs[0])
+    process = _Process(config, events)
     descriptors = _descriptors(events)
     if descriptors is None:
-        return _cannot_start(config, too_few() or "too few open files", events, exit_record)
-    process = _Process(config.log_dirs[0], events, exit_record)
+        return process.cannot_start(too_few() or "too few open files")
     try:
         loop = process.loop = Loop(on_failure=process.failed)
         # One more than open logs at a start, for all else that runs off the loop meanwhile.
         job_threads = max(JOB_THREADS, 1 + len(config.log_dirs) * config.num_recovery_threads_per_data_dir)
         disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}", job_threads=job_threads)
     except OSError as error:
-        return _cannot_start(config, _in_words(error), events, exit_record)
+        return process.cannot_start(_in_words(error))
     network = SocketNetwork(
         loop,
         # Half of the descriptors are for files: a partition has one to three open for each segment.
@@ -177,7 +173,7 @@ def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] 
         metrics = _tell_metrics(loop, config, node, network.cold_reads, events)
         node.start()
     except (OSError, ValueError) as error:
-        return _cannot_start(config, _in_words(error), events, exit_record)
+        return process.cannot_start(_in_words(error))
     except Exception as error:
         process.failed("the start", error)
     gc.collect()
@@ -233,14 +229,15 @@ def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None],
 
 
 class _Process:
-    """How the process comes to its end."""
+    """How the process comes to its end, and what then says why."""
 
     loop: Loop
 
-    def __init__(self, folder: str, events: Events, exit_record: ExitRecord | None) -> None:
-        self._folder = folder
+    def __init__(self, config: NodeConfig, events: Events) -> None:
+        self._node_id = config.node_id
+        self._folder = config.log_dirs[0]
         self._events = events
-        self._exit_record = exit_record
+        self._exit_record = _exit_record(self._folder)
         self._node: ServedNode | None = None
         self._stopping = False
         self.exit_code = 0
@@ -258,10 +255,14 @@ class _Process:
         """
         self.loop.post(self._hear)
 
+    def cannot_start(self, problem: str) -> int:
+        """There is no node yet; gives the exit code."""
+        self._say_why(StartFailed(self._node_id, problem))
+        return EXIT_FAILED
+
     def fatal(self, reason: str) -> None:
         """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
-        if self._exit_record is not None:
-            self._exit_record.record(reason)
+        self._record(reason)
         self.exit_code = EXIT_FAILED
         self.loop.stop()
 
@@ -280,16 +281,23 @@ class _Process:
         """End as by SIGKILL: nothing is closed or marked in an orderly way, and nothing more is sent."""
         try:
             path = write_crash_report(self._folder, crash_report)
-            crashed = Crashed(reason[:_REASON_CHARS_MAX], path or "")
-            self._events.emit(crashed)
-            line = describe(crashed)
-            if self._exit_record is not None and line is not None:
-                self._exit_record.record(line[1])
+            self._say_why(Crashed(reason[:_REASON_CHARS_MAX], path or ""))
             if path is None:
                 print(crash_report)
             sys.stdout.flush()
         finally:
             os._exit(EXIT_FAILED)
+
+    def _say_why(self, event: Event) -> None:
+        """Emit the event by which the process ends, and leave its line in the exit record."""
+        self._events.emit(event)
+        line = describe(event)
+        if line is not None:
+            self._record(line[1])
+
+    def _record(self, reason: str) -> None:
+        if self._exit_record is not None:
+            self._exit_record.record(reason)
 
     def _hear(self) -> None:
         for number in _ENDING:
@@ -329,15 +337,6 @@ def _exit_record(folder: str) -> ExitRecord | None:
         return ExitRecord(folder)
     except OSError:
         return None  # whatever is wrong with the folder will be said by what needs it
-
-
-def _cannot_start(config: NodeConfig, reason: str, events: Events, exit_record: ExitRecord | None) -> int:
-    failed = StartFailed(config.node_id, reason)
-    events.emit(failed)
-    line = describe(failed)
-    if exit_record is not None and line is not None:
-        exit_record.record(line[1])
-    return EXIT_FAILED
 
 
 def _usage(problem: str) -> NoReturn:
