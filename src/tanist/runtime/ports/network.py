@@ -221,7 +221,7 @@ class SocketNetwork:
             addresses: list[SocketAddress] = sorted({(entry[0], entry[4]) for entry in found}, key=_ipv4_first)
             self.loop.post_from_thread(lambda: connection.start_connecting(addresses))
         except (OSError, UnicodeError) as error:  # the latter of a name that cannot be one
-            reason = f"cannot look up {host}: {error}"
+            reason = f"cannot look up {host}: {getattr(error, 'strerror', None) or error}"
             self.loop.post_from_thread(lambda: connection.end(reason))
 
     def _adopt(

@@ -9,3 +9,4 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Progress = Callable[[str], None]
+"""Is called with the name of each step as it begins."""

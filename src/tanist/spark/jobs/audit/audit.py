@@ -46,8 +46,6 @@ from tanist.spark.jobs.preconditions import NothingToJudge, Unfit
 
 PLANS: Final = ("auto", "two-level", "flat")
 
-"""Is called with the name of each step as it begins."""
-
 
 def audit_folder(
     spark: SparkSession,
