@@ -15,7 +15,7 @@ WATCHED = (
     "runtime/ports", "runtime/process", "sim", "wire",
 )  # fmt: skip
 ANY = {"Exception", "BaseException"}
-TELLS = {"met", "crash", "failed", "failed_by", "handler_failed"}
+TELLS = {"met", "crash", "failed", "failed_by", "give_up", "handler_failed"}
 """Functions that count and report an exception, give up what it may have torn, or end the process."""
 HANDED_ON = {
     ("log/appender.py", "append_plain"): "the log is failed by it, and the next call says so",

@@ -50,6 +50,25 @@ def test_a_range_that_was_read_before_a_truncation_never_has_what_came_after_it(
     assert epochs_of(log) == [(1, 0), (2, 3)]
 
 
+def test_the_other_file_begins_where_the_last_ends_though_the_cut_was_in_a_hole() -> None:
+    """A start takes a segment behind a gap for one whose records before it were lost, and cuts it."""
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for offset in (0, 1, 2, 6):  # 3 to 5 were compacted away before this replica fetched
+        fetched = batch([b"y"], base_offset=offset, leader_epoch=1)
+        assert log.append_as_follower(fetched, 1, 1_000).error == ErrorCode.NONE
+    given(log, 2)
+    log.truncate_to(5)
+    assert log.log_end_offset == 5
+    fetched = batch([b"y"], base_offset=5, leader_epoch=2)
+    assert log.append_as_follower(fetched, 2, 1_000).error == ErrorCode.NONE
+    log.write_pending()
+    assert logs_of(disk) == ["00000000000000000000.log", "00000000000000000003.log"]
+    after = open_log(disk.copy(), clean=False)
+    assert after.recovery.reasons == ()
+    assert offsets_and_epochs(read_all(after)) == [(0, 1), (1, 1), (2, 1), (5, 2)]
+
+
 def test_a_segment_of_which_nothing_stays_is_another_file() -> None:
     disk = MemoryDisk()
     log = open_log(disk)

@@ -225,7 +225,7 @@ class Appender:
                 or segment.index_full
                 or last_offset - segment.base_offset > _RELATIVE_MAX
             ) and self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
-                segment = self.roll(_base_before(segment, first_offset, last_offset), now_ms)
+                segment = self.roll_for(first_offset, last_offset, now_ms)
             if leader_epoch != self.epoch:
                 self._enter_epoch(leader_epoch, first_offset)
             _pack_prefix(batch, 0, first_offset, length, leader_epoch)
@@ -279,7 +279,7 @@ class Appender:
         max_timestamp = max(header.max_timestamp for _, header in found)
         segment = self.segments.active
         if self._must_roll(segment, len(batches), first_offset + records - 1, max_timestamp, now_ms):
-            segment = self.roll(_base_before(segment, first_offset, first_offset + records - 1), now_ms)
+            segment = self.roll_for(first_offset, first_offset + records - 1, now_ms)
         if leader_epoch != self.epoch:
             self._enter_epoch(leader_epoch, first_offset)
         for start, header in found:
@@ -338,7 +338,7 @@ class Appender:
             if self._must_roll(segment, header.size_bytes, last_offset, header.max_timestamp, now_ms):
                 if start > queued:
                     segment.pending.append(batches[queued:start])
-                segment = self.roll(_base_before(segment, header.base_offset, last_offset), now_ms)
+                segment = self.roll_for(header.base_offset, last_offset, now_ms)
                 queued = start
             if header.leader_epoch != self.epoch and header.leader_epoch >= 0:
                 self._enter_epoch(header.leader_epoch, header.base_offset)
@@ -431,6 +431,14 @@ class Appender:
             or last_offset - segment.base_offset > _RELATIVE_MAX
         )
 
+    def roll_for(self, first_offset: int, last_offset: int, now_ms: int) -> Segment:
+        """Roll to a segment for these offsets. It begins where the last one ends, even if compaction left a hole.
+
+        So a start can tell records lost between two segments from records that were never there.
+        """
+        end_offset = self.segments.active.next_offset
+        return self.roll(end_offset if last_offset - end_offset <= _RELATIVE_MAX else first_offset, now_ms)
+
     def roll(self, base_offset: int, now_ms: int) -> Segment:
         """Roll to a new segment, and keep the producers as of its start beside it."""
         with self.changing():
@@ -471,14 +479,6 @@ class Appender:
         self.segments.replace_from(0, base_offset, now_ms)
         self.write_epochs(sync=True)
         self._offsets.log_end_offset = base_offset
-
-
-def _base_before(segment: Segment, first_offset: int, last_offset: int) -> int:
-    """The base offset of a new segment for this batch: the end of the last segment, even if compaction left a hole. So
-    a start can tell records lost between two segments from records that were never there.
-    """
-    end_offset = segment.next_offset
-    return end_offset if last_offset - end_offset <= _RELATIVE_MAX else first_offset
 
 
 def _stamp(batches: memoryview, batch: Examined, wall_ms: int) -> Examined:

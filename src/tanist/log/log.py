@@ -427,7 +427,7 @@ class Log:
         self._reload_producers()
         self._check_points()
         if segments.active.was_given_more:
-            self._appender.roll(end, now_ms)
+            self._appender.roll_for(end, end, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
         """Drop everything; the next record has `offset`."""
