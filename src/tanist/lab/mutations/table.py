@@ -13,22 +13,11 @@ from tanist.lab.mutations.examination import Row, is_modelled
 
 BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 
-HEADER = (
-    "#",
-    "What is so instead",
-    "Simulator",
-    "Seed",
-    "Events",
-    "Seconds",
-    "Model checker",
-    "Steps",
-    "States",
-    "Seconds",
-)
-_SIMULATED = slice(2, 6)
-_CHECKED = slice(6, 10)
-_UNKNOWN = ("not asked", "", "", "")
-_NOT_MODELLED = ("not modelled", "", "", "")
+HEADER = ("#", "What is so instead", "Simulator", "Seed", "Model checker", "Steps")
+_SIMULATED = slice(2, 4)
+_CHECKED = slice(4, 6)
+_UNKNOWN = ("not asked", "")
+_NOT_MODELLED = ("", "")
 
 
 class NoTable(Exception):
@@ -48,35 +37,32 @@ def cells(row: Row, before: tuple[str, ...] | None = None) -> tuple[str, ...]:
     return (row.name, row.rule, *simulated, *checked)
 
 
-def _simulated(row: Row) -> tuple[str, ...]:
-    seconds = f"{row.simulator_seconds:.1f}"
+def _simulated(row: Row) -> tuple[str, str]:
     if row.fault:
-        return (row.fault.replace("|", "/"), "", "", seconds)
+        return (row.fault.replace("|", "/"), "")
     if row.simulated is None:
         text = f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
-        return (text, "", "", seconds)
-    seen = row.simulated
+        return (text, "")
     where = f" in `{row.directed}`" if row.directed else ""
-    return (f"{seen.property_id}{where}", str(seen.seed), str(seen.events), seconds)
+    return (f"{row.simulated.property_id}{where}", str(row.simulated.seed))
 
 
-def _checked(row: Row) -> tuple[str, ...]:
-    seconds = f"{row.model_seconds:.1f}"
+def _checked(row: Row) -> tuple[str, str]:
     if row.checked is None:
-        return ("NOT CAUGHT", "", "", seconds)
-    found = row.checked
-    return (f"{found.property_id} in `{found.configuration}`", str(found.steps), str(found.states), seconds)
+        return ("NOT CAUGHT", "")
+    return (f"{row.checked.property_id} in `{row.checked.configuration}`", str(row.checked.steps))
 
 
 def sentence(row: Row) -> str:
-    """The same for a person at a terminal."""
+    """The same for a person at a terminal, and how long it took."""
     found = []
     if row.seeds_tried:
-        text, seed, _, seconds = _simulated(row)
-        found.append(f"simulator: {text}{f', seed {seed}' if seed else ''} ({seconds} s)")
+        text, seed = _simulated(row)
+        found.append(f"simulator: {text}{f', seed {seed}' if seed else ''} ({row.simulator_seconds:.1f} s)")
     if row.model_asked:
-        text, steps, states, seconds = _checked(row)
-        found.append(f"model checker: {text}{f', {steps} steps, {states} states' if steps else ''} ({seconds} s)")
+        text, steps = _checked(row)
+        states = f", {steps} steps, {row.checked.states} states" if row.checked else ""
+        found.append(f"model checker: {text}{states} ({row.model_seconds:.1f} s)")
     return f"{row.name:5} {row.rule}. " + ("; ".join(found) or "not asked")
 
 
