@@ -61,6 +61,12 @@ class Facts:
             if each.violation is not None
         ]
 
+    @property
+    def violated(self) -> list[str]:
+        """The numbers of the properties that seeds violated."""
+        failed = (each for played in self.played for each in played.totals.failed)
+        return sorted({each.violation.property_id for each in failed if each.violation is not None})
+
     def faults(self) -> list[tuple[str, str, int]]:
         """Kind, meaning and count over all seeds, the most frequent first."""
         counted = {

@@ -45,38 +45,41 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
     yield f"# {_TITLE}"
     commit = f", commit {facts.commit}" if facts.commit else ""
     yield (
-        f"tanist {facts.version}{commit}, {facts.date}. Written by `tanist lab report`. The seeds were drawn when it "
-        "was written; a seed gives the same run on every machine, so the commands below play the same again."
+        "For everyone who asks how much the simulator has tested: fresh seeds, what they did, and what they never "
+        f"reached. `tanist lab report` of tanist {facts.version}{commit} wrote this page on {facts.date}. A seed gives "
+        "the same run on every machine, so these commands play the same again:"
     )
+    yield from (f"`{played.command}`" for played in facts.played)
     rows: list[Sequence[str]] = [_sums(played) for played in facts.played]
     yield (
         ("", "Seeds", "Violations", "Virtual hours", "Faults", "Events", "Records acknowledged", "Given up*", "Took"),
         rows,
     )
     yield (
-        "*Records that were acknowledged, and lost in an unclean election that the settings allowed; the controller "
-        "reported it. A record that is lost in any other way is a violation."
+        "*Acknowledged records that an unclean election lost, where the settings allowed it and the controller "
+        "reported it. Any other loss is a violation."
     )
-    yield from (f"`{played.command}`" for played in facts.played)
     if facts.violations:
         yield "## Violations"
         yield from facts.violations
-    yield "## Faults"
-    yield picture
-    yield ("Fault", "Meaning", "Times"), [(kind, text, f"{count:,}") for kind, text, count in facts.faults()]
     yield "## Properties"
     yield (
-        "Safety (S, U, C) is checked after every step of every node, liveness (L) when the faults are over. "
-        f"All {len(facts.properties)}, in every seed to which they apply:"
+        f"The simulator checks {counted(len(facts.properties), 'property')}: safety after every step of "
+        "every node, liveness when the faults are over."
     )
-    yield ("", "Property"), [(number, text) for number, text in facts.properties.items()]
+    if facts.violated:
+        yield ("", "Violated property"), [(number, facts.properties.get(number, "")) for number in facts.violated]
+    yield "## Faults"
+    yield picture
     yield from _mutations(facts)
+    yield "## Situations"
+    yield "A run proves nothing about a rule whose situation it has not reached."
     for played in facts.played:
-        yield f"## Situations: {played.title}"
-        missing = [name for name, _, count in played.situations if not count]
+        missing = [(name, text) for name, text, count in played.situations if not count]
         total = len(played.situations)
-        yield f"{total - len(missing)} of {counted(total, 'situation')} reached. A run without them proves nothing."
-        yield ("Situation", "Meaning", "Times"), [(name, text, f"{count:,}") for name, text, count in played.situations]
+        yield f"{played.title}: {total - len(missing)} of {counted(total, 'situation')} reached."
+        if missing:
+            yield ("Not reached", "Meaning"), missing
 
 
 def _sums(played: Played) -> Sequence[str]:
@@ -102,16 +105,14 @@ def _mutations(facts: Facts) -> Iterator[Block]:
     caught = [row for row in facts.mutations if row.simulated is not None]
     missed = [row.name for row in facts.mutations if row.missed]
     names = f": {', '.join(missed)}" if missed else ""
+    unseen = f"; {len(equivalent)} more change nothing that can be seen" if equivalent else ""
     yield (
         f"Each rule of the protocol is broken by itself, and the simulator must notice: {len(caught)} of "
-        f"{len(facts.mutations) - len(equivalent)} noticed, {len(missed)} missed{names}; "
-        f"{len(equivalent)} more change nothing that can be seen."
+        f"{len(facts.mutations) - len(equivalent)} noticed, {len(missed)} missed{names}{unseen}."
     )
-    rows: list[Sequence[str]] = [
-        (row.name, row.rule, row.simulated.property_id if row.simulated else "", f"{row.seeds_tried:,}")
-        for row in facts.mutations
-    ]
-    yield ("", "Rule, as broken", "Noticed by", "Seeds tried"), rows
+    rows: list[Sequence[str]] = [(row.name, row.rule, f"{row.seeds_tried:,}") for row in facts.mutations if row.missed]
+    if rows:
+        yield ("", "Rule, as broken", "Seeds tried"), rows
 
 
 def _as_markdown(block: Block) -> str:
