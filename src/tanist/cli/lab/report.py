@@ -50,8 +50,8 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
 
     Plays N fresh seeds of clusters, and a quarter as many with consumer groups. Then it breaks the rules of the
     protocol one by one, as `tanist lab mutants --by simulator` does. The report has the violations, the faults by
-    kind, the situations that no seed reached, and the broken rules that were not noticed. The exit code is 1 if a seed violates a
-    property or a broken rule is not noticed.
+    kind, the situations that no seed reached, and the broken rules that were not noticed. The exit
+    code is 1 if a seed violates a property or a broken rule is not noticed.
     """
     from tanist.lab.report import pages, picture
     from tanist.lab.report.facts import Facts
