@@ -132,37 +132,36 @@ def number(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def spread(values: Sequence[float]) -> str:
-    found = Range.of(values)
-    return f"{number(found.median)} ({number(found.min)}–{number(found.max)})"
-
-
 def table(results: Sequence[Measured], first: str, second: str) -> list[str]:
-    """One row a workload and metric, in Markdown."""
+    """In Markdown: one row a workload and metric, with each side's median, and the ratio with its spread."""
     lines = [
         f"| workload | metric | {first} | {second} | {first}/{second} |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for measured in results:
+        title = measured.title
         for metric in measured.metrics:
             values_of_labels = [measured.of(label, metric) for label in (first, second)]
-            cells = [spread(values) if values else "–" for values in values_of_labels]
+            cells = [number(median(values)) if values else "–" for values in values_of_labels]
             ratio = ratios(measured, metric, first, second)
             factor = f"**{ratio.median:.2f}** ({ratio.min:.2f}–{ratio.max:.2f})" if ratio else "–"
-            lines.append(f"| {measured.title} | {METRICS[metric]} | {cells[0]} | {cells[1]} | {factor} |")
+            lines.append(f"| {title} | {METRICS[metric]} | {cells[0]} | {cells[1]} | {factor} |")
+            title = ""
     return lines
 
 
 def markdown(results: Sequence[Measured], environment: Mapping[str, str], first: str, second: str) -> str:
-    lines = [BEGIN, "", "Median of the rounds, and (minimum–maximum).", ""]
+    """The document's part. The stored JSON has each round's values and the warm-up besides."""
+    lines = [BEGIN, "", "Medians of the rounds; of the ratio also (minimum–maximum).", ""]
     lines += table(results, first, second)
-    notes = [f"- {measured.name}: {note}" for measured in results for note in measured.notes]
     judged = judge(results, first, second)
     if judged:
-        lines += ["", f"Thresholds (median of {first}/{second}):", ""]
-        lines += [f"- {each}" for each in judged]
-    if notes:
-        lines += ["", "Notes:", "", *notes]
+        missed = [f"- {each}" for each in judged if not each.met]
+        lines += [
+            "",
+            f"{len(judged) - len(missed)} of {len(judged)} thresholds are met. " + ("Missed:" if missed else ""),
+        ]
+        lines += ["", *missed] if missed else []
     lines += ["", "Run: " + "; ".join(f"{name}: {value}" for name, value in environment.items()) + ".", "", END]
     return "\n".join(lines)
 
