@@ -75,7 +75,7 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
     yield "## Situations"
     yield "A run proves nothing about a rule whose situation it has not reached."
     for played in facts.played:
-        missing = [(name, text) for name, text, count in played.situations if not count]
+        missing: list[Sequence[str]] = [(name, text) for name, text, count in played.situations if not count]
         total = len(played.situations)
         yield f"{played.title}: {total - len(missing)} of {counted(total, 'situation')} reached."
         if missing:
