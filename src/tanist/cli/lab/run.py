@@ -237,7 +237,9 @@ def _look_for(ctx: click.Context, name: str, seeds: Seeds, terms: Terms, jobs: i
 
     if name not in terms.expected:
         near = [each for each in sorted(terms.expected) if name.lower() in each.lower()]
-        meant = f"; do you mean {', '.join(map(repr, near))}?" if near else "; docs/simulator.md lists them"
+        meant = (
+            f"; do you mean {', '.join(map(repr, near))}?" if near else "; `--situations` lists those that seeds reach"
+        )
         raise click.BadParameter(f"no situation is called {name!r}{meant}", ctx, param_hint="--situation")
     click.echo(f"{name}: {terms.expected[name]}")
     played, found = 0, list[int]()

@@ -43,7 +43,7 @@ _PICTURE = "\0picture"
 
 def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
     yield f"# {_TITLE}"
-    commit = f", commit {facts.commit}" if facts.commit else ""
+    commit = f" (commit {facts.commit})" if facts.commit else ""
     yield (
         "For everyone who asks how much the simulator has tested: fresh seeds, what they did, and what they never "
         f"reached. `tanist lab report` of tanist {facts.version}{commit} wrote this page on {facts.date}. A seed gives "
@@ -59,15 +59,13 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
         "*Acknowledged records that an unclean election lost, where the settings allowed it and the controller "
         "reported it. Any other loss is a violation."
     )
+    yield (
+        f"The simulator checks {counted(len(facts.properties), 'property')}: safety after every step of every node, "
+        "liveness when the faults are over."
+    )
     if facts.violations:
         yield "## Violations"
         yield from facts.violations
-    yield "## Properties"
-    yield (
-        f"The simulator checks {counted(len(facts.properties), 'property')}: safety after every step of "
-        "every node, liveness when the faults are over."
-    )
-    if facts.violated:
         yield ("", "Violated property"), [(number, facts.properties.get(number, "")) for number in facts.violated]
     yield "## Faults"
     yield picture
