@@ -1,6 +1,6 @@
 """Runs in which fresh seeds violated a property, kept as small as they could be made: each must hold now.
 
-The causes are in docs/simulator.md ("What fresh seeds found"). A file holds its whole plan, so it plays the same faults
+The causes are in found/README.md. A file holds its whole plan, so it plays the same faults
 after the product has changed; what it must keep reaching is tested beside the code that was mended.
 """
 
