@@ -27,11 +27,11 @@ SOURCE = "src/tanist/"
 
 HEAD = """# Coverage
 
-Lines and branches of `src/tanist` that `make test` and `make long` run, by package. Seeds of the lab, clients,
-Apache Kafka's classes, Spark and the stories are not in it: what they alone run counts as not run. A node that a test
-kills with SIGKILL writes nothing down, so the processes of `runtime` run more than is shown.
+For maintainers: the share of lines and branches of `src/tanist` that `make test` and `make long` run, by package. `make coverage` writes this
+page. There is no threshold.
 
-`make coverage` writes this page. There is no threshold.
+Lines that only seeds of the lab, clients, Apache Kafka's classes, Spark or the stories run count as not run. So does everything in
+a node that a test ends with SIGKILL, because such a process writes nothing down.
 
 """
 
@@ -51,9 +51,9 @@ class Sums:
 
 
 def package_of(name: str) -> str:
-    """`src/tanist/broker/api/fetch.py` is in `broker/api`; a package has at most two names."""
-    folders = name.removeprefix(SOURCE).split("/")[:-1]
-    return "/".join(folders[:2]) or "(top)"
+    """`src/tanist/broker/api/fetch.py` is in `broker`."""
+    package, _, module = name.removeprefix(SOURCE).partition("/")
+    return package if module else "(top)"
 
 
 def per_package(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Sums]:
