@@ -27,11 +27,11 @@ SOURCE = "src/tanist/"
 
 HEAD = """# Coverage
 
-For maintainers: the share of lines and branches of `src/tanist` that `make test` and `make long` run, by package. `make coverage` writes this
-page. There is no threshold.
+For maintainers: the share of lines and branches of `src/tanist` that `make test` and `make long` run, by package.
+`make coverage` writes this page. There is no threshold.
 
-Lines that only seeds of the lab, clients, Apache Kafka's classes, Spark or the stories run count as not run. So does everything in
-a node that a test ends with SIGKILL, because such a process writes nothing down.
+Lines that only seeds of the lab, clients, Apache Kafka's classes, Spark or the stories run count as not run. So does
+everything in a node that a test ends with SIGKILL, because such a process writes nothing down.
 
 """
 
