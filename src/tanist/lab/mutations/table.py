@@ -13,11 +13,9 @@ from tanist.lab.mutations.examination import Row, is_modelled
 
 BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 
-HEADER = ("#", "What is so instead", "Simulator", "Seed", "Model checker", "Steps")
-_SIMULATED = slice(2, 4)
-_CHECKED = slice(4, 6)
-_UNKNOWN = ("not asked", "")
-_NOT_MODELLED = ("", "")
+HEADER = ("#", "What is so instead", "Simulator", "Model checker")
+_UNKNOWN = "not asked"
+_NOT_MODELLED = ""
 
 
 class NoTable(Exception):
@@ -26,43 +24,37 @@ class NoTable(Exception):
 
 def cells(row: Row, before: tuple[str, ...] | None = None) -> tuple[str, ...]:
     """A row's cells; `before` are its former cells, for the part that was not asked this time."""
-    simulated = _UNKNOWN if before is None else before[_SIMULATED]
+    _, _, simulated, checked = before or ("", "", _UNKNOWN, _UNKNOWN)
     if row.seeds_tried:
         simulated = _simulated(row)
-    checked = _UNKNOWN if before is None else before[_CHECKED]
     if row.model_asked:
         checked = _checked(row)
     elif not is_modelled(row.name):
         checked = _NOT_MODELLED
-    return (row.name, row.rule, *simulated, *checked)
+    return (row.name, row.rule, simulated, checked)
 
 
-def _simulated(row: Row) -> tuple[str, str]:
+def _simulated(row: Row) -> str:
     if row.fault:
-        return (row.fault.replace("|", "/"), "")
+        return row.fault.replace("|", "/")
     if row.simulated is None:
-        text = f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
-        return (text, "")
-    where = f" in `{row.directed}`" if row.directed else ""
-    return (f"{row.simulated.property_id}{where}", str(row.simulated.seed))
+        return f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
+    return f"{row.simulated.property_id} in `{row.directed}`" if row.directed else row.simulated.property_id
 
 
-def _checked(row: Row) -> tuple[str, str]:
-    if row.checked is None:
-        return ("NOT CAUGHT", "")
-    return (f"{row.checked.property_id} in `{row.checked.configuration}`", str(row.checked.steps))
+def _checked(row: Row) -> str:
+    return f"{row.checked.property_id} in `{row.checked.configuration}`" if row.checked else "NOT CAUGHT"
 
 
 def sentence(row: Row) -> str:
-    """The same for a person at a terminal, and how long it took."""
+    """The same for a person at a terminal, with the seed and the time that it took."""
     found = []
     if row.seeds_tried:
-        text, seed = _simulated(row)
-        found.append(f"simulator: {text}{f', seed {seed}' if seed else ''} ({row.simulator_seconds:.1f} s)")
+        seed = f", seed {row.simulated.seed}" if row.simulated else ""
+        found.append(f"simulator: {_simulated(row)}{seed} ({row.simulator_seconds:.1f} s)")
     if row.model_asked:
-        text, steps = _checked(row)
-        states = f", {steps} steps, {row.checked.states} states" if row.checked else ""
-        found.append(f"model checker: {text}{states} ({row.model_seconds:.1f} s)")
+        steps = f", {row.checked.steps} steps, {row.checked.states} states" if row.checked else ""
+        found.append(f"model checker: {_checked(row)}{steps} ({row.model_seconds:.1f} s)")
     return f"{row.name:5} {row.rule}. " + ("; ".join(found) or "not asked")
 
 
