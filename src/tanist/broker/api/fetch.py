@@ -9,11 +9,13 @@ the log's end, a consumer up to the high watermark, or to the last stable offset
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
-from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch, refused_fetch
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
@@ -21,6 +23,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
+from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import (
     END_OF_PLAN,
@@ -101,6 +104,12 @@ class FetchWait:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         if self.done:
             return
+        try:
+            self._look(changed)
+        except Exception as error:
+            self._failed(error)
+
+    def _look(self, changed: HostedPartition) -> None:
         target = self.targets[changed]
         upper_offset = _upper_offset(self.call, changed, target)
         if upper_offset is None:
@@ -133,8 +142,19 @@ class FetchWait:
         if connection.fetch_wait is self:
             connection.fetch_wait = None
         if not connection.closed:
-            chunks = self.fetch.answer(connection, self.call, self.version, self.correlation_id, self.session)
+            try:
+                chunks = self.fetch.answer(connection, self.call, self.version, self.correlation_id, self.session)
+            except Exception as error:
+                self._failed(error)
+                return
             connection.complete(self.slot, chunks)
+
+    def _failed(self, error: Exception) -> None:
+        """Nothing but reading has been done: the request is refused, and its session is over."""
+        self.done = True
+        refusal = partial(refused_fetch, self.call, self.version, self.correlation_id)
+        self.connection.end_follower_session()
+        self.connection.refuse_waiting(ApiKey.FETCH, error, self.slot, refusal)
 
 
 class Fetch:
