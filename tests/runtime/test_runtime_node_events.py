@@ -98,7 +98,7 @@ def test_a_file_that_is_replaced_just_when_it_is_to_be_opened_is_not_missed(
 
 def test_a_line_that_the_disk_takes_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
-    monkeypatch.setattr(event_log.os, "write", lambda fd, data: write(fd, data[:7]))
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
     log = EventLog(str(tmp_path))
     for reason in ("a", "b"):
         log.write(1, NodeFailed(reason))
@@ -119,7 +119,7 @@ def test_a_line_of_which_the_disk_takes_only_a_part_costs_no_other_one(
         return write(fd, data[:size])
 
     with monkeypatch.context() as patch:
-        patch.setattr(event_log.os, "write", full)
+        patch.setattr(os, "write", full)
         log.write(2, NodeFailed("cut off"))
     log.write(3, NodeFailed("b"))
     assert texts(list(NodeEvents(1, tmp_path).new())) == ["a", "b"]
