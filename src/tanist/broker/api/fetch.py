@@ -105,25 +105,24 @@ class FetchWait:
         if self.done:
             return
         try:
-            self._look(changed)
+            target = self.targets[changed]
+            upper_offset = _upper_offset(self.call, changed, target)
+            if upper_offset is None:
+                self.expire()
+            elif upper_offset > target.fetch_offset:
+                # Only what has changed can have brought the rest of what is asked for: mostly nothing else is read.
+                reads = self.fetch.reads
+                if reads.throttled(changed, self.call.replica_id):
+                    return
+                if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets, reads):
+                    self.expire()
+            elif (
+                self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target)
+            ):
+                self._news_scheduled = True
+                self.fetch.expire_soon(self)
         except Exception as error:
             self._failed(error)
-
-    def _look(self, changed: HostedPartition) -> None:
-        target = self.targets[changed]
-        upper_offset = _upper_offset(self.call, changed, target)
-        if upper_offset is None:
-            self.expire()
-        elif upper_offset > target.fetch_offset:
-            # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
-            reads = self.fetch.reads
-            if reads.throttled(changed, self.call.replica_id):
-                return
-            if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets, reads):
-                self.expire()
-        elif self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target):
-            self._news_scheduled = True
-            self.fetch.expire_soon(self)
 
     def _high_watermark_is_news(self, hosted: HostedPartition, target: FetchTarget) -> bool:
         """A follower that sends its high watermark (v18, KIP-1166) is answered soon when the leader's is higher.

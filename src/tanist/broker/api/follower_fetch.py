@@ -59,23 +59,20 @@ class FollowerWait:
     def look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         try:
-            self._look(followed, hosted)
+            target, leader = followed.target, hosted.leader
+            if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
+                self.expire()
+            elif hosted.log.log_end_offset > target.fetch_offset:
+                if self._fetch.throttled(hosted, self.call.replica_id):
+                    return
+                if self.call.min_bytes <= 1 or self._fetch.has_enough(self._session, self.call):
+                    self.expire()
+            elif not self._news_scheduled and 0 <= target.high_watermark < leader.high_watermark:
+                # Not at once: under load the next records bring the news, and an answer for it alone costs as much.
+                self._news_scheduled = True
+                self._fetch.expire_soon(self)
         except Exception as error:
             self._failed(error)
-
-    def _look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
-        target, leader = followed.target, hosted.leader
-        if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
-            self.expire()
-        elif hosted.log.log_end_offset > target.fetch_offset:
-            if self._fetch.throttled(hosted, self.call.replica_id):
-                return
-            if self.call.min_bytes <= 1 or self._fetch.has_enough(self._session, self.call):
-                self.expire()
-        elif not self._news_scheduled and 0 <= target.high_watermark < leader.high_watermark:
-            # Not at once: under load the next records bring the news, and an answer for it alone costs as much.
-            self._news_scheduled = True
-            self._fetch.expire_soon(self)
 
     def expire(self) -> None:
         """Answer with what there is."""
