@@ -258,7 +258,10 @@ LINES: list[tuple[Event, str | None]] = [
         "WARN events-0: the transaction of producer 4000 in epoch 2 has no marker and gets none, as after an unclean "
         "election: nobody knows; it is aborted, and no reader of committed records gets it (offsets 5 to 9)",
     ),
-    (HangingMarkerRefused(P, 6), "WARN events-0: that marker was refused with error 6"),
+    (
+        HangingMarkerRefused(P, 6),
+        "WARN events-0: the marker of a transaction that has none was refused with error 6: it stays open for now",
+    ),
     # the process
     (ConfigWarned("x is not obeyed"), "WARN x is not obeyed"),
     (FolderFormatted("/d", 1, "c"), "INFO formatted /d for node 1 of cluster c"),
