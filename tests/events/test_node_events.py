@@ -7,6 +7,7 @@ of the quorum's in `test_quorum_events`, those of a process in `tests/runtime/te
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -227,7 +228,7 @@ def test_a_controller_does_not_have_the_api_of_what_is_forwarded() -> None:
     controller = controller_of(cluster)
     asked = next(node_id for node_id in (1, 2, 3) if node_id != controller)
     for connection in cluster.node(controller).parts.connections:
-        connection.handlers.pop(ApiKey.UPDATE_FEATURES, None)
+        cast(dict[int, object], connection.handlers).pop(ApiKey.UPDATE_FEATURES, None)  # the listener's own table
     heard = Heard(cluster, ForwardingRefused)
     update = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
     cluster.ask(UpdateFeaturesRequest(feature_updates=(update,)), 1, to=asked)
@@ -445,7 +446,11 @@ def test_a_record_that_makes_no_sense_is_left_out() -> None:
     cluster.until(lambda: any(isinstance(event, CoordinatorLoaded) for _, event in heard.events))
     unreadable = heard.events[0][1]
     assert isinstance(unreadable, CoordinatorRecordUnreadable)
-    assert (heard.events[0][0], unreadable.partition, unreadable.offset) == (new, f"{OFFSETS_TOPIC}-0", answer.base_offset)
+    assert (heard.events[0][0], unreadable.partition, unreadable.offset) == (
+        new,
+        f"{OFFSETS_TOPIC}-0",
+        answer.base_offset,
+    )
     assert unreadable.problem
 
 
