@@ -291,12 +291,13 @@ def test_a_broker_that_stops_does_not_say_that_it_registers_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "waited"), [(ErrorCode.INCONSISTENT_CLUSTER_ID, False), (ErrorCode.DUPLICATE_BROKER_REGISTRATION, True)]
+    ("error", "waited"),
+    [(ErrorCode.INCONSISTENT_CLUSTER_ID, False), (ErrorCode.DUPLICATE_BROKER_REGISTRATION, True), (999, False)],
 )
-def test_a_registration_that_the_cluster_will_not_have_ends_the_node(error: ErrorCode, waited: bool) -> None:
+def test_a_registration_that_the_cluster_will_not_have_ends_the_node(error: int, waited: bool) -> None:
     rig = started()
     for _ in range(100):
         if not rig.fatal:
             rig.answer(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
             rig.run(1_000)
-    assert rig.heard == [RegistrationFailed(1, error.name, waited)]
+    assert rig.heard == [RegistrationFailed(1, ErrorCode.name_of(error), waited)]
