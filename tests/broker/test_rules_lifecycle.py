@@ -265,7 +265,7 @@ def test_an_epoch_that_is_stale_takes_a_new_registration() -> None:
 STALE = BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
 
 
-def test_its_standing_is_told_as_it_changes() -> None:
+def test_its_standing_is_reported_as_it_changes() -> None:
     rig = running()
     assert rig.heard == [RegistrationAccepted(1, EPOCH), UnfencingLearned(1)]
     rig.heard.clear()
