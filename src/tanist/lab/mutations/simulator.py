@@ -291,6 +291,17 @@ MUTANTS: Mapping[str, Mutation] = {
         nodes.torn_answers,
         logs.a_torn_answer_is_read,
     ),
+    "torn-ranges": _drawn(
+        "what readers were given is written over",
+        nodes.writes_over_what_readers_were_given,
+        situations.torn_links,
+    ),
+    "torn-epochs": _drawn("followers take any epoch", nodes.takes_any_epoch, situations.torn_links),
+    "cut-hole": _drawn(
+        "a log that is cut in a hole begins its next segment at the cut",
+        nodes.begins_at_the_cut,
+        situations.cut_in_holes,
+    ),
     "trim-committed": _drawn(
         "retention drops segments that are not committed",
         starts.drops_what_is_not_committed,
@@ -323,6 +334,10 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
+    "votes-forgotten": _drawn(
+        "a voter forgets its vote at a restart", nodes.votes_are_forgotten, situations.contested_votes
+    ),
+    "votes-twice": _drawn("a voter votes again in an epoch", nodes.votes_again, situations.contested_votes),
     **{
         number: _drawn(
             QUORUM_MUTATIONS[number].rule,
