@@ -26,9 +26,11 @@ from tanist.log import appender
 from tanist.log.appender import Appender
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, encode_clean_shutdown
 from tanist.log.torn import TornLog, as_failure
+from tanist.sim.faults.schedule import Fault
+from tanist.sim.planted import PLACES
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import GROUPS, RECORDS
-from tanist.sim.run.drawing import config_of
+from tanist.sim.run.drawing import config_of, faults_of
 
 _PAUSE_MS = (50, 400)
 
@@ -143,23 +145,32 @@ def crashes_are_clean() -> tuple[Patch, ...]:
     return (Patch(Replicas, "activate", activates), Patch(Unexpected, "crash", crashes))
 
 
-def _planted(rule: str, patches: Breaks, workload: str = RECORDS, **changes: Any) -> Mutation:
-    """Shows in random runs in which exceptions are planted all the time."""
+def _planted(rule: str, patches: Breaks, place: str = "", workload: str = RECORDS) -> Mutation:
+    """Shows in random runs in which exceptions are planted all the time, in one place or in all."""
+    names = list(PLACES)
+
+    def there(fault: Fault) -> Fault:
+        if fault.kind != "raise" or not place:
+            return fault
+        return replace(fault, detail=(names.index(place) + fault.detail) / len(names))
 
     def play(seed: int) -> ChaosRun:
-        return ChaosRun(seed, replace(config_of(seed, workload), raise_pause_ms=_PAUSE_MS, **changes))
+        config = replace(config_of(seed, workload), raise_pause_ms=_PAUSE_MS)
+        return ChaosRun(seed, config, faults=list(map(there, faults_of(seed, config))))
 
     return Mutation(rule, patches, play)
 
 
 EXCEPTION_MUTANTS: Mapping[str, Mutation] = {
-    "torn-masked": _planted("what a handler raises is taken for malformed bytes", handlers_are_masked),
-    "torn-turn": _planted("a turn whose end has raised is left as it is", loops_go_on),
-    "torn-quorum": _planted("a quorum goes on behind records that it could not replay", quorums_go_on),
+    "torn-masked": _planted("what a handler raises is taken for malformed bytes", handlers_are_masked, "request"),
+    "torn-turn": _planted("a turn whose end has raised is left as it is", loops_go_on, "write"),
+    "torn-quorum": _planted("a quorum goes on behind records that it could not replay", quorums_go_on, "replay"),
     "torn-controller": _planted(
-        "a controller goes on with records in its image that an exception kept from its log", controllers_go_on
+        "a controller goes on with records in its image that an exception kept from its log",
+        controllers_go_on,
+        "controller",
     ),
-    "torn-log": _planted("a log goes on after an exception in the middle of an append", logs_go_on),
-    "torn-shard": _planted("a coordinator's shard goes on after an exception", shards_go_on, GROUPS),
+    "torn-log": _planted("a log goes on after an exception in the middle of an append", logs_go_on, "append"),
+    "torn-shard": _planted("a coordinator's shard goes on after an exception", shards_go_on, "coordinator", GROUPS),
     "torn-marked": _planted("a process that an exception ends leaves the mark of a clean end", crashes_are_clean),
 }

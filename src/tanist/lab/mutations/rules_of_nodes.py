@@ -39,6 +39,7 @@ from tanist.quorum.rules import QuorumRules
 from tanist.quorum.store import QuorumStateFile
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
+from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
@@ -268,19 +269,18 @@ def commits_what_is_not_written() -> tuple[Patch, ...]:
 _EPOCH_MAX = (1 << 31) - 1
 
 
-def torn_answers() -> tuple[Patch, ...]:
-    """A log goes on in the file that was cut, and a follower takes what has its offset, of whatever epoch."""
-    return (*writes_over_what_readers_were_given(), *takes_any_epoch())
-
-
 writes_over_what_readers_were_given = fixed(Segment, "was_given_more", property(always(False)))
 """What is cut is written over in its file, also where a reader was given it."""
 
 
-def takes_any_epoch() -> tuple[Patch, ...]:
-    """A follower takes what has its offset, of whatever epoch."""
+def torn_answers() -> tuple[Patch, ...]:
+    """A follower takes what has its offset, of whatever epoch. The leader writes over what it has given, as one of
+    another program might, whose sending no checker sees.
+    """
     return (
+        *writes_over_what_readers_were_given(),
         Patch(appender, "examine_fetched", lambda batches, _last, _leader: examine_fetched(batches, -1, _EPOCH_MAX)),
+        Patch(Checkers, "_sent_torn", always(None)),
     )
 
 

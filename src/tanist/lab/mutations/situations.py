@@ -77,21 +77,16 @@ def trimming(seed: int) -> ChaosConfig:
     return config_of(seed, trims=True)
 
 
-def contested_votes(seed: int) -> ChaosConfig:
-    """Controllers die and are cut off all the time, so that several stand in the same epoch."""
-    drawn = config_of(seed)
-    controllers = tuple(node_id for node_id, role in drawn.roles.items() if "controller" in role)
-    roles = drawn.roles if len(controllers) > 2 else dict.fromkeys((1, 2, 3), COMBINED)
-    return replace(
-        drawn,
+def contested_votes(_seed: int) -> ChaosConfig:
+    """Five controllers far from each other, so that several stand in the same epoch."""
+    roles = {**dict.fromkeys((1, 2, 3), "broker"), **dict.fromkeys((11, 12, 13, 14, 15), "controller")}
+    return ChaosConfig(
         roles=roles,
-        plain=tuple(node_id for node_id in drawn.plain if node_id in roles),
-        slices={},
-        receive_bytes={},
-        skews_ms={},
-        kinds=("controller", "reborn", "kill", "partition", "freeze"),
-        fault_pause_ms=(20, 400),
-        down_max=3,
+        topics=(Topic("events", 1, 3),),
+        latency_us=(2_000, 30_000),
+        kinds=("controller", "kill", "partition"),
+        fault_pause_ms=(50, 800),
+        down_max=2,
     )
 
 
@@ -103,31 +98,13 @@ def torn_links(seed: int) -> ChaosConfig:
         topics=tuple(replace(topic, replication_factor=3) for topic in drawn.topics),
         window_bytes=(1, 400, 1_500)[seed % 3],
         value_bytes=64,
-        stall_ms=300,
-        careless_producers=2,
-        pause_ms=20,
-        kinds=("leader", "freeze", "slow", "partition"),
-        fault_pause_ms=(30, 400),
+        stall_ms=1_500,
+        careless_producers=3,
+        pause_ms=10,
+        kinds=("freeze", "slow", "one_way"),
+        fault_pause_ms=(30, 300),
         operations=("preferred", "preferred", "reassign"),
-        operation_pause_ms=(20, 200),
-    )
-
-
-def cut_in_holes(seed: int) -> ChaosConfig:
-    """Compaction leaves holes, and leaders that change have followers cut their logs there."""
-    compacted = (
-        ("cleanup.policy", "compact"),
-        ("min.cleanable.dirty.ratio", "0.01"),
-        ("segment.ms", "200"),
-        ("max.compaction.lag.ms", "300"),
-    )
-    drawn = torn_links(seed)
-    return replace(
-        drawn,
-        topics=(Topic("events", 1, 3, compacted),),
-        kinds=("leader", "freeze", "kill", "partition"),
-        properties={**drawn.properties, "log.cleaner.backoff.ms": "100"},
-        event_age_ms=0,
+        operation_pause_ms=(20, 100),
     )
 
 

@@ -45,6 +45,9 @@ class Checkers(Watcher):
         self._steps_healed = 0
         self._observed: list[UncleanElection | RecordsCut | RecordsRefused] = []
         """In this turn."""
+        self._torn: tuple[str, str] | None = None
+        """The host that has sent it, and the file."""
+        world.network.on_torn = self._sent_torn
         world.watchers.append(self)
         history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
@@ -73,7 +76,12 @@ class Checkers(Watcher):
         if isinstance(event, UncleanElection | RecordsCut | RecordsRefused):
             self._observed.append(event)
 
+    def _sent_torn(self, host_name: str, path: str) -> None:
+        self._torn = host_name, path
+
     def _judge_observed(self, host: Host) -> None:
+        if self._torn is not None and not self.replicas.oracle.rotten:
+            self._fail("S21", "{} has sent of {} what it was not asked for".format(*self._torn))
         observed, self._observed = self._observed, []
         for event in observed:
             if isinstance(event, RecordsCut):
