@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,15 +15,13 @@ from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
 from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
 from tanist.lab import model_scenario as model
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation import Plan, Played, play
 from tanist.lab.simulation.breaking import broken
-from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
+from tanist.lab.simulation.committed import Situation, changed, is_turning_point, reason
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic
 
@@ -258,19 +255,6 @@ def test_turning_points() -> None:
     assert not is_turning_point(BEFORE, replace(BEFORE, isr=(1, 2, 3)))
     assert is_turning_point(BEFORE, replace(BEFORE, isr=(1,)))
     assert is_turning_point(BEFORE, replace(BEFORE, leader_epoch=5))
-
-
-def test_nothing_is_reported_of_a_registration_that_stays() -> None:
-    assert broker_changed(1, None, None) == "broker 1 is unregistered"
-    [registration] = _registrations(1)
-    assert broker_changed(1, registration, registration) is None
-
-
-def _registrations(count: int) -> Iterator[BrokerRegistration]:
-    run = ChaosRun(1, CONFIG)
-    run.world.start()
-    run.world.run_for(500)
-    yield from list(run.checkers.metadata.image.brokers.values())[:count]
 
 
 # -- the command
