@@ -15,13 +15,16 @@ from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
 from tanist.controller.partition_state import PartitionState
+from tanist.events.metadata import BrokerRegistered
 from tanist.lab import model_scenario as model
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation import Plan, Played, play
 from tanist.lab.simulation.breaking import broken
 from tanist.lab.simulation.committed import Situation, changed, is_turning_point, reason
+from tanist.lab.simulation.player import Player
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic
 
@@ -255,6 +258,30 @@ def test_turning_points() -> None:
     assert not is_turning_point(BEFORE, replace(BEFORE, isr=(1, 2, 3)))
     assert is_turning_point(BEFORE, replace(BEFORE, isr=(1,)))
     assert is_turning_point(BEFORE, replace(BEFORE, leader_epoch=5))
+
+
+def test_a_registration_is_told_once_and_that_of_the_same_life_again_is_not() -> None:
+    run = ChaosRun(1, CONFIG)
+    player = Player(run)
+    run.world.start()
+    run.world.run_for(1_000)
+    host, metadata = run.world.hosts[1], run.checkers.metadata
+    epoch = metadata.image.brokers[2].epoch
+    before = [moment.text for moment in player.moments if "committed: broker 2 is registered" in moment.text]
+    assert before == [f"committed: broker 2 is registered, broker epoch {epoch}, fenced until it has caught up"]
+
+    def told(broker_epoch: int) -> list[str]:
+        begin = len(player.moments)
+        player.observed(host, BrokerRegistered(2, broker_epoch, "life", fenced=True))
+        player.tell_turn()
+        return [moment.text for moment in player.moments[begin:]]
+
+    assert told(epoch + 1) == [], "another node has applied it before"
+    metadata.applied_offset -= 1
+    assert told(epoch) == []
+    assert told(epoch + 1) == [
+        f"committed: broker 2 is registered, broker epoch {epoch + 1}, fenced until it has caught up"
+    ]
 
 
 # -- the command

@@ -27,7 +27,7 @@ class Situation:
     asked_for: bool = False
     """An operator has asked for an unclean election."""
     answered: tuple[int, ...] = ()
-    """Brokers that have reported their log's end since there is no leader."""
+    """Brokers whose logs the unclean recovery has compared."""
 
 
 def changed(before: PartitionState | None, after: PartitionState) -> str:

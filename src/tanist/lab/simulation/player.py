@@ -76,7 +76,7 @@ class Played:
 
 def play(run: ChaosRun) -> Played:
     """Play a run from its beginning to its end, and record its moments."""
-    player = _Player(run)
+    player = Player(run)
     outcome = run.run()
     player.finish(outcome.violation)
     partition = None if outcome.violation is None else outcome.violation.partition
@@ -86,14 +86,14 @@ def play(run: ChaosRun) -> Played:
 class _AfterTheCheckers(Watcher):
     """A watcher that comes last: the checkers have noted the committed metadata by then."""
 
-    def __init__(self, player: _Player) -> None:
+    def __init__(self, player: Player) -> None:
         self._player = player
 
     def turn_ended(self, host: Host) -> None:
         self._player.tell_turn()
 
 
-class _Player(Watcher):
+class Player(Watcher):
     """Records a run. A `Watcher` (`sim.world`) that comes before the checkers, which may end the run."""
 
     def __init__(self, run: ChaosRun) -> None:
