@@ -91,6 +91,14 @@ class ExceptionPlanted(NodeEvent):
     place: str
 
 
+class PlantedRaised(NodeEvent):
+    """It was raised some time ago, in the process that still runs."""
+
+    place: str
+    told: bool
+    """Whether the node has said that it met it."""
+
+
 class Frozen(NodeEvent):
     """SIGSTOP, or a long pause of its machine."""
 

@@ -114,7 +114,9 @@ def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Stat
     for name, each in exchanges.partitions(response.responses):
         diverging = each.diverging_epoch
         if each.error_code:
-            yield Statement(f"no: {_error(each.error_code)}", name, Weight.PART if of_replica else Weight.DETAIL)
+            yield Statement(
+                f"no: {ErrorCode.name_of(each.error_code)}", name, Weight.PART if of_replica else Weight.DETAIL
+            )
         elif diverging.end_offset >= 0:
             text = f"your log is another one: epoch {diverging.epoch} ended at {diverging.end_offset}"
             why = "the follower's last epoch does not fit here; it cuts off what differs (rules 113, 114)"
@@ -138,7 +140,7 @@ def _produced(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Sta
     acks = "" if request.acks == -1 else f" (acks={request.acks})"
     for name, each in exchanges.partitions(response.responses, "partition_responses", "index"):
         if each.error_code:
-            yield Statement(f"refused: {_error(each.error_code)}", name)
+            yield Statement(f"refused: {ErrorCode.name_of(each.error_code)}", name)
         else:
             what = "records" if sent.get(name) is None else _values(sent[name])
             yield Statement(f"acknowledged{acks}: {what} at {each.base_offset}", name)
@@ -153,7 +155,7 @@ def _list_offsets(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
 def _offsets_listed(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     for name, each in exchanges.partitions(response.topics):
         weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
-        said = _error(each.error_code) if each.error_code else f"at {each.offset}, epoch {each.leader_epoch}"
+        said = ErrorCode.name_of(each.error_code) if each.error_code else f"at {each.offset}, epoch {each.leader_epoch}"
         yield Statement(f"it ends {said}", name, weight)
 
 
@@ -171,7 +173,7 @@ def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Ite
         error = response.error_code or each.error_code
         if error:
             why = "until it is known what came of it, the leader counts with both ISRs (rules 5, 18)"
-            yield Statement(f"AlterPartition refused: {_error(error)}", name, why=why)
+            yield Statement(f"AlterPartition refused: {ErrorCode.name_of(error)}", name, why=why)
         else:
             yield Statement(f"AlterPartition: ISR is {ids(each.isr)}, partition epoch {each.partition_epoch}", name)
 
@@ -184,7 +186,7 @@ def _log_info(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
 def _log_reported(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     for name, each in exchanges.partitions(response.topic_partition_log_info_list, "partition_log_info", "partition"):
         if each.error_code:
-            yield Statement(f"no log: {_error(each.error_code)}", name)
+            yield Statement(f"no log: {ErrorCode.name_of(each.error_code)}", name)
         else:
             log = f"last epoch {each.last_written_leader_epoch}, end {each.log_end_offset}"
             yield Statement(f"{log} (broker epoch {response.broker_epoch})", name)
@@ -250,13 +252,6 @@ _ANSWERS: dict[int, Callable[[Exchanges, Any, Any], Iterator[Statement]]] = {
 
 
 # -- bits
-
-
-def _error(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
 
 
 def _offsets(records: bytes | memoryview) -> str:
