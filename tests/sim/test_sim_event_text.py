@@ -11,8 +11,8 @@ from tanist.sim.events import Event
 from tanist.sim.faults.links import LINK_FAULTS
 from tanist.wire.ids import ZERO_UUID
 
-WITHOUT_LINE = {events.DeletionAnswered, events.LogRemoved}
-"""The first is for checkers only; `FolderRemoved` or `DiskReplaced` stand for a removed log."""
+WITHOUT_LINE = {events.DeletionAnswered, events.PlantedRaised, events.LogRemoved}
+"""The first two are for checkers only; `FolderRemoved` or `DiskReplaced` stand for a removed log."""
 
 KEY = (ZERO_UUID, 0)
 STATE = PartitionState((1, 2, 3), (1,), leader=1, leader_epoch=4, elr=(2,), last_known_elr=(3,), recovering=True)
