@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk, Clock, Disk, File
 from tanist.replica.leader import LeaderState

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.ports import Chunk
+from tanist.wire.apis import ApiKey
 from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
@@ -90,11 +93,15 @@ class ProduceWait:
             return
         self.where[ticket] = None
         self.missing -= 1
-        if error:
-            results, position = place
-            results[position] = results[position]._replace(error=error, base_offset=-1)
-        if self.missing == 0:
-            self._answer()
+        try:
+            if error:
+                results, position = place
+                results[position] = results[position]._replace(error=error, base_offset=-1)
+            if self.missing == 0:
+                self._answer()
+        except Exception as unexpected:
+            self.done = True
+            self.connection.refuse_waiting(ApiKey.PRODUCE, unexpected, self.slot, self._refusal)
 
     def expire(self) -> None:
         """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
@@ -111,6 +118,14 @@ class ProduceWait:
             return
         frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
         self.connection.complete(self.slot, [frame])
+
+    def _refusal(self) -> list[Chunk]:
+        """What is appended may be committed all the same: the client cannot know."""
+        unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+        refused = [
+            (topic, [each._replace(error=unknown, base_offset=-1) for each in parts]) for topic, parts in self.results
+        ]
+        return [encode_produce_response(self.version, self.correlation_id, refused)]
 
 
 class Produce:
