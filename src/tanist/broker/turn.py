@@ -144,13 +144,13 @@ class Turn:
     def mark_dirty(self, hosted: HostedPartition) -> None:
         """The partition has queued appends, or news for the requests that wait on it."""
         if not hosted.dirty:
+            if not self.begun:
+                self.begin()  # first: where a partition is dirty, the turn has begun, whatever a follower raises
             hosted.dirty = True
             hosted.upkeep_ms = 0
             self._dirty.append(hosted)
             for follower in hosted.followers:
                 follower.activate()
-            if not self.begun:
-                self.begin()
 
     def mark_grown(self, hosted: HostedPartition) -> None:
         """The leader's log has grown: once that is written, see whether more is committed."""

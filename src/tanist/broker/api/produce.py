@@ -16,6 +16,7 @@ from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
+from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
@@ -133,6 +134,7 @@ class Produce:
 
     __slots__ = (
         "_absent_error",
+        "_apply",
         "_by_topic",
         "_large_bytes",
         "_leader_has_appended",
@@ -150,6 +152,7 @@ class Produce:
         self._by_topic = parts.replicas.by_topic
         self._absent_error = parts.replicas.absent_error
         self._leader_has_appended = parts.effects.leader_has_appended
+        self._apply = parts.effects.apply
         self._purgatory = parts.purgatory
         self._metadata = parts.metadata
         self.metrics = parts.context.metrics
@@ -202,10 +205,8 @@ class Produce:
                 and not leader.check_before_append(acks)
             ):
                 turn = self._turn
-                if not turn.begun:
-                    turn.begin()
                 log = hosted.log
-                if not hosted.dirty:
+                if not hosted.dirty:  # if it is, the turn has begun
                     turn.mark_dirty(hosted)  # first: once it is queued, it must be written before the frame goes
                 first_offset = log.append_plain(frame[start:end], hosted.leader_epoch, turn.now_ms, turn.wall_ms)
                 if first_offset >= 0:
@@ -217,7 +218,14 @@ class Produce:
                         turn.mark_grown(hosted)  # nothing is committed before it is written
                     if acks == -1:
                         if not large:
-                            self._leader_has_appended(hosted, leader, turn.now_ms)
+                            # `leader_has_appended` without a call in between: mostly nothing is to be carried out.
+                            try:
+                                effects = leader.appended(turn.now_ms)
+                            except Exception as unexpected:
+                                hosted.failed_by(unexpected)
+                            else:
+                                if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
+                                    self._apply(hosted, effects)
                         required_offset = log.log_end_offset
                         done, error = leader.acks_status(required_offset)
                         if error or not done:
