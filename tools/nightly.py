@@ -1,5 +1,6 @@
-"""What takes too long for each change, once; then all tests on a machine that is kept busy, three times over: a test that
-waits for a time fails here.
+"""What takes too long for each change, once; then all tests on a machine that is kept busy, three times over.
+
+A test that waits for a time fails there.
 
     .venv/bin/python tools/nightly.py [--load 30] [--runs 3] [--part "make test"]...
 
