@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 
 from tanist.broker.metrics.scrape import scrape
-from tanist.events.coordination import HangingTransactionEnded
+from tanist.events.coordination import HangingMarkerRefused, HangingTransactionEnded
 from tanist.log.producers import ProducerEntry
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.control import ControlKind, control_kind
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.broker.cluster_rig import Cluster
 from tests.broker.transactions_rig import TransactionalProducer
 
@@ -109,8 +114,8 @@ def test_the_last_outcome_is_known_of_clients_that_bump_their_epoch(committed: b
     assert entry(cluster, producer).transaction_first_offset == 0
     cluster.until(lambda: is_stable(cluster))
     assert markers(cluster) == [ControlKind.COMMIT if committed else ControlKind.ABORT]
-    assert len(ended(cluster)) == 1
-    assert ended(cluster)[0].reason == f"its coordinator had {'committed' if committed else 'aborted'} it"
+    reason = f"its coordinator had {'committed' if committed else 'aborted'} it"
+    assert ended(cluster) == [HangingTransactionEnded("t-0", producer.producer[0], 0, committed, reason, 0, 1)]
     assert "tanist_hanging_transactions_total 1" in scrape(cluster.node(2).parts).render()
 
 
@@ -218,3 +223,27 @@ def test_a_late_transaction_is_counted_and_looked_up() -> None:
     cluster.until(lambda: not hosted.log.producers.open_transactions)
     assert ended(cluster)[0].reason == "whether it had been committed is not known"
     assert f"{late} 0" in scrape(parts).render()
+
+
+def test_a_marker_that_is_refused_has_ended_nothing() -> None:
+    cluster = cluster_of_five()
+    producer = TransactionalProducer(cluster)
+    lose_a_marker(cluster, producer, committed=True)
+    elect_2(cluster)
+    cluster.world.hosts[1].kill()
+    configure(cluster, "2")
+    cluster.until(lambda: bool(cluster.seen(HangingMarkerRefused)))
+    assert cluster.seen(HangingMarkerRefused)[0] == HangingMarkerRefused("t-0", ErrorCode.NOT_ENOUGH_REPLICAS)
+    cluster.run(5 * LOOK_MS)
+    assert ended(cluster) == []
+    assert "tanist_hanging_transactions_total 0" in scrape(cluster.node(2).parts).render()
+    configure(cluster, "1")
+    cluster.until(lambda: is_stable(cluster))
+    assert len(ended(cluster)) == 1
+
+
+def configure(cluster: Cluster, min_isr: str) -> None:
+    config = AlterableConfig(name="min.insync.replicas", config_operation=0, value=min_isr)
+    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=(config,))
+    answer = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1, to=5)
+    assert answer.responses[0].error_code == 0

@@ -11,7 +11,10 @@ import pytest
 
 from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.lifecycle import Lifecycle
-from tanist.events.stream import NOBODY
+from tanist.events.event import Event
+from tanist.events.metadata import FencingLearned, RegistrationAccepted, RegistrationLost, UnfencingLearned
+from tanist.events.process import RegistrationFailed
+from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.sim.world.clock import SimClock
 from tanist.sim.world.scheduler import Process, Scheduler
@@ -45,7 +48,10 @@ class Rig:
         self.asked: list[tuple[int, Any, Callable[[Any], None]]] = []
         """When, the request, and the callback of the answer."""
         self.fatal: list[str] = []
+        self.heard: list[Event] = []
         self.brokers: dict[int, Any] = {}
+        events = Events()
+        events.subscribe(self.heard.append)
         context = SimpleNamespace(
             node_id=1,
             cluster_id="c",
@@ -57,8 +63,8 @@ class Rig:
                 broker_heartbeat_interval_ms=INTERVAL_MS,
                 initial_broker_registration_timeout_ms=60_000,
             ),
-            events=NOBODY,
-            fatal=lambda event: self.fatal.append((describe(event) or ("", ""))[1]),
+            events=events,
+            fatal=self._ends,
         )
         self.lifecycle = Lifecycle(
             context,  # type: ignore[arg-type]
@@ -70,6 +76,10 @@ class Rig:
             LogDirectories(),
             list,
         )
+
+    def _ends(self, event: Event) -> None:
+        self.heard.append(event)
+        self.fatal.append((describe(event) or ("", ""))[1])
 
     @property
     def now_ms(self) -> int:
@@ -250,3 +260,43 @@ def test_an_epoch_that_is_stale_takes_a_new_registration() -> None:
     assert rig.state == "STARTING"
     ((_, request),) = rig.run(1_000)
     assert isinstance(request, BrokerRegistrationRequest)
+
+
+STALE = BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+
+
+def test_its_standing_is_told_as_it_changes() -> None:
+    rig = running()
+    assert rig.heard == [RegistrationAccepted(1, EPOCH), UnfencingLearned(1)]
+    rig.heard.clear()
+    for fenced in (False, True, True, False):
+        rig.run(INTERVAL_MS)
+        rig.beaten(fenced=fenced)
+    assert rig.heard == [FencingLearned(1), UnfencingLearned(1)]
+    rig.heard.clear()
+    rig.run(INTERVAL_MS)
+    rig.answer(STALE)
+    rig.run(1_000)
+    assert rig.heard == [RegistrationLost(1, EPOCH)]
+
+
+def test_a_broker_that_stops_does_not_say_that_it_registers_anew() -> None:
+    rig, stopped = running(), list[bool]()
+    rig.lifecycle.begin_controlled_shutdown(lambda: stopped.append(True))
+    rig.run(INTERVAL_MS)
+    rig.heard.clear()
+    rig.answer(STALE)
+    assert (rig.state, stopped, rig.heard) == ("SHUTTING_DOWN", [True], [])
+    assert rig.run(10 * INTERVAL_MS) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "waited"), [(ErrorCode.INCONSISTENT_CLUSTER_ID, False), (ErrorCode.DUPLICATE_BROKER_REGISTRATION, True)]
+)
+def test_a_registration_that_the_cluster_will_not_have_ends_the_node(error: ErrorCode, waited: bool) -> None:
+    rig = started()
+    for _ in range(100):
+        if not rig.fatal:
+            rig.answer(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
+            rig.run(1_000)
+    assert rig.heard == [RegistrationFailed(1, error.name, waited)]

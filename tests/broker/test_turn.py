@@ -53,6 +53,24 @@ def test_what_is_gathered_after_the_writes_has_a_turn_of_its_own(turn: Turn, lat
     assert later.turns == 2
 
 
+def test_where_a_partition_is_dirty_the_turn_has_begun_whatever_a_follower_raises(bench: Bench) -> None:
+    """A produce to it does not look twice."""
+
+    class Failing(Watch):
+        def activate(self) -> None:
+            raise RuntimeError("planted")
+
+    hosted = bench.host("p")
+    hosted.followers.append(Failing())
+    with pytest.raises(RuntimeError, match="planted"):
+        bench.turn.mark_dirty(hosted)
+    assert hosted.dirty
+    assert bench.turn.begun
+    hosted.followers.clear()
+    bench.later.run()
+    assert not hosted.dirty
+
+
 # -- large appends
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tanist.runtime.cluster.processes import wait_until
-from tests.cli.cli_rig import FEW_PARTITIONS, following, free_port, json_lines, run
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, following, free_port, json_lines, run
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +58,31 @@ def test_a_changed_field_shows_both_values_and_one_that_stays_none(folder: Path)
     assert "  isr [1, 2, 3] -> [1, 2]  " in shown
     assert "elr" not in shown.replace("elr_enabled", "")
     run("start", "3", folder=folder)
+
+
+def test_what_a_node_of_a_container_does_before_it_serves_and_that_it_is_ready_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    run("up", "--detach", "--brokers", "1", "--port", str(free_port()), *FEW_PARTITIONS, folder=folder)
+    run("down", folder=folder)
+    (properties,) = folder.glob("*/server.properties")
+    first = next(line for line in properties.read_text().splitlines() if line.startswith("log.dirs=")).partition("=")[2]
+    with (tmp_path / "log").open("w") as log:
+        node = subprocess.Popen(
+            [*TANIST, "serve", str(properties), "--from-environment", f"--override=log.dirs={first},{tmp_path}/second"],
+            env=os.environ | {"CLUSTER_ID": "another"},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        kinds = ("ClusterIdIgnored", "FolderFormatted", "NodeStarted", "BrokerReady", "ServerStarted")
+
+        def found() -> list[str]:
+            """Since the process began."""
+            seen = [str(each["event"]) for each in json_lines("events", *kinds, folder=folder)]
+            return seen[seen.index("ClusterIdIgnored") :] if "ClusterIdIgnored" in seen else []
+
+        assert wait_until(lambda: node.poll() is not None or "ServerStarted" in found(), 120)
+        assert found() == list(kinds), (tmp_path / "log").read_text()
+    finally:
+        node.send_signal(signal.SIGTERM)
+        node.wait(60)

@@ -21,11 +21,45 @@ from tanist.coordinator.transactions.state import (
     PREPARE_COMMIT,
     PREPARED,
 )
+from tanist.events.coordination import TransactionEnded
 from tanist.wire.errors import ErrorCode
 from tests.coordinator.transaction_rig import BUMPS, ID, OLD, P0, P1, Rig
 
 FENCED = ErrorCode.PRODUCER_FENCED
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+# -- the event
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("version", [OLD, BUMPS])
+def test_a_transaction_has_ended_when_its_completion_is_committed(committed: bool, version: int) -> None:
+    """Not before; and it names the producer as its markers do."""
+    rig = Rig(commits=False)
+    rig.init()
+    rig.commit_all()
+    producer = (rig.values.producer_id, rig.values.producer_epoch)
+    rig.add(producer, P0, version=version)
+    rig.commit_all()
+    rig.end(producer, committed=committed, version=version)
+    rig.carry_out(rig.shard.apply(rig.uncommitted.pop()))
+    assert rig.uncommitted[0].values.state in (COMPLETE_COMMIT, COMPLETE_ABORT)
+    assert rig.heard == []
+    rig.commit_all()
+    marker_epoch = producer[1] + (version == BUMPS)
+    assert rig.written[-1].producer_epoch == marker_epoch
+    assert rig.heard == [TransactionEnded(ID, producer[0], marker_epoch, committed)]
+
+
+def test_a_transaction_whose_epochs_are_used_up_was_ended_of_the_old_producer() -> None:
+    rig = Rig()
+    producer_id, _ = rig.begin()
+    rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=MAX_EPOCH - 1)
+    rig.add((producer_id, MAX_EPOCH - 1), P0, version=BUMPS)
+    rig.end((producer_id, MAX_EPOCH - 1), version=BUMPS)
+    assert (rig.values.producer_id, rig.values.producer_epoch) != (producer_id, MAX_EPOCH)
+    assert rig.heard == [TransactionEnded(ID, producer_id, MAX_EPOCH, committed=True)]
 
 
 # -- InitProducerId

@@ -14,6 +14,8 @@ from tanist.coordinator.transactions.effects import (
 )
 from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
 from tanist.coordinator.transactions.state import TopicIndex, TransactionValues, record_of
+from tanist.events.event import Event
+from tanist.events.stream import Events
 from tanist.wire.coordinator_records import encode_key, encode_value
 from tanist.wire.transaction_records import decode_transaction_record
 
@@ -27,7 +29,10 @@ class Rig:
 
     def __init__(self, *, commits: bool = True, writes_markers: bool = True, **settings: Any) -> None:
         self.settings = TransactionSettings(**settings)
-        self.shard = TransactionShard(self.settings, 1)
+        self.heard: list[Event] = []
+        self.events = Events()
+        self.events.subscribe(self.heard.append, fine=True)
+        self.shard = TransactionShard(self.settings, 1, self.events)
         self.now_ms = 1_000
         self.wall_ms = 1_000_000
         self.commits = commits
@@ -74,7 +79,7 @@ class Rig:
 
     def failover(self) -> None:
         """Another broker takes over: it has what was committed, and none of the requests that waited."""
-        self.shard = TransactionShard(self.settings, self.shard.coordinator_epoch + 1)
+        self.shard = TransactionShard(self.settings, self.shard.coordinator_epoch + 1, self.events)
         for key, value in self.log:
             decoded = decode_transaction_record(key, value)
             assert decoded is not None

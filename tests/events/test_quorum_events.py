@@ -146,6 +146,22 @@ def shuts_down() -> tuple[list[Event], list[Event]]:
     return scene.heard, [LeaderResigned(epoch, "SHUTDOWN")]
 
 
+def gives_up_for_its_controller() -> tuple[list[Event], list[Event]]:
+    """Whatever else would make it resign a moment later."""
+    scene = led()
+    epoch = scene.node.epoch
+    scene.take(scene.node.resign(scene.now_ms + 60_000))
+    return scene.heard, [LeaderResigned(epoch, "CONTROLLER")]
+
+
+def gives_up_for_its_controller_when_it_stops() -> tuple[list[Event], list[Event]]:
+    scene = led(voters=(0,))
+    epoch = scene.node.epoch
+    scene.take(scene.node.shutdown(scene.now_ms))  # nobody is there to take over: it leads on
+    scene.take(scene.node.resign(scene.now_ms))
+    return scene.heard, [LeaderResigned(epoch, "CONTROLLER")]
+
+
 def is_asked_for_records_that_it_does_not_lead() -> tuple[list[Event], list[Event]]:
     scene = follows(1, 5)
     scene.ask(fetch(5, 2, 0, 0, max_wait_ms=0))
@@ -179,6 +195,8 @@ def cuts_its_log() -> tuple[list[Event], list[Event]]:
         is_deposed,
         hears_nothing_of_a_majority,
         shuts_down,
+        gives_up_for_its_controller,
+        gives_up_for_its_controller_when_it_stops,
         is_asked_for_records_that_it_does_not_lead,
         is_asked_for_what_only_a_snapshot_has,
         cuts_its_log,
@@ -240,6 +258,20 @@ def test_a_removed_leader_says_why_it_goes() -> None:
         (removed, "REMOVED")
     ]
     assert (removed, VoterRemoved(removed, str(directory(removed)))) in heard
+
+
+def test_a_leader_that_is_being_removed_does_not_say_that_it_goes_for_that() -> None:
+    """Its removal is not committed, and its controller cannot go on."""
+    story = Story()
+    leader, heard = story.leader_id, listening(story)
+    story.network.partition([leader], [node_id for node_id in (1, 2, 3, 4) if node_id != leader])
+    story.ask(remove_voter(leader), leader)
+    node = story.network.node(leader)
+    story.network.run_until(lambda: not node.is_voter, 1_000)
+    node.resign(story.network.now_ms)
+    assert [event for _, event in heard if isinstance(event, LeaderResigned)] == [
+        LeaderResigned(node.epoch, "CONTROLLER")
+    ]
 
 
 def test_a_change_that_is_refused_or_not_caught_up_says_why() -> None:

@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.cli.app import app
-from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan, Restriction
 from tanist.lab.simulation.properties import MEANINGS
 from tanist.lab.simulation.running import Terms, Totals, outcomes
 from tanist.lab.simulation.scenario import FORMAT, VERSION, Scenario, ScenarioError, as_document, from_document, load
 from tanist.ports import NEVER_LARGE
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
-from tanist.sim.run.chaos_run import SeedResult
+from tanist.sim.run.chaos_run import Plan, SeedResult
 from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
-from tanist.sim.run.drawing import config_of
+from tanist.sim.run.drawing import FAULTS, OPERATORS, Restriction, config_of
 from tanist.sim.world.link_conditions import NetworkConditions
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
@@ -327,7 +326,7 @@ def test_an_error_is_reported_without_the_folders_of_this_machine() -> None:
     with pytest.raises(ValueError, match="nonsense") as raised:
         Restriction(only=frozenset({"nonsense"}))
     said = Violation.of_error(raised.value, 0).message
-    assert re.fullmatch(r"ValueError: nonsense: the faults are .* \(in lab/simulation/plan::__init__ > .*\)", said)
+    assert re.fullmatch(r"ValueError: nonsense: the faults are .* \(in sim/run/drawing::__init__ > .*\)", said)
 
 
 def test_the_properties_are_those_of_the_simulators_page() -> None:

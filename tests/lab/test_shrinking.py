@@ -11,12 +11,12 @@ from itertools import count
 import pytest
 
 from tanist.lab.simulation.breaking import broken
-from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.scenario import Scenario, as_document, from_document
 from tanist.lab.simulation.shrinking import Limits, Shrunk, shrink, violation_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic
 from tanist.sim.world.world import Host

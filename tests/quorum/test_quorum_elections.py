@@ -273,7 +273,7 @@ class TestRoles:
         with pytest.raises(IllegalTransition):
             kit.node._quorum.become_leader(0)
         with pytest.raises(IllegalTransition):
-            kit.node._quorum.become_resigned(0)
+            kit.node._quorum.become_resigned(0, "CONTROLLER")
         assert kit.node.role == "Follower"
 
     def test_epochs_do_not_go_back(self) -> None:

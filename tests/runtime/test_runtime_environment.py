@@ -13,6 +13,7 @@ from tanist.broker.config import ConfigError, NodeConfig, parse_properties
 from tanist.events.event import Event
 from tanist.events.process import FolderFormatted
 from tanist.log.properties import encode_properties
+from tanist.runtime.cluster.node_events import NodeEvents
 from tanist.runtime.format import formatted_cluster_id
 from tanist.runtime.process.environment import DEFAULTS, format_new, properties_of, property_name
 from tanist.runtime.process.serve import run_environment
@@ -133,6 +134,17 @@ def test_a_cluster_may_have_any_id(tmp_path: Path, cluster_id: str) -> None:
         format_new(config, {"CLUSTER_ID": cluster_id}, events.append)
     assert [type(event) for event in events] == [FolderFormatted, FolderFormatted]
     assert formatted_cluster_id(config) == cluster_id
+
+
+def test_why_a_folder_is_not_formatted_is_among_its_events(tmp_path: Path) -> None:
+    """The second one cannot be made."""
+    folder = tmp_path / "first"
+    folder.mkdir()
+    (tmp_path / "file").touch()
+    code, out, _ = said(NODE | {"KAFKA_LOG_DIRS": f"{folder},{tmp_path}/file/second"})
+    assert code == 1
+    assert "ERROR cannot format" in out
+    assert [each.kind for each in NodeEvents(3, folder).new()] == ["FormatFailed"]
 
 
 def test_a_file_that_is_not_there_is_no_file(tmp_path: Path) -> None:

@@ -16,12 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.events.event import Event
+from tanist.events.process import AllFaultsHealed, FaultApplied, FaultHealed, FaultsIgnored, FaultsNotAcknowledged
 from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults import settings as vocabulary
 from tanist.runtime.faults.disk import FaultyDisk
 from tanist.runtime.faults.node_agent import apply_faults
+from tanist.runtime.faults.request_rules import RequestFault
 from tanist.runtime.faults.settings import (
     CLEAR,
     CLIENTS,
@@ -38,6 +40,7 @@ from tanist.runtime.faults.settings import (
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.network import SocketNetwork
 from tanist.sim.faults.schedule import KINDS
+from tanist.wire.apis import ApiKey
 
 PORTS = {1: (9092, 10092), 2: (9093,), 3: (10093,)}
 NODES = (1, 2, 3, CLIENTS)
@@ -179,6 +182,7 @@ class Obedient:
         self.network = SocketNetwork(runner.loop)
         self.disk = RealDisk(runner.loop)
         self.said: list[str] = []
+        self.heard: list[Event] = []
         self.events = Events()
         self.events.subscribe(self._heard)
         self.switch = apply_faults(
@@ -191,6 +195,7 @@ class Obedient:
         )
 
     def _heard(self, event: Event) -> None:
+        self.heard.append(event)
         line = describe(event)
         assert line is not None
         self.said.append(line[1])
@@ -204,8 +209,8 @@ class Obedient:
         """Have it look; while the loop runs, for it hears no signals otherwise."""
         self.runner.loop.post(lambda: os.kill(os.getpid(), REQUEST_SIGNAL))
 
-    def order(self, number: int, *faults: Fault) -> None:
-        vocabulary.save(self.folder, FaultSet(number, PORTS, faults))
+    def order(self, number: int, *faults: Fault, requests: tuple[RequestFault, ...] = ()) -> None:
+        vocabulary.save(self.folder, FaultSet(number, PORTS, faults, requests=requests))
         self.tell()
         self.runner.until(lambda: applied_path(self.folder, 1).exists() and self.answer["number"] == number)
 
@@ -236,6 +241,38 @@ def test_a_node_obeys_and_says_so(runner: Any, folder: Path) -> None:
     node.disk.close()
 
 
+def test_each_fault_is_told_as_it_comes_and_goes(runner: Any, folder: Path) -> None:
+    """All are healed when none is left: of links, of the disk, or by request."""
+    node, full, error = (
+        Obedient(runner, folder),
+        BadDisk(1, "disk_full"),
+        RequestFault("error", ApiKey.FETCH, rule_id=1),
+    )
+    node.order(1, full, requests=(error,))
+    assert node.heard == [FaultApplied(str(full)), FaultApplied(str(error))]
+    node.heard.clear()
+    node.order(2, requests=(error,))
+    assert node.heard == [FaultHealed(str(full))]
+    node.heard.clear()
+    node.order(3)
+    assert node.heard == [AllFaultsHealed()]
+    node.order(4)
+    assert node.heard == [AllFaultsHealed()]
+    node.disk.close()
+
+
+def test_what_cannot_be_acknowledged_is_told(runner: Any, folder: Path) -> None:
+    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
+    path = Path(f"{applied_path(folder, 1)}.tmp")
+    path.mkdir()
+    node = Obedient(runner, folder)
+    assert node.heard == [
+        FaultApplied(str(BadDisk(1, "disk_full"))),
+        FaultsNotAcknowledged(f"[Errno 21] Is a directory: '{path}'"),
+    ]
+    node.disk.close()
+
+
 def test_a_node_that_starts_has_what_is_set(runner: Any, folder: Path) -> None:
     vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
     node = Obedient(runner, folder)
@@ -252,7 +289,8 @@ def test_what_cannot_be_read_changes_nothing(runner: Any, folder: Path) -> None:
     runner.until(lambda: bool(node.answer["problem"]))
     assert node.answer["number"] is None
     assert isinstance(node.disk, FaultyDisk)
-    assert "faults are ignored: " in node.said[-1]
+    assert isinstance(node.heard[-1], FaultsIgnored)
+    assert node.heard[-1].problem == node.answer["problem"]
     node.disk.close()
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +54,75 @@ def test_a_full_file_becomes_the_one_before_and_nothing_is_missed(
     late = texts(list(NodeEvents(1, tmp_path).new()))
     assert late == read[-len(late) :]
     assert len(late) >= 3
+
+
+def rotate_at_open(monkeypatch: pytest.MonkeyPatch, rotate: Callable[[], None]) -> None:
+    """Have the node go on to a new file when a reader is about to open the present one, once."""
+    opens = Path.open
+    due = [rotate]
+
+    def opened(path: Path, *how: Any) -> Any:
+        if path.name == FILE_NAME and due:
+            due.pop()()
+        return opens(path, *how)
+
+    monkeypatch.setattr(Path, "open", opened)
+
+
+@pytest.mark.parametrize("looked_before", [False, True])
+def test_a_file_that_is_replaced_just_when_it_is_to_be_opened_is_not_missed(
+    looked_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first look; and when the file before it was read to its end, and has been replaced as well."""
+    monkeypatch.setattr(event_log, "FILE_BYTES_MAX", 200)
+    log, reader, read, written = EventLog(str(tmp_path)), NodeEvents(1, tmp_path), list[str](), list[str]()
+
+    def write_a_file() -> None:
+        """Until there is a new one."""
+        before = (tmp_path / FILE_NAME).stat().st_ino
+        while (tmp_path / FILE_NAME).stat().st_ino == before:
+            written.append(f"line {len(written)}")
+            log.write(len(written), NodeFailed(written[-1]))
+
+    log.write(0, NodeFailed("the first"))
+    written.append("the first")
+    if looked_before:
+        read += texts(list(reader.new()))
+        write_a_file()
+    rotate_at_open(monkeypatch, write_a_file)
+    for _ in range(3):
+        read += texts(list(reader.new()))
+    assert read == written
+    reader.close()
+
+
+def test_a_line_that_the_disk_takes_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
+    log = EventLog(str(tmp_path))
+    for reason in ("a", "b"):
+        log.write(1, NodeFailed(reason))
+    assert texts(list(NodeEvents(1, tmp_path).new())) == ["a", "b"]
+
+
+def test_a_line_of_which_the_disk_takes_only_a_part_costs_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    log, parts = EventLog(str(tmp_path)), [7, 0]
+    log.write(1, NodeFailed("a"))
+
+    def full(fd: int, data: bytes) -> int:
+        size = parts.pop(0)
+        if not size:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data[:size])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        log.write(2, NodeFailed("cut off"))
+    log.write(3, NodeFailed("b"))
+    assert texts(list(NodeEvents(1, tmp_path).new())) == ["a", "b"]
 
 
 def test_a_torn_line_and_an_unknown_kind_are_left_out(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from tanist.sim.world.scheduler import Process, Scheduler
 def test_the_functions_of_a_place_are_there(place: str) -> None:
     for module, names in PLACES[place].items():
         for name in names:
-            owner, _, method = name.partition(".")
-            function = vars(getattr(importlib.import_module(module), owner))[method]
+            *owner, last = name.split(".")
+            found = importlib.import_module(module)
+            function = vars(getattr(found, owner[0]) if owner else found)[last]
             code = getattr(function, "__func__", function).__code__
             assert code.co_qualname == name
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk, Clock, Disk, File
 from tanist.replica.leader import LeaderState
@@ -143,13 +144,13 @@ class Turn:
     def mark_dirty(self, hosted: HostedPartition) -> None:
         """The partition has queued appends, or news for the requests that wait on it."""
         if not hosted.dirty:
+            if not self.begun:
+                self.begin()  # first: where a partition is dirty, the turn has begun, whatever a follower raises
             hosted.dirty = True
             hosted.upkeep_ms = 0
             self._dirty.append(hosted)
             for follower in hosted.followers:
                 follower.activate()
-            if not self.begun:
-                self.begin()
 
     def mark_grown(self, hosted: HostedPartition) -> None:
         """The leader's log has grown: once that is written, see whether more is committed."""

@@ -45,11 +45,12 @@ class TransactionEnded(Event):
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    """That of the markers."""
     committed: bool
 
 
 class HangingTransactionEnded(Event):
-    """The leader of a partition ends a transaction that no coordinator will end (KAFKA-20716)."""
+    """The leader of a partition has ended a transaction that no coordinator will end (KAFKA-20716)."""
 
     partition: str
     producer_id: int
@@ -62,7 +63,7 @@ class HangingTransactionEnded(Event):
 
 
 class HangingMarkerRefused(Event):
-    """The marker of such a transaction was not written."""
+    """The marker of such a transaction was not written: it stays open until that is tried again."""
 
     partition: str
     error: int

@@ -104,7 +104,7 @@ class BrokerUnfenced(Event):
 
 
 class BrokerShuttingDown(Event):
-    """A broker has begun its controlled shutdown."""
+    """A broker has begun its controlled shutdown. One that leads nothing is fenced at once, without it."""
 
     broker_id: int
     broker_epoch: int

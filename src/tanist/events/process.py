@@ -194,6 +194,8 @@ class FaultApplied(Event):
 
 
 class FaultHealed(Event):
+    """Others are set still."""
+
     fault: str
 
 

@@ -298,7 +298,7 @@ class QuorumLeader:
         self._answer(self._held.take_expired(now_ms))
         leaves = self._quorum.stopping and self._quorum.has_others
         if leaves or role.expired(now_ms):
-            self._quorum.become_resigned(now_ms)
+            self._quorum.become_resigned(now_ms, "SHUTDOWN" if leaves else "MAJORITY_SILENT")
             self._answer(self._held.take_all())
             return
         self._tell_voters(role, now_ms)

@@ -333,14 +333,14 @@ class RaftNode:
         """Stop leading and tell the others, the best replicated first (rules 139, 140). `NotLeader`."""
         if not self.is_leader:
             raise NotLeader(f"a {self.role} of epoch {self.epoch} has nothing to resign from")
-        self._quorum.become_resigned(now_ms)
+        self._quorum.become_resigned(now_ms, "CONTROLLER")
         return self._settle(now_ms)
 
     def shutdown(self, now_ms: int) -> list[Effect]:
         """The node is about to stop: hand leadership over, stand for no election, lead no more."""
         self._quorum.stopping = True
         if self.is_leader and self._quorum.has_others:
-            self._quorum.become_resigned(now_ms)
+            self._quorum.become_resigned(now_ms, "SHUTDOWN")
         return self._settle(now_ms)
 
     @property

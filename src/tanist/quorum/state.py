@@ -339,11 +339,12 @@ class Quorum:
         self._change(leader)
         return leader
 
-    def become_resigned(self, now_ms: int) -> None:
+    def become_resigned(self, now_ms: int, cause: str) -> None:
+        """`cause` is `LeaderResigned`'s."""
         leader = self.role
         if not isinstance(leader, Leader):
             raise IllegalTransition(f"a {leader.NAME} has nothing to resign from")
-        self.events.emit(LeaderResigned(leader.epoch, self._resignation_cause(leader, now_ms)))
+        self.events.emit(LeaderResigned(leader.epoch, cause))
         self._change(
             Resigned(
                 epoch=leader.epoch,
@@ -355,13 +356,6 @@ class Quorum:
                 deadline_ms=now_ms + self.rules.election_timeout_ms(self.config, self.random),
             )
         )
-
-    def _resignation_cause(self, leader: Leader, now_ms: int) -> str:
-        if self.stopping:
-            return "SHUTDOWN"
-        if leader.expired(now_ms):
-            return "MAJORITY_SILENT"
-        return "CONTROLLER" if self.is_voter else "REMOVED"
 
     def _change(self, role: Role) -> None:
         before = self.role

@@ -347,7 +347,7 @@ class VoterChanges:
         offset = quorum.history.offset
         if quorum.is_voter or offset is None or not quorum.rules.is_change_done(offset, leader.committed):
             return
-        quorum.become_resigned(now_ms)
+        quorum.become_resigned(now_ms, "REMOVED")
 
     def _deadline_ms(self, change: _Change) -> int:
         by_ms = change.caught_up_by_ms

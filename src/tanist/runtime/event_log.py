@@ -2,7 +2,8 @@
 
 Owns the file and its bound: at `FILE_BYTES_MAX` it becomes the file before it, so that at most two of them are there.
 Each line is an event (`tanist.events.event.to_json`) with the time at which it was emitted, in milliseconds since 1970.
-A disk that takes no line does not take the node down: the line is left out.
+A disk that takes no line does not take the node down: the line is left out. If it takes a part of one, the next line
+begins after an end of that, so that a reader leaves out the part, and nothing else.
 Events also come from the threads that load logs.
 """
 
@@ -33,6 +34,8 @@ class EventLog:
         self._path, self._previous = f"{folder}/{FILE_NAME}", f"{folder}/{PREVIOUS_NAME}"
         self._fd = -1
         self._size = 0
+        self._torn = False
+        """The file ends within a line."""
         self._lock = threading.Lock()
 
     def write(self, now_ms: int, event: Event) -> None:
@@ -51,9 +54,14 @@ class EventLog:
         if self._fd < 0:
             self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._size = os.fstat(self._fd).st_size
-            if self._size and not self._ends_with_a_line():
-                line = b"\n" + line  # the process before this one was killed within a line
-        self._size += os.write(self._fd, line)
+            # The process before this one may have been killed within a line.
+            self._torn = self._size > 0 and not self._ends_with_a_line()
+        rest = memoryview(b"\n" + line if self._torn else line)
+        while rest:
+            written = os.write(self._fd, rest)
+            self._size += written
+            rest = rest[written:]
+            self._torn = len(rest) > 0
 
     def _ends_with_a_line(self) -> bool:
         with open(self._path, "rb") as file:

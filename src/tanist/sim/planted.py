@@ -90,6 +90,18 @@ PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         _BROKER + "api.metadata": ("Metadata.handle",),
         _BROKER + "api.list_offsets": ("ListOffsets.handle",),
     },
+    "continuation": {
+        _BROKER + "metadata.controller_channel": ("_Forward._take_answer", "_Forward._reply"),
+        _BROKER + "metadata.internal_topics": ("InternalTopics._answered",),
+        _BROKER + "metadata.producer_ids": ("ProducerIds._answered",),
+        _BROKER + "transactions.verification": ("_answers_of",),
+        _BROKER + "api.produce": ("ProduceWait._answer",),
+        _BROKER + "api.produce_transactional": ("_verified",),
+        _BROKER + "api.fetch": ("Fetch.answer",),
+        _BROKER + "api.follower_fetch": ("FollowerFetch.answer",),
+        _BROKER + "api.find_coordinator": ("FindCoordinator._answer",),
+        _BROKER + "network.call": ("Call._answer",),
+    },
 }
 """By place, the functions of each module."""
 

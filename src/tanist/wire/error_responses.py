@@ -134,7 +134,7 @@ class _Stamp:
 _KEYS = {
     **dict.fromkeys(("name", "topic", "topic_name"), "topic"),
     **dict.fromkeys(("index", "partition", "partition_id", "partition_index"), "partition"),
-    **{name: name for name in ("feature", "group_id", "group_instance_id", "id", "member_id", "producer_id")},
+    **{name: name for name in ("feature", "group_id", "group_instance_id", "id", "key", "member_id", "producer_id")},
     **{name: name for name in ("resource_name", "resource_type", "topic_id", "transactional_id")},
     "user": "topic",  # of SCRAM credentials, which a request has by `name`
 }

@@ -11,7 +11,7 @@ from functools import partial
 
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
@@ -37,7 +37,6 @@ class AddOffsetsToTxn:
 
     def handle(self, request: AddOffsetsToTxnRequest, call: Call) -> None:
         """Add the group's partition; the answer waits until that is in the log."""
-        call.wait()
 
         def reply(error: int) -> None:
             known = fenced_error(error, knows_fenced=call.version >= _FENCED_VERSION)
@@ -45,9 +44,9 @@ class AddOffsetsToTxn:
 
         if self.metadata.image.topic(OFFSETS_TOPIC) is None:
             # kafka-python looks for the group's coordinator, which would make the topic, only after this.
-            self.internal_topics.create(OFFSETS_TOPIC, lambda: self._add(request, reply))
+            self.internal_topics.create(OFFSETS_TOPIC, call.later(partial(self._add, request, call.later(reply))))
             return
-        self._add(request, reply)
+        self._add(request, call.later(reply))
 
     def _add(self, request: AddOffsetsToTxnRequest, reply: Callable[[int], None]) -> None:
         topic = self.metadata.image.topic(OFFSETS_TOPIC)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
@@ -46,7 +46,6 @@ class AddPartitionsToTxn:
 
     def handle(self, request: AddPartitionsToTxnRequest, call: Call) -> None:
         """Add or verify the partitions of each transaction; the answer waits until all are in the log."""
-        call.wait()
         if call.version >= _BATCHED_VERSION:
             self._handle_batch(request, call)
             return
@@ -63,7 +62,7 @@ class AddPartitionsToTxn:
             results = _results_of(request.v3_and_below_topics, known)
             call.reply(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
-        self._add(transaction, NO_BUMP_VERSION, added)
+        self._add(transaction, NO_BUMP_VERSION, call.later(added))
 
     def _handle_batch(self, request: AddPartitionsToTxnRequest, call: Call) -> None:
         results: list[AddPartitionsToTxnResult] = []
@@ -86,7 +85,7 @@ class AddPartitionsToTxn:
             if transaction.verify_only:
                 self._verify(transaction, answered)
             else:
-                self._add(transaction, EPOCH_BUMP_VERSION, answered)
+                self._add(transaction, EPOCH_BUMP_VERSION, call.later(answered))
 
     def _verify(self, transaction: AddPartitionsToTxnTransaction, answered: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.controller.configs import Refusal, changes_of
 from tanist.controller.relations import complaint

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler, Handlers
+from tanist.broker.network.call import Call, Handler, Handlers
 from tanist.broker.parts import BrokerParts
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.quorum.voter_changes import KRAFT_VERSION, LATEST_KRAFT_VERSION

@@ -9,7 +9,7 @@ from uuid import UUID
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.controller.features import GROUP_VERSION
 from tanist.coordinator.consumer.group import ConsumerGroup

@@ -9,7 +9,7 @@ from tanist.broker.assembly import new_uuid
 from tanist.broker.context import NodeContext
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.controller.features import GROUP_VERSION
@@ -43,9 +43,10 @@ class ConsumerGroupHeartbeat:
             return
         if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
             request.member_id = id_text(new_uuid(self.context.random))
-        call.wait()
-        decide = partial(found.shard.consumer_heartbeat, request, call.client, call.reply, self.turn.time_ms())
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        decide = partial(
+            found.shard.consumer_heartbeat, request, call.client, call.later(call.reply), self.turn.time_ms()
+        )
+        coordinator.carry_out(found, decide, call.refuse)
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tanist.broker.metadata.quorum import MetadataQuorum
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.controller.controller import not_controller_response
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -24,7 +24,6 @@ class DeleteGroups:
         coordinator = self.groups.coordinator()
         names = tuple(dict.fromkeys(request.groups_names))
         results: dict[str, DeletableGroupResult] = {}
-        call.wait()
 
         def settled(result: DeletableGroupResult) -> None:
             results[result.group_id] = result
@@ -33,14 +32,15 @@ class DeleteGroups:
 
         if not names:
             call.reply(DeleteGroupsResponse())
+        then = call.later(settled)
         for name in names:
             found = coordinator.find(name)
             if isinstance(found, int):
-                settled(DeletableGroupResult(group_id=name, error_code=found))
+                then(DeletableGroupResult(group_id=name, error_code=found))
             else:
                 unknown = DeletableGroupResult(group_id=name, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-                decide = partial(found.shard.delete_group, name, settled)
-                coordinator.carry_out(found, decide, partial(settled, unknown))
+                decide = partial(found.shard.delete_group, name, then)
+                coordinator.carry_out(found, decide, partial(then, unknown))
 
 
 def build(parts: BrokerParts) -> Handler:

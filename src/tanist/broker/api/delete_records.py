@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.purgatory import Purgatory
@@ -45,6 +45,9 @@ class DeleteRecordsWait:
 
     def settle(self, ticket: int, error: int) -> None:
         """One partition's wait is over, with `error` or 0."""
+        self._call.go_on(self._settle, ticket, error)
+
+    def _settle(self, ticket: int, error: int) -> None:
         place = self._waiting[ticket]
         if self.done or place is None:
             return

@@ -5,7 +5,7 @@ ACLs that a log of Apache Kafka's holds are kept and not described, as its broke
 
 from __future__ import annotations
 
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest

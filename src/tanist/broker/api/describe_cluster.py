@@ -12,7 +12,7 @@ from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKE
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest

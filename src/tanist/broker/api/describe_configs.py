@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.controller.description import (
     ConfigEntry,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode

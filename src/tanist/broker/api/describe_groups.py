@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.coordinator.membership import GroupState
 from tanist.wire.errors import ErrorCode

@@ -10,7 +10,7 @@ from tanist.broker.api.authorized_operations import TOPIC_OPERATIONS
 from tanist.broker.api.metadata import replica_offline
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.wire.errors import ErrorCode
@@ -25,13 +25,14 @@ class DescribeTransactions:
 
     def handle(self, request: DescribeTransactionsRequest, call: Call) -> None:
         """Answer from what is committed, once it is sure that no other broker coordinates the ids by now."""
-        call.wait()
 
         def answer(errors: dict[str, int]) -> None:
             states = tuple(self._describe(each, errors) for each in request.transactional_ids)
             call.reply(DescribeTransactionsResponse(transaction_states=states))
 
-        self.transactions.coordinator().when_sure([each for each in request.transactional_ids if each], answer)
+        self.transactions.coordinator().when_sure(
+            [each for each in request.transactional_ids if each], call.later(answer)
+        )
 
     def _describe(self, transactional_id: str, errors: dict[str, int]) -> TransactionState:
         found = errors.get(transactional_id) or self.transactions.coordinator().find(transactional_id)

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest

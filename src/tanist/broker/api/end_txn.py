@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
@@ -34,16 +34,17 @@ class EndTxn:
 
     def handle(self, request: EndTxnRequest, call: Call) -> None:
         """Decide, and answer once the decision is committed."""
-        call.wait()
         coordinator = self.transactions.coordinator()
         bumps = call.version >= _BUMPING_VERSION
 
-        def reply(answer: ProducerAnswer) -> None:
+        def answered(answer: ProducerAnswer) -> None:
             error = fenced_error(answer.error, knows_fenced=call.version >= _FENCED_VERSION)
             response = EndTxnResponse(error_code=int(error))
             if bumps:
                 response.producer_id, response.producer_epoch = answer.producer_id, answer.producer_epoch
             call.reply(response)
+
+        reply = call.later(answered)
 
         def found(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
             if isinstance(partition, int):
@@ -59,10 +60,10 @@ class EndTxn:
                 self.clock.wall_ms(),
                 committed=request.committed,
             )
-            coordinator.carry_out(partition, decide, partial(call.refuse, request))
+            coordinator.carry_out(partition, decide, call.refuse)
 
         if bumps:
-            coordinator.with_producer_id(request.transactional_id, found)
+            coordinator.with_producer_id(request.transactional_id, call.later(found))
         else:
             found(coordinator.find(request.transactional_id), -1)
 

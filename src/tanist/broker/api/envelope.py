@@ -11,7 +11,7 @@ from typing import Any
 
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
@@ -44,7 +44,7 @@ class Envelope:
             call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
             return
         call.wait()
-        inner = Call(call.connection, header, frame)
+        inner = Call(call.connection, header, frame, inner_request)
 
         def answer(response: Any) -> None:
             if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
@@ -55,7 +55,7 @@ class Envelope:
             call.reply(EnvelopeResponse(response_data=data, committed_offset=self.metadata.applied_offset))
 
         inner.reply_with = answer
-        entry[2](inner_request, inner)
+        inner.go_on(entry[2], inner_request, inner)
 
 
 def build(parts: BrokerParts) -> Handler:

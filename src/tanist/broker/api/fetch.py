@@ -9,11 +9,13 @@ the log's end, a consumer up to the high watermark, or to the last stable offset
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
-from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch, refused_fetch
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
@@ -21,6 +23,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
+from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import (
     END_OF_PLAN,
@@ -101,20 +104,25 @@ class FetchWait:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         if self.done:
             return
-        target = self.targets[changed]
-        upper_offset = _upper_offset(self.call, changed, target)
-        if upper_offset is None:
-            self.expire()
-        elif upper_offset > target.fetch_offset:
-            # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
-            reads = self.fetch.reads
-            if reads.throttled(changed, self.call.replica_id):
-                return
-            if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets, reads):
+        try:
+            target = self.targets[changed]
+            upper_offset = _upper_offset(self.call, changed, target)
+            if upper_offset is None:
                 self.expire()
-        elif self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target):
-            self._news_scheduled = True
-            self.fetch.expire_soon(self)
+            elif upper_offset > target.fetch_offset:
+                # Only what has changed can have brought the rest of what is asked for: mostly nothing else is read.
+                reads = self.fetch.reads
+                if reads.throttled(changed, self.call.replica_id):
+                    return
+                if self.call.min_bytes <= 1 or _has_enough(self.call, self.targets, reads):
+                    self.expire()
+            elif (
+                self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target)
+            ):
+                self._news_scheduled = True
+                self.fetch.expire_soon(self)
+        except Exception as error:
+            self._failed(error)
 
     def _high_watermark_is_news(self, hosted: HostedPartition, target: FetchTarget) -> bool:
         """A follower that sends its high watermark (v18, KIP-1166) is answered soon when the leader's is higher.
@@ -133,8 +141,19 @@ class FetchWait:
         if connection.fetch_wait is self:
             connection.fetch_wait = None
         if not connection.closed:
-            chunks = self.fetch.answer(connection, self.call, self.version, self.correlation_id, self.session)
+            try:
+                chunks = self.fetch.answer(connection, self.call, self.version, self.correlation_id, self.session)
+            except Exception as error:
+                self._failed(error)
+                return
             connection.complete(self.slot, chunks)
+
+    def _failed(self, error: Exception) -> None:
+        """Nothing but reading has been done: the request is refused, and its session is over."""
+        self.done = True
+        refusal = partial(refused_fetch, self.call, self.version, self.correlation_id)
+        self.connection.end_follower_session()
+        self.connection.refuse_waiting(ApiKey.FETCH, error, self.slot, refusal)
 
 
 class Fetch:

@@ -6,10 +6,11 @@ The topic is made when it is first asked for. There are no share groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
@@ -34,8 +35,7 @@ class FindCoordinator:
         """Name the coordinator of each key, or say why there is none."""
         name = _TOPICS.get(request.key_type)
         if name is not None and self.metadata.image.topic(name) is None:
-            call.wait()
-            self.internal_topics.create(name, lambda: self._answer(request, call))
+            self.internal_topics.create(name, call.later(partial(self._answer, request, call)))
             return
         self._answer(request, call)
 

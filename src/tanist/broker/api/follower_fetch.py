@@ -7,15 +7,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import INITIAL_EPOCH, Topic
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
+from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall, FetchedPartition, encode_fetch_response
 from tanist.wire.produce import NodeEndpoint
 
@@ -54,18 +58,21 @@ class FollowerWait:
 
     def look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
-        target, leader = followed.target, hosted.leader
-        if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
-            self.expire()
-        elif hosted.log.log_end_offset > target.fetch_offset:
-            if self._fetch.throttled(hosted, self.call.replica_id):
-                return
-            if self.call.min_bytes <= 1 or self._fetch.has_enough(self._session, self.call):
+        try:
+            target, leader = followed.target, hosted.leader
+            if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
                 self.expire()
-        elif not self._news_scheduled and 0 <= target.high_watermark < leader.high_watermark:
-            # Not at once: under load the next records bring the news, and an answer for it alone costs as much.
-            self._news_scheduled = True
-            self._fetch.expire_soon(self)
+            elif hosted.log.log_end_offset > target.fetch_offset:
+                if self._fetch.throttled(hosted, self.call.replica_id):
+                    return
+                if self.call.min_bytes <= 1 or self._fetch.has_enough(self._session, self.call):
+                    self.expire()
+            elif not self._news_scheduled and 0 <= target.high_watermark < leader.high_watermark:
+                # Not at once: under load the next records bring the news, and an answer for it alone costs as much.
+                self._news_scheduled = True
+                self._fetch.expire_soon(self)
+        except Exception as error:
+            self._failed(error)
 
     def expire(self) -> None:
         """Answer with what there is."""
@@ -76,7 +83,29 @@ class FollowerWait:
         if self.connection.fetch_wait is self:
             self.connection.fetch_wait = None
         if not self.connection.closed:
-            self.connection.complete(self._slot, self._fetch.answer(self, self._session))
+            try:
+                chunks = self._fetch.answer(self, self._session)
+            except Exception as error:
+                self._failed(error)
+                return
+            self.connection.complete(self._slot, chunks)
+
+    def _failed(self, error: Exception) -> None:
+        """Nothing but reading has been done: the request is refused, and its session is over."""
+        self.done = True
+        self._session.wait = None
+        self.connection.end_follower_session()
+        refusal = partial(refused_fetch, self.call, self.version, self.correlation_id)
+        self.connection.refuse_waiting(ApiKey.FETCH, error, self._slot, refusal)
+
+
+def refused_fetch(call: FetchCall, version: int, correlation_id: int) -> list[Chunk]:
+    """UNKNOWN_SERVER_ERROR for each partition of the request; without a session, which ends it for the client."""
+    error = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+    topics = [
+        (topic, [FetchedPartition(target.partition, error) for target in targets]) for topic, targets in call.topics
+    ]
+    return encode_fetch_response(version, correlation_id, topics, error=0 if topics else error)
 
 
 def _is_full(call: FetchCall) -> bool:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
 from tanist.log.epochs import LeaderEpochCache

@@ -12,7 +12,7 @@ from functools import partial
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
@@ -36,7 +36,6 @@ class InitProducerId:
 
     def handle(self, request: InitProducerIdRequest, call: Call) -> None:
         """Give the next id of this broker's block, or ask the coordinator of a transactional id."""
-        call.wait()
         if request.transactional_id is not None:
             self._initialize(request.transactional_id, request, call)
             return
@@ -48,7 +47,7 @@ class InitProducerId:
             else:
                 call.reply(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
-        self.producer_ids.next(given)
+        self.producer_ids.next(call.later(given))
 
     def _initialize(self, transactional_id: str, request: InitProducerIdRequest, call: Call) -> None:
         coordinator = self.transactions.coordinator()
@@ -56,13 +55,15 @@ class InitProducerId:
         if request.producer_id >= 0 or request.producer_epoch >= 0:
             expected = (request.producer_id, request.producer_epoch)
 
-        def reply(answer: ProducerAnswer) -> None:
+        def answered(answer: ProducerAnswer) -> None:
             error = fenced_error(answer.error, knows_fenced=call.version >= _FENCED_VERSION)
             call.reply(
                 InitProducerIdResponse(
                     error_code=error, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
                 )
             )
+
+        reply = call.later(answered)
 
         def found(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
             if isinstance(partition, int):
@@ -82,9 +83,9 @@ class InitProducerId:
                 two_phase=request.enable2_pc,
                 keeps_prepared=request.keep_prepared_txn,
             )
-            coordinator.carry_out(partition, decide, partial(call.refuse, request))
+            coordinator.carry_out(partition, decide, call.refuse)
 
-        coordinator.with_producer_id(transactional_id, found)
+        coordinator.with_producer_id(transactional_id, call.later(found))
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -8,7 +8,7 @@ from functools import partial
 from tanist.broker.assembly import new_uuid
 from tanist.broker.context import NodeContext
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.messages.join_group_request import JoinGroupRequest
@@ -28,7 +28,6 @@ class JoinGroup:
     def handle(self, request: JoinGroupRequest, call: Call) -> None:
         """Let a member join, or join again."""
         coordinator = self.groups.coordinator()
-        call.wait()
 
         def reply(response: JoinGroupResponse) -> None:
             if response.protocol_name is None and call.version < _NULL_PROTOCOL_VERSION:
@@ -41,9 +40,11 @@ class JoinGroup:
             return
         static = request.group_instance_id is not None
         stem = request.group_instance_id if static else call.header.client_id
-        context = coordinator.join_context(call, reply, f"{stem or ''}-{new_uuid(self.context.random)}", static=static)
+        context = coordinator.join_context(
+            call, call.later(reply), f"{stem or ''}-{new_uuid(self.context.random)}", static=static
+        )
         decide = partial(found.shard.join, request, context, self.turn.time_ms())
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        coordinator.carry_out(found, decide, call.refuse)
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -38,7 +38,7 @@ class LeaveGroup:
 
         members = request.members if several else (MemberIdentity(member_id=request.member_id),)
         decide = partial(found.shard.leave, request.group_id, members, reply, self.turn.time_ms())
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        coordinator.carry_out(found, decide, call.refuse)
 
 
 def build(parts: BrokerParts) -> Handler:

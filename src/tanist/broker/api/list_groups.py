@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_groups_request import ListGroupsRequest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.regex import InvalidRegex, full_matcher

@@ -15,7 +15,7 @@ from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.controller.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
@@ -68,7 +68,6 @@ class Metadata:
         if missing and allowed and self.context.config.auto_create_topics_enable:
             valid = [name for name in dict.fromkeys(missing) if name_error(name) is None]
             if valid:
-                call.wait()
                 self._create(call, request, valid)
                 return
         call.reply(self._response(call, request))
@@ -101,17 +100,18 @@ class Metadata:
                 return
             if response is None:
                 if self.context.clock.now_ms() + 50 < deadline_ms:
-                    self.context.clock.call_at(self.context.clock.now_ms() + 50, ask)
+                    self.context.clock.call_at(self.context.clock.now_ms() + 50, call.later(ask))
                 else:
-                    call.reply(self._response(call, request))
+                    answer()
                 return
             # The controller answers when the records are committed; this broker may be a moment behind.
-            self.awaited_metadata.when_known(
-                names, self.context.clock.now_ms() + 1_000, lambda: call.reply(self._response(call, request))
-            )
+            self.awaited_metadata.when_known(names, self.context.clock.now_ms() + 1_000, call.later(answer))
+
+        def answer() -> None:
+            call.reply(self._response(call, request))
 
         def ask() -> None:
-            self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
+            self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, call.later(created))
 
         ask()
 

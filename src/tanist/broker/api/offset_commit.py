@@ -7,7 +7,7 @@ from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.errors import ErrorCode
@@ -53,9 +53,8 @@ class OffsetCommit:
             response.topics = (*response.topics, *unknown)
             call.reply(response)
 
-        call.wait()
-        decide = partial(found.shard.commit, request, reply, self.turn.time_ms())
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        decide = partial(found.shard.commit, request, call.later(reply), self.turn.time_ms())
+        coordinator.carry_out(found, decide, call.refuse)
 
 
 def build(parts: BrokerParts) -> Handler:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.wire.messages.offset_delete_request import OffsetDeleteRequest
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
@@ -25,9 +25,8 @@ class OffsetDelete:
         if isinstance(found, int):
             call.reply(OffsetDeleteResponse(error_code=found))
             return
-        call.wait()
-        decide = partial(found.shard.delete_offsets, request, call.reply)
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        decide = partial(found.shard.delete_offsets, request, call.later(call.reply))
+        coordinator.carry_out(found, decide, call.refuse)
 
 
 def build(parts: BrokerParts) -> Handler:

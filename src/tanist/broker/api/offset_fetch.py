@@ -16,7 +16,7 @@ from uuid import UUID
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.coordinator.table import Committed
 from tanist.wire.errors import ErrorCode
@@ -55,7 +55,6 @@ class OffsetFetch:
     def handle(self, request: OffsetFetchRequest, call: Call) -> None:
         """Answer from what is committed, once it is sure that nobody else coordinates the groups by now."""
         several = call.version >= _SEVERAL_VERSION
-        call.wait()
 
         def answer(errors: dict[str, int]) -> None:
             if several:
@@ -65,7 +64,7 @@ class OffsetFetch:
                 call.reply(self._one_group(request, call.version, errors))
 
         group_ids = [each.group_id for each in request.groups] if several else [request.group_id]
-        self.groups.coordinator().when_sure(group_ids, answer)
+        self.groups.coordinator().when_sure(group_ids, call.later(answer))
 
     def _find(self, group_id: str, errors: dict[str, int]) -> GroupPartition | int:
         return errors.get(group_id) or self.groups.coordinator().find(group_id)

@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.network.call import Slot
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.ports import Chunk
+from tanist.replica.effects import HighWatermarkAdvanced
+from tanist.wire.apis import ApiKey
 from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
@@ -90,11 +94,15 @@ class ProduceWait:
             return
         self.where[ticket] = None
         self.missing -= 1
-        if error:
-            results, position = place
-            results[position] = results[position]._replace(error=error, base_offset=-1)
-        if self.missing == 0:
-            self._answer()
+        try:
+            if error:
+                results, position = place
+                results[position] = results[position]._replace(error=error, base_offset=-1)
+            if self.missing == 0:
+                self._answer()
+        except Exception as unexpected:
+            self.done = True
+            self.connection.refuse_waiting(ApiKey.PRODUCE, unexpected, self.slot, self._refusal)
 
     def expire(self) -> None:
         """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
@@ -112,12 +120,21 @@ class ProduceWait:
         frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
         self.connection.complete(self.slot, [frame])
 
+    def _refusal(self) -> list[Chunk]:
+        """What is appended may be committed all the same: the client cannot know."""
+        unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+        refused = [
+            (topic, [each._replace(error=unknown, base_offset=-1) for each in parts]) for topic, parts in self.results
+        ]
+        return [encode_produce_response(self.version, self.correlation_id, refused)]
+
 
 class Produce:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
     __slots__ = (
         "_absent_error",
+        "_apply",
         "_by_topic",
         "_large_bytes",
         "_leader_has_appended",
@@ -135,6 +152,7 @@ class Produce:
         self._by_topic = parts.replicas.by_topic
         self._absent_error = parts.replicas.absent_error
         self._leader_has_appended = parts.effects.leader_has_appended
+        self._apply = parts.effects.apply
         self._purgatory = parts.purgatory
         self._metadata = parts.metadata
         self.metrics = parts.context.metrics
@@ -187,10 +205,8 @@ class Produce:
                 and not leader.check_before_append(acks)
             ):
                 turn = self._turn
-                if not turn.begun:
-                    turn.begin()
                 log = hosted.log
-                if not hosted.dirty:
+                if not hosted.dirty:  # if it is, the turn has begun
                     turn.mark_dirty(hosted)  # first: once it is queued, it must be written before the frame goes
                 first_offset = log.append_plain(frame[start:end], hosted.leader_epoch, turn.now_ms, turn.wall_ms)
                 if first_offset >= 0:
@@ -202,7 +218,14 @@ class Produce:
                         turn.mark_grown(hosted)  # nothing is committed before it is written
                     if acks == -1:
                         if not large:
-                            self._leader_has_appended(hosted, leader, turn.now_ms)
+                            # `leader_has_appended` without a call in between: mostly nothing is to be carried out.
+                            try:
+                                effects = leader.appended(turn.now_ms)
+                            except Exception as unexpected:
+                                hosted.failed_by(unexpected)
+                            else:
+                                if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
+                                    self._apply(hosted, effects)
                         required_offset = log.log_end_offset
                         done, error = leader.acks_status(required_offset)
                         if error or not done:

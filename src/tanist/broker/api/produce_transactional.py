@@ -17,6 +17,7 @@ from tanist.broker.transactions.client_errors import verification_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.state import TopicIndex
 from tanist.log.producers import ProducerStates, Verification
+from tanist.wire.apis import ApiKey
 from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 
@@ -91,7 +92,12 @@ class TransactionalProduce:
         }
         held = memoryview(bytearray(frame))  # the frame's memory is valid until the end of the turn
         connection.hold()
-        on_verified = partial(_verified, connection, held, version, producer[0], guards, append)
+
+        def on_verified(errors: dict[TopicIndex, int]) -> None:
+            step = partial(_verified, connection, held, version, producer[0], guards, append, errors)
+            connection.go_on(ApiKey.PRODUCE, held, step)
+            connection.release()
+
         self._transactions.verifier().verify(transactional_id, producer, list(guards), on_verified, adds=adds)
 
 
@@ -114,7 +120,6 @@ def _verified(
     if connection.closed:
         return  # the client asks again on another connection, perhaps it has already
     append(frame, results)
-    connection.release()
 
 
 def _error_for(error: int, version: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.groups.service import Groups
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.errors import ErrorCode
@@ -32,9 +32,8 @@ class SyncGroup:
         if isinstance(found, int):
             call.reply(SyncGroupResponse(error_code=found))
             return
-        call.wait()
-        decide = partial(found.shard.sync, request, call.reply, self.turn.time_ms())
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        decide = partial(found.shard.sync, request, call.later(call.reply), self.turn.time_ms())
+        coordinator.carry_out(found, decide, call.refuse)
 
 
 def build(parts: BrokerParts) -> Handler:

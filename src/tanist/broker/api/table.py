@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from tanist.broker.api.fetch import Fetch
 from tanist.broker.api.produce import Produce
-from tanist.broker.network.client_connection import Call, Handler, Handlers, ListenerApis
+from tanist.broker.network.call import Call, Handler, Handlers
+from tanist.broker.network.client_connection import ListenerApis
 from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, UNSTABLE, ApiKey
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.client_errors import verification_error
 from tanist.broker.transactions.service import Transactions
@@ -48,7 +48,6 @@ class TxnOffsetCommit:
 
     def handle(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         """Have the transaction verified, then commit; the answer waits until that is in the log."""
-        call.wait()
         topic = self.metadata.image.topic(OFFSETS_TOPIC)
         found = self.groups.coordinator().find(request.group_id)
         if isinstance(found, int) or topic is None:
@@ -76,7 +75,9 @@ class TxnOffsetCommit:
                 self._commit(request, call)
 
         producer = (request.producer_id, request.producer_epoch)
-        self.transactions.verifier().verify(request.transactional_id, producer, [partition], verified, adds=adds)
+        self.transactions.verifier().verify(
+            request.transactional_id, producer, [partition], call.later(verified), adds=adds
+        )
 
     def _commit(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         coordinator = self.groups.coordinator()
@@ -84,8 +85,8 @@ class TxnOffsetCommit:
         if isinstance(found, int):
             self._refuse(request, call, found)
             return
-        decide = partial(found.shard.txn_commit, request, call.reply)
-        coordinator.carry_out(found, decide, partial(call.refuse, request))
+        decide = partial(found.shard.txn_commit, request, call.later(call.reply))
+        coordinator.carry_out(found, decide, call.refuse)
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
         call.reply(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.marker_writes import Marker
 from tanist.broker.transactions.service import Transactions
@@ -30,7 +30,6 @@ class WriteTxnMarkers:
 
     def handle(self, request: WriteTxnMarkersRequest, call: Call) -> None:
         """Write each marker; the answer waits until all are committed."""
-        call.wait()
         results: list[WritableTxnMarkerResult] = []
         if not request.markers:
             call.reply(WriteTxnMarkersResponse())
@@ -51,7 +50,7 @@ class WriteTxnMarkers:
                     marker.transaction_version,
                 ),
                 [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes],
-                written,
+                call.later(written),
             )
 
 

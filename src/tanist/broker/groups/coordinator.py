@@ -15,7 +15,7 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.coordinator_runtime.runtime import CoordinatorKind, CoordinatorRuntime, Reply
 from tanist.broker.groups.image_queries import TimingOfImage, TopicsOfImage
-from tanist.broker.network.client_connection import Call
+from tanist.broker.network.call import Call
 from tanist.coordinator.effects import Append, MarkerAppend
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.rebalance import GroupSettings

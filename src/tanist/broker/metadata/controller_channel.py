@@ -17,18 +17,19 @@ replicas to return (KIP-966) has one to itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.envelopes import envelope
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.network.call import Call, Continuation
 from tanist.broker.network.channel import Answer, Channel
-from tanist.broker.network.client_connection import Call
 from tanist.controller.refusals import refusal
 from tanist.events.metadata import ForwardingRefused
 from tanist.wire.apis import ApiKey
-from tanist.wire.errors import ErrorCode
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import decode_request, decode_response, encode_response, parse_request_header
 from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
@@ -36,6 +37,8 @@ from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.delete_topics_response import DeleteTopicsResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.envelope_response import EnvelopeResponse
+
+P = ParamSpec("P")
 
 _RETRY_MS = 25
 _RETRY_MAX_MS = 400
@@ -84,7 +87,6 @@ class ControllerChannel:
         controller's (both without their length).
         """
         body = bytes(call.frame) if body is None else body
-        call.wait()
         route = self._clients
         asked_ms: int | None = getattr(request, "timeout_ms", None)
         if (
@@ -210,17 +212,31 @@ class _Forward:
         now_ms = context.clock.now_ms()
         patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms or 0, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
         self._deadline_ms = now_ms + patience_ms
+        self._answered: Continuation[[EnvelopeResponse | None]] = self._part(self._take_answer)
+        self.attempt = self._part(self._attempt)
         self._known_by_ms = self._deadline_ms if asked_ms is None else now_ms + asked_ms
         """What is done is answered then, though this broker may not know it yet."""
 
-    def attempt(self) -> None:
+    def _part(self, step: Callable[P, None]) -> Continuation[P]:
+        """A part of the way; if it raises, the way ends there."""
+
+        def taken(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                step(*args, **kwargs)
+            except Exception:
+                self._channel.forwarded(self._route)
+                raise
+
+        return self._call.later(taken)
+
+    def _attempt(self) -> None:
         if self._call.connection.closed:
             self._channel.forwarded(self._route)
             return
         remaining_ms = max(1, self._deadline_ms - self._context.clock.now_ms())
         self._route.call(self._envelope, _ENVELOPE_VERSION, remaining_ms, self._answered)
 
-    def _answered(self, response: EnvelopeResponse | None) -> None:
+    def _take_answer(self, response: EnvelopeResponse | None) -> None:
         if response is not None and response.error_code == 0 and response.response_data is not None:
             data = response.response_data
             if self._may_be_done and self._refused_by_the_first(data):
@@ -231,7 +247,8 @@ class _Forward:
                 self._reply(answer)
                 return
             # A controller of Apache Kafka's names no offset (-1).
-            self._channel.when_applied(response.committed_offset, self._known_by_ms, lambda: self._reply(answer))
+            known = self._part(partial(self._reply, answer))
+            self._channel.when_applied(response.committed_offset, self._known_by_ms, known)
             return
         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
             self._context.events.emit(ForwardingRefused(ErrorCode(response.error_code).name))
@@ -250,7 +267,10 @@ class _Forward:
         codes = _BY_THE_FIRST.get(self._call.header.api_key)
         if codes is None:
             return False
-        answer = decode_response(self._call.header.api_key, self._call.version, memoryview(data))
+        try:
+            answer = decode_response(self._call.header.api_key, self._call.version, memoryview(data))
+        except WireError:
+            return True  # the controller's bytes, not the client's: what they say is not known
         return not codes.isdisjoint(_error_codes(answer))
 
     def _refuse(self, code: ErrorCode, message: str) -> None:

@@ -21,7 +21,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
 from tanist.broker.metadata.view import MetadataView, endpoint_in
-from tanist.broker.network.client_connection import Call
+from tanist.broker.network.call import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision, UncleanReason
@@ -166,12 +166,13 @@ class ControllerService:
         applied_offset = self._metadata.applied_offset
         pending = self._pending
         while pending and pending[0].offset <= applied_offset:
-            done = pending.popleft()
+            done = pending[0]
             for election in done.unclean:
                 self._context.events.emit(election)
             self.unclean_elections += len(done.unclean)
             if done.call is not None and done.response is not None:
                 done.call.reply(done.response)
+            pending.popleft()  # not before: who is in it is answered in any case
 
     def close(self) -> None:
         """The node is going down: no more ticks, no more knocking."""
@@ -193,7 +194,7 @@ class ControllerService:
             return
         if not self._guarded(lambda: self._handle(call, request)):
             # Not NOT_CONTROLLER: who asks the next controller the same makes it resign, too.
-            call.refuse(request)
+            call.refuse()
 
     def _handle(self, call: Call, request: Any) -> None:
         if isinstance(request, UpdateFeaturesRequest):
@@ -300,8 +301,9 @@ class ControllerService:
             for question in self.controller.questions(now_ms):
                 self.inquiries.ask(question)
             for wait in self.controller.settled(now_ms) if self._electing else ():
-                call, request = self._electing.pop(wait)
+                call, request = self._electing[wait]
                 self._reply_when_committed(call, wait.response(), request)
+                del self._electing[wait]
         self._arm()
 
     def _replica_answered(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:

@@ -6,7 +6,7 @@ many clients wait for it, and a controller that is away is reported once a minut
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -14,6 +14,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.call import Continuation
 from tanist.broker.network.throttled import Throttled
 from tanist.events.metadata import InternalTopicNotCreated
 from tanist.wire.errors import ErrorCode
@@ -43,11 +44,11 @@ class InternalTopics:
         self._metadata = metadata
         self._controller_channel = controller_channel
         self._awaited_metadata = awaited_metadata
-        self._waiting: dict[str, list[Callable[[], None]]] = {}
+        self._waiting: dict[str, list[Continuation[[]]]] = {}
         """By the topic that the controller has been asked for."""
         self._failed = Throttled(context.clock, context.events, _FAILED_INTERVAL_MS)
 
-    def create(self, name: str, then: Callable[[], None]) -> None:
+    def create(self, name: str, then: Continuation[[]]) -> None:
         """Call `then` once the broker knows the topic, or it cannot be made now."""
         waiting = self._waiting.setdefault(name, [])
         waiting.append(then)
@@ -60,7 +61,13 @@ class InternalTopics:
 
     def _created(self, name: str, response: CreateTopicsResponse | None) -> None:
         waiting = self._waiting.pop(name)
+        try:
+            self._answered(name, response, waiting)
+        except Exception as error:
+            for then in waiting:
+                then.fail(error)
 
+    def _answered(self, name: str, response: CreateTopicsResponse | None, waiting: Sequence[Continuation[[]]]) -> None:
         def go_on() -> None:
             for then in waiting:
                 then()

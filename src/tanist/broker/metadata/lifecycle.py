@@ -269,10 +269,10 @@ class Lifecycle:
         if response is None or response.error_code:
             if response is not None and response.error_code == ErrorCode.STALE_BROKER_EPOCH:
                 # Unregistered behind our back, or replaced: a new registration decides (as a new incarnation would).
-                self._context.events.emit(RegistrationLost(self._context.node_id, self.broker_epoch))
                 if self._shutdown_done is not None:
                     self._shutdown_finished()
                     return
+                self._context.events.emit(RegistrationLost(self._context.node_id, self.broker_epoch))
                 self.broker_epoch = -1
                 self.state = LifecycleState.STARTING
             self._again()

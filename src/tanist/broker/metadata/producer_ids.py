@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.network.call import Continuation
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
@@ -28,11 +28,11 @@ class ProducerIds:
         self._lifecycle = lifecycle
         self._next = 0
         self._end = 0
-        self._waiting: deque[Callable[[int | None], None]] = deque()
+        self._waiting: deque[Continuation[[int | None]]] = deque()
         self._asking = False
         self._attempts = 0
 
-    def next(self, given: Callable[[int | None], None]) -> None:
+    def next(self, given: Continuation[[int | None]]) -> None:
         """Call `given` with an id, at once if the block has one; with None when the controller cannot be reached."""
         if self._next < self._end:
             self._next += 1
@@ -50,7 +50,17 @@ class ProducerIds:
         self._asking = True
         self._attempts += 1
         request = AllocateProducerIdsRequest(broker_id=self._context.node_id, broker_epoch=self._lifecycle.broker_epoch)
-        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._received)
+
+    def _received(self, response: AllocateProducerIdsResponse | None) -> None:
+        waiting = list(self._waiting)
+        try:
+            self._answered(response)
+        except Exception as error:
+            self._asking = False
+            self._waiting.clear()
+            for given in waiting:
+                given.fail(error)
 
     def _answered(self, response: AllocateProducerIdsResponse | None) -> None:
         if response is None or response.error_code or response.producer_id_len <= 0:

@@ -14,8 +14,8 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.snapshot_writer import SnapshotWriter
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.call import Call
 from tanist.broker.network.channel import Channel
-from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.committed import committed_events
 from tanist.controller.image import ImageError, MetadataImage

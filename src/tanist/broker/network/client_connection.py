@@ -11,119 +11,23 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tanist.broker.network.call import Call, Handlers, Slot, WaitingRequest
 from tanist.ports import Chunk, Connection
 from tanist.wire.apis import ApiKey
-from tanist.wire.error_responses import error_response
-from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import RequestHeader, decode_request, encode_response, parse_request_header
+from tanist.wire.errors import WireError
+from tanist.wire.frames import RequestHeader, decode_request, parse_request_header
 
 if TYPE_CHECKING:
     from tanist.wire.fetch import FetchPlan
 
 _FIXED_HEADER = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 
-_UNEXPECTED = "The broker has met an unexpected error."
-
 FastPathHandler = Callable[["ClientConnection", memoryview, int, int, int], None]
 """(connection, frame, body offset, version, correlation id)"""
-Handler = Callable[[Any, "Call"], None]
-"""(decoded request, call)"""
-Handlers = Mapping[int, tuple[int, int, Handler]]
-"""By API key: the lowest and the highest version, and the handler."""
-
-
-class WaitingRequest(Protocol):
-    """A request that waits for an event or its deadline. Whatever holds it passes over one that is `done`."""
-
-    done: bool
-
-
-class Slot:
-    """The place of one answer in its connection's order. `chunks` is None until the answer is ready."""
-
-    __slots__ = ("chunks", "waiting")
-
-    def __init__(self, chunks: list[Chunk] | None = None, waiting: WaitingRequest | None = None) -> None:
-        """`waiting` is the request that is to be answered, if it can be given up."""
-        self.chunks = chunks
-        self.waiting = waiting
-
-
-class Call:
-    """A request being handled: who asked, with which header, and where its answer goes."""
-
-    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with")
-
-    def __init__(self, connection: ClientConnection, header: RequestHeader, frame: memoryview) -> None:
-        self.connection = connection
-        self.header = header
-        self.frame = frame
-        self._slot: Slot | None = None
-        self.answered = False
-        # An envelope's inner call answers through its outer one (`api/envelope.py`).
-        self.reply_with: Callable[[Any], None] | None = None
-
-    @property
-    def version(self) -> int:
-        return self.header.api_version
-
-    @property
-    def listener(self) -> str:
-        """Name of the listener the request came in by."""
-        return self.connection.listener
-
-    @property
-    def client(self) -> tuple[str, str]:
-        """Client id and host, as groups describe their members; a host is written as Java writes it."""
-        host = self.connection.connection.peer.rpartition(":")[0]
-        return self.header.client_id or "", f"/{host}"
-
-    def reply(self, response: Any, *, version: int | None = None) -> None:
-        """Answer. The handler that took the call must do so exactly once."""
-        if self.answered:
-            return  # it was refused for an unexpected exception, and somebody had gone on with it
-        self.answered = True
-        if self.reply_with is not None:
-            self.reply_with(response)
-            return
-        header = self.header
-        frame = encode_response(response, header.api_version if version is None else version, header.correlation_id)
-        self.connection.complete(self._slot, [frame])
-
-    def reply_chunks(self, chunks: list[Chunk]) -> None:
-        """Answer with an encoded frame, length prefix included."""
-        if self.answered:
-            return
-        self.answered = True
-        self.connection.complete(self._slot, chunks)
-
-    def refuse(self, request: Any) -> None:
-        """Answer UNKNOWN_SERVER_ERROR, if nothing else was: an unexpected exception has come up.
-
-        Close the connection where a response has no place for that, or none is sent (acks=0).
-        """
-        if self.answered:
-            return
-        refused = None
-        if getattr(request, "acks", None) != 0:
-            refused = error_response(request, self.version, ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED)
-        if refused is None:
-            self.connection.close()
-        else:
-            self.reply(refused)
-
-    def wait(self, waiting: WaitingRequest | None = None) -> None:
-        """The answer comes later: keep its place. The frame's memory is not valid by then.
-
-        `waiting` is given up when the client goes.
-        """
-        if self._slot is None and self.reply_with is None:
-            self._slot = self.connection.reserve(waiting)
-            self.frame = memoryview(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +159,7 @@ class ClientConnection:
                     else:
                         offset += 1
         except (struct.error, IndexError, WireError) as error:
-            self._malformed(error)
+            self.malformed(error)
             return
         try:
             if handle is not None:
@@ -263,43 +167,73 @@ class ClientConnection:
             else:
                 self._general(api_key, version, frame)
         except WireError as error:
-            self._malformed(error)
+            self.malformed(error)
             return
         except Exception as error:
-            self._handler_failed(api_key, frame, waiting, error)
+            self._fast_path_failed(api_key, frame, waiting, error)
         self.active = True
         if self.slots and len(self.slots) >= self.MAX_UNANSWERED:
             self._hold_back()
 
-    def _malformed(self, error: Exception) -> None:
+    def malformed(self, error: Exception) -> None:
+        """Close the connection for what it has sent."""
         self._owner.malformed_request(self.connection.peer, str(error))
         self.close()
 
-    def _handler_failed(self, api_key: int, frame: memoryview, waiting: int, error: Exception) -> None:
+    def handler_failed(self, api_key: int, error: Exception) -> None:
+        """Count and report an unexpected exception of a handler; who calls sees to the answer."""
+        self._owner.handler_failed(api_key, error)
+
+    def go_on(self, api_key: int, frame: memoryview, step: Callable[[], None]) -> None:
+        """Do what is left of a request of the fast path, of which `frame` was kept; as `on_frame`, if it raises."""
+        waiting = len(self.slots)
+        try:
+            step()
+        except WireError as error:
+            self.malformed(error)
+        except Exception as error:
+            self._fast_path_failed(api_key, frame, waiting, error)
+
+    def refuse_waiting(self, api_key: int, error: Exception, slot: Slot, refusal: Callable[[], list[Chunk]]) -> None:
+        """A request of the fast path has met an unexpected exception after its wait: answer it with `refusal()`."""
+        self._owner.handler_failed(api_key, error)
+        if self.closed:
+            return
+        try:
+            self.complete(slot, refusal())
+        except Exception as again:
+            self._owner.handler_failed(api_key, again)
+            self.close()
+
+    def end_follower_session(self) -> None:
+        """It may take for sent what was not."""
+        self.fetch_wait = None
+        if self.follower_session is not None:
+            self.follower_session.close()
+            self.follower_session = None
+
+    def _fast_path_failed(self, api_key: int, frame: memoryview, waiting: int, error: Exception) -> None:
         """The fast path has met an unexpected exception: no answer is ready, and a place for it is given up."""
         self._owner.handler_failed(api_key, error)
         while len(self.slots) > waiting:
             slot = self.slots.pop()
             if slot.waiting is not None:
                 slot.waiting.done = True
-        self.fetch_wait = None
-        if self.follower_session is not None:
-            self.follower_session.close()  # it may take for sent what was not
-            self.follower_session = None
+        self.end_follower_session()
         try:
             header = parse_request_header(frame)
             request = decode_request(header, frame)
         except WireError as malformed:
-            self._malformed(malformed)
+            self.malformed(malformed)
             return
-        Call(self, header, frame).refuse(request)
+        Call(self, header, frame, request).refuse()
 
     def _general(self, api_key: int, version: int, frame: memoryview) -> None:
         entry = self.handlers.get(api_key)
         if api_key == ApiKey.API_VERSIONS and (entry is None or not entry[0] <= version <= entry[1]):
             # A client newer than us learns what we speak from a v0 answer with error 35 (KIP-511).
             header = RequestHeader(api_key, version, int.from_bytes(frame[4:8], "big", signed=True), None, 0)
-            self._unsupported(Call(self, header, frame))
+            self._unsupported(Call(self, header, frame, None))
             return
         if entry is None or not entry[0] <= version <= entry[1]:
             raise WireError(f"api {api_key} version {version} is not served on listener {self.listener}")
@@ -308,13 +242,9 @@ class ClientConnection:
             self.client_id = header.client_id
         requests = self._owner.requests
         requests[api_key] = requests.get(api_key, 0) + 1
-        call = Call(self, header, frame)
         request = decode_request(header, frame)
-        try:
-            entry[2](request, call)
-        except Exception as error:
-            self._owner.handler_failed(api_key, error)
-            call.refuse(request)
+        call = Call(self, header, frame, request)
+        call.go_on(entry[2], request, call)
 
     # -- answers out
 
@@ -464,8 +394,5 @@ class ClientConnection:
                 slot.waiting.done = True
         self.slots.clear()
         self.out.clear()
-        self.fetch_wait = None
-        if self.follower_session is not None:
-            self.follower_session.close()
-            self.follower_session = None
+        self.end_follower_session()
         self._owner.connection_closed(self)

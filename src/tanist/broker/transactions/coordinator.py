@@ -17,6 +17,7 @@ from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.coordinator_runtime.runtime import CoordinatorKind, CoordinatorRuntime
 from tanist.broker.metadata.barrier import MetadataBarrier
 from tanist.broker.metadata.producer_ids import ProducerIds
+from tanist.broker.network.call import Continuation
 from tanist.broker.transactions.marker_sender import MarkerSender
 from tanist.broker.transactions.marker_writes import MarkerWrites
 from tanist.controller.features import TRANSACTION_VERSION
@@ -80,7 +81,7 @@ class TransactionCoordinator:
 
     # -- requests
 
-    def with_producer_id(self, transactional_id: str, then: Callable[[TransactionPartition | int, int], None]) -> None:
+    def with_producer_id(self, transactional_id: str, then: Continuation[[TransactionPartition | int, int]]) -> None:
         """Call `then` with the partition of an id, or why it is not here, and a new producer id if it may need one.
 
         `then` gets -1 for the producer id if none is needed, and COORDINATOR_LOAD_IN_PROGRESS if none can be had.
@@ -96,7 +97,7 @@ class TransactionCoordinator:
             else:
                 then(self.find(transactional_id), producer_id)  # it may have moved meanwhile
 
-        self._producer_ids.next(given)
+        self._producer_ids.next(then.after(given))
 
     # -- markers
 

@@ -173,7 +173,7 @@ class MarkerWrites:
             self.end_hanging(hosted, found, aborted(found))
 
     def end_hanging(self, hosted: HostedPartition, transaction: OpenTransaction, ending: Ending) -> None:
-        """Write the marker of a transaction that no coordinator will end, and report it."""
+        """Write the marker of a transaction that no coordinator will end, and report it once it is in the log."""
         entry = hosted.log.producers.entries[transaction.producer_id]
         marker = Marker(
             transaction.producer_id,
@@ -182,6 +182,12 @@ class MarkerWrites:
             ending.committed,
             ending.transaction_version,
         )
+        errors: dict[TopicIndex, int] = {}
+        self.write(marker, [transaction.partition], errors.update)
+        if open_transaction(hosted, transaction.producer_id) == transaction:
+            error = errors.get(transaction.partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._context.events.emit(HangingMarkerRefused(hosted.name, error))
+            return
         self._context.metrics.hanging_transactions += 1
         self._context.events.emit(
             HangingTransactionEnded(
@@ -194,12 +200,6 @@ class MarkerWrites:
                 transaction.last_offset,
             )
         )
-
-        def written(errors: dict[TopicIndex, int]) -> None:
-            for error in filter(None, errors.values()):
-                self._context.events.emit(HangingMarkerRefused(hosted.name, error))
-
-        self.write(marker, [transaction.partition], written)
 
     def _answer_without_writing(self, hosted: HostedPartition, marker: Marker) -> int | None:
         """The error of a marker that may not be written; 0 of one that is there already; None: write it."""

@@ -8,7 +8,7 @@ time. The caller holds what waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -171,18 +171,14 @@ class TransactionVerifier:
         return list(first.values()), rest
 
     def _received(self, sent: list[_Question], response: AddPartitionsToTxnResponse | None) -> None:
-        answers: dict[str, dict[TopicIndex, int]] = {}
-        for result in response.results_by_transaction if response is not None else ():
-            answers[result.transactional_id] = {
-                (topic.name, each.partition_index): each.partition_error_code
-                for topic in result.topic_results
-                for each in topic.results_by_partition
-            }
-        missing = ErrorCode.NETWORK_EXCEPTION if response is None else response.error_code
-        for question in sent:
-            known = answers.get(question.transactional_id, {})
-            error = missing or ErrorCode.UNKNOWN_SERVER_ERROR
-            self._answered(question, {each: known.get(each, int(error)) for each in question.partitions})
+        try:
+            answers = _answers_of(sent, response)
+        except Exception as error:
+            self._context.unexpected.met("an answer of a transaction coordinator", error)
+            unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+            answers = [(question, dict.fromkeys(question.partitions, unknown)) for question in sent]
+        for question, errors in answers:
+            self._answered(question, errors)
 
     def _answered(self, question: _Question, errors: dict[TopicIndex, int]) -> None:
         now_ms = self._context.clock.now_ms()
@@ -204,3 +200,22 @@ class TransactionVerifier:
         self.refused += any(errors.values())
         self.total_ms += now_ms - question.asked_ms
         question.on_verified(errors)
+
+
+def _answers_of(
+    sent: Sequence[_Question], response: AddPartitionsToTxnResponse | None
+) -> list[tuple[_Question, dict[TopicIndex, int]]]:
+    answers: dict[str, dict[TopicIndex, int]] = {}
+    for result in response.results_by_transaction if response is not None else ():
+        answers[result.transactional_id] = {
+            (topic.name, each.partition_index): each.partition_error_code
+            for topic in result.topic_results
+            for each in topic.results_by_partition
+        }
+    missing = ErrorCode.NETWORK_EXCEPTION if response is None else response.error_code
+    error = int(missing or ErrorCode.UNKNOWN_SERVER_ERROR)
+    found = []
+    for question in sent:
+        known = answers.get(question.transactional_id, {})
+        found.append((question, {each: known.get(each, error) for each in question.partitions}))
+    return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tanist.cli.lab.seeds import parsed
+from tanist.cli.lab.run import parsed
 from tanist.cli.options import json_option
 from tanist.cli.output.lines import say
 from tanist.cli.output.progress import Progress, announce

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tanist import __version__
-from tanist.cli.lab.seeds import draw
+from tanist.cli.lab.run import draw
 from tanist.cli.options import json_option
 from tanist.cli.output.lines import say
 from tanist.cli.output.progress import Progress, announce

@@ -1,18 +1,24 @@
-"""`tanist lab run`: seeds of the simulator by the thousand, and what a failure is made into."""
+"""`tanist lab run`: seeds of the simulator by the thousand, and what a failure is made into.
+
+Owns which seeds a lab command plays, too: a range, or a draw from the system's entropy. A seed that somebody has seen
+play is a test; only a fresh one is evidence. A draw is a range from a random start, so that two numbers name it and
+anybody can play it again.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tanist.cli.lab.seeds import Seeds, draw, parsed
 from tanist.cli.options import json_option
 from tanist.cli.output.lines import columns, say
 from tanist.cli.output.progress import Progress, announce
@@ -21,11 +27,45 @@ from tanist.text import counted
 
 if TYPE_CHECKING:
     from tanist.lab.simulation.failure import Failure
-    from tanist.lab.simulation.plan import Plan
     from tanist.lab.simulation.running import Terms, Totals
-    from tanist.sim.run.chaos_run import SeedResult
+    from tanist.sim.run.chaos_run import Plan, SeedResult
 
 EXIT_FAILED = 1
+
+_DRAWN_BITS = 40
+"""Of a draw's first seed: enough that no two draws meet, and short enough to copy by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The seeds of a run."""
+
+    numbers: range
+    drawn: bool = False
+    """From the system's entropy."""
+
+    def __str__(self) -> str:
+        first, last = self.numbers.start, self.numbers.stop - 1
+        return str(first) if first == last else f"{first}..{last}"
+
+
+def parsed(value: str) -> range:
+    """The type of `7`, or `1..200` with both ends."""
+    first, dots, last = value.partition("..")
+    try:
+        seeds = range(int(first), int(last if dots else first) + 1)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a seed nor a range A..B") from None
+    if not seeds:
+        raise click.BadParameter(f"{value} is empty")
+    return seeds
+
+
+def draw(count: int) -> Seeds:
+    """So many fresh seeds."""
+    first = secrets.randbits(_DRAWN_BITS)
+    return Seeds(range(first, first + count), drawn=True)
+
 
 _FOLDER = "tanist-lab-failures"
 _SEEDS = Seeds(range(1, 101))
@@ -133,9 +173,9 @@ def run_command(
     """
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.breaking import rules
-    from tanist.lab.simulation.plan import Restriction
     from tanist.lab.simulation.running import Terms
     from tanist.lab.simulation.shrinking import Limits
+    from tanist.sim.run.drawing import Restriction
 
     try:
         restriction = Restriction(faults, without)

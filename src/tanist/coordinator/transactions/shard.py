@@ -133,10 +133,12 @@ class TransactionShard:
                 under_way=None if transaction is None else transaction.pending,
                 committed=values,
             )
+        prepared = transaction.values
         self._put(transactional_id, values)
         if values is not None and values.state in COMPLETED and self._events.fine:
+            # The completion may have another producer id, as the epochs of this one are used up.
             committed = values.state is TransactionState.COMPLETE_COMMIT
-            ended = TransactionEnded(transactional_id, values.producer_id, values.producer_epoch, committed)
+            ended = TransactionEnded(transactional_id, prepared.producer_id, prepared.producer_epoch, committed)
             self._events.emit(ended)
         if values is not None and values.state in PREPARED:
             return self._complete(transactional_id, self.transactions[transactional_id])

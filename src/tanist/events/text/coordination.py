@@ -44,7 +44,11 @@ def _hanging_ended(event: HangingTransactionEnded) -> Line:
 
 
 def _marker_refused(event: HangingMarkerRefused) -> Line:
-    return "WARN", f"{event.partition}: that marker was refused with error {event.error}"
+    return (
+        "WARN",
+        f"{event.partition}: the marker of a transaction that has none was refused with error {event.error}: "
+        "it stays open for now",
+    )
 
 
 LINES: Lines = {

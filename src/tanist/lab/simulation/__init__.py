@@ -1,6 +1,7 @@
 """The simulator in the lab: thousands of runs, shrunk failures, and a run as the moments of a replay."""
 
-from tanist.lab.simulation.plan import Plan, Restriction
 from tanist.lab.simulation.player import Played, moments, play
+from tanist.sim.run.chaos_run import Plan
+from tanist.sim.run.drawing import Restriction
 
 __all__ = ["Plan", "Played", "Restriction", "moments", "play"]

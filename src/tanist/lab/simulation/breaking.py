@@ -30,10 +30,8 @@ def broken(mutation: str | None) -> AbstractContextManager[None]:
     return applied(MUTANTS[mutation])
 
 
-def directed(mutation: str | None) -> Callable[[int], ChaosRun] | None:
+def directed(mutation: str) -> Callable[[int], ChaosRun] | None:
     """The function that makes the directed run of a seed, if the rule has one."""
-    if mutation is None:
-        return None
     from tanist.lab.mutations.simulator import MUTANTS
 
     found = MUTANTS[mutation]

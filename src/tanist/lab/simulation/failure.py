@@ -15,7 +15,6 @@ from typing import Any
 from tanist.lab.replay.diagram import WIDTH, drawn
 from tanist.lab.replay.selection import Choice, choose, lanes_of
 from tanist.lab.simulation.breaking import broken, rules
-from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.lab.simulation.player import Played, play
 from tanist.lab.simulation.properties import breach, meaning
 from tanist.lab.simulation.running import Terms
@@ -23,7 +22,8 @@ from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.chaos_run import SeedResult
+from tanist.sim.run.chaos_run import Plan, SeedResult
+from tanist.sim.run.drawing import FAULTS, OPERATORS
 from tanist.sim.workload.operations import Operation
 
 _LAST_MOMENTS = 24

@@ -27,7 +27,6 @@ from tanist.events.text import describe
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
 from tanist.lab.simulation.exchanges import Exchanges, Statement
-from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.properties import breach, meaning
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
@@ -47,7 +46,7 @@ from tanist.sim.events import (
     Stopped,
     Thawed,
 )
-from tanist.sim.run.chaos_run import ChaosRun, SeedResult
+from tanist.sim.run.chaos_run import ChaosRun, Plan, SeedResult
 from tanist.sim.world.world import COMBINED, Host, Watcher
 
 CLIENT = "client"

@@ -1,23 +1,24 @@
-"""Many seeds, in several processes, and their totals.
+"""Many seeds, in one process or in several, and their totals.
 
-Owns the terms by which seeds are played, and the sums; `sim/run/pool.py` owns the processes.
+Owns the terms by which seeds are played, the processes, and the sums. A seed starts only when a process is free, so
+that a deadline has a meaning. The behaviour of a seed depends on the seed and the terms alone, never on the process
+that plays it.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from tanist.lab.simulation.breaking import broken, directed, profile
-from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
-from tanist.sim.run import pool
-from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun, SeedResult
+from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun, Plan, SeedResult, run
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import lacking
-from tanist.sim.run.drawing import config_of
+from tanist.sim.run.drawing import NO_RESTRICTION, Restriction, config_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Terms:
     @property
     def scripted(self) -> bool:
         """Whether the broken rule has a script of its own, so that no seed draws a plan."""
-        return directed(self.mutation) is not None
+        return self.mutation is not None and directed(self.mutation) is not None
 
     def config(self, seed: int) -> ChaosConfig:
         """The configuration that a seed draws, restricted."""
@@ -69,17 +70,41 @@ class Terms:
 
     def begin(self, seed: int) -> ChaosRun:
         """The run of a seed. The rule must be `broken` around this, too."""
-        scripted = directed(self.mutation)
-        return ChaosRun(seed, self.config(seed)) if scripted is None else scripted(seed)
+        if self.mutation is not None and (scripted := directed(self.mutation)) is not None:
+            return scripted(seed)
+        return Plan.drawn(seed, self.config(seed)).begin()
 
 
 def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:
     """The results, as they come. No seed starts when it is not `in_time`."""
-    return pool.outcomes(partial(play_seed, terms=terms), seeds, jobs, in_time)
+    if jobs <= 1 or len(seeds) == 1:
+        for seed in seeds:
+            if not in_time():
+                return
+            yield play_seed(seed, terms)
+        return
+    left = iter(seeds)
+    with ProcessPoolExecutor(max_workers=min(jobs, len(seeds), os.cpu_count() or jobs)) as pool:
+        under_way: set[Future[SeedResult]] = set()
+        try:
+            while True:
+                while len(under_way) < 2 * jobs and in_time():
+                    following = next(left, None)
+                    if following is None:
+                        break
+                    under_way.add(pool.submit(play_seed, following, terms))
+                if not under_way:
+                    return
+                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                yield from sorted((future.result() for future in done), key=lambda outcome: outcome.seed)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def play_seed(seed: int, terms: Terms) -> SeedResult:
     """One seed, in this process."""
+    if terms.mutation is None:
+        return run(seed, terms.config(seed))
     with broken(terms.mutation):
         return terms.begin(seed).run()
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tanist.lab.simulation.first_version import completed, rearranged
-from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.chaos_run import WORKLOADS
+from tanist.sim.run.chaos_run import WORKLOADS, Plan
 from tanist.sim.run.config import (
     BY_NODE,
     GROUPS,
@@ -29,6 +28,7 @@ from tanist.sim.run.config import (
     GroupSettings,
     TransactionSettings,
 )
+from tanist.sim.run.drawing import FAULTS, OPERATORS
 from tanist.sim.workload.operations import Operation, Topic
 
 FORMAT = "tanist-scenario"

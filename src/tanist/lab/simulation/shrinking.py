@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tanist.lab.simulation.plan import Plan
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import Operation
 from tanist.sim.world.scheduler import MICROSECONDS

@@ -60,28 +60,20 @@ class NodeEvents:
     def __init__(self, node_id: int, folder: Path) -> None:
         """`folder`: the node's first log directory."""
         self.node_id = node_id
-        self._file, self._previous = GrowingFile(folder / FILE_NAME), folder / PREVIOUS_NAME
-        self._begun = False
+        self._file = GrowingFile(folder / FILE_NAME, folder / PREVIOUS_NAME)
 
     def new(self) -> Iterator[NodeEvent]:
         """The events since the last look."""
-        for line in self._lines():
-            try:
-                document = json.loads(line)
-                yield NodeEvent(int(document["ms"]), self.node_id, from_json(document))
-            except (ValueError, KeyError, TypeError):
-                continue
+        with suppress(OSError):
+            for line in self._file.lines():
+                try:
+                    document = json.loads(line)
+                    yield NodeEvent(int(document["ms"]), self.node_id, from_json(document))
+                except (ValueError, KeyError, TypeError):
+                    continue
 
     def close(self) -> None:
         self._file.close()
-
-    def _lines(self) -> Iterator[bytes]:
-        if not self._begun:
-            self._begun = True
-            with suppress(OSError):
-                yield from self._previous.read_bytes().splitlines()
-        with suppress(OSError):
-            yield from self._file.lines()
 
 
 @contextmanager

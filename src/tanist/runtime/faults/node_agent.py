@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tanist.events.process import AllFaultsHealed, FaultApplied, FaultHealed, FaultsIgnored, FaultsNotAcknowledged
 from tanist.events.stream import Events
 from tanist.runtime.faults.settings import (
     FOLDER_VARIABLE,
     REQUEST_SIGNAL,
+    Fault,
     FaultSet,
     FaultsUnreadable,
     applied_path,
@@ -28,6 +30,9 @@ from tanist.runtime.faults.settings import (
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
+
+if TYPE_CHECKING:
+    from tanist.runtime.faults.request_rules import RequestFault
 
 
 class NodeFaults:
@@ -78,7 +83,6 @@ class NodeFaults:
                 links = self._links = LinkFaults(self._loop, self._network, self._node_id, self._folder)
             links.apply(faults)
             apply_disk_faults(self._disk, faults.disks(self._node_id))
-            self._report_changes(faults)
         if faults.requests or self._present.requests:
             from tanist.runtime.faults.request_filter import RequestFilters
 
@@ -86,20 +90,22 @@ class NodeFaults:
             if not isinstance(filters, RequestFilters):
                 filters = self._requests = RequestFilters(self._loop, self._network, self._folder)
             filters.apply(faults.requests)
-            for rule in faults.requests:
-                if rule not in self._present.requests:
-                    self._events.emit(FaultApplied(str(rule)))
-            for rule in self._present.requests:
-                if rule not in faults.requests:
-                    self._events.emit(FaultHealed(str(rule)))
+        self._report_changes(self._concerning(self._present), self._concerning(faults))
         self._present = faults
 
-    def _report_changes(self, faults: FaultSet) -> None:
-        before, now = self._present, faults
-        for fault in now.faults:
-            if fault not in before.faults and FaultSet(faults=(fault,)).concern(self._node_id):
+    def _concerning(self, faults: FaultSet) -> tuple[Fault | RequestFault, ...]:
+        """Those of this node's links and disk, and all by request."""
+        own = tuple(fault for fault in faults.faults if FaultSet(faults=(fault,)).concern(self._node_id))
+        return (*own, *faults.requests)
+
+    def _report_changes(self, before: Sequence[Fault | RequestFault], now: Sequence[Fault | RequestFault]) -> None:
+        for fault in before:
+            if now and fault not in now:
+                self._events.emit(FaultHealed(str(fault)))
+        for fault in now:
+            if fault not in before:
                 self._events.emit(FaultApplied(str(fault)))
-        if before.concern(self._node_id) and not now.concern(self._node_id):
+        if before and not now:
             self._events.emit(AllFaultsHealed())
 
     def _answer(self, number: int | None, problem: str) -> None:

@@ -95,7 +95,7 @@ class MakeNode(Protocol):
     ) -> ServedNode: ...
 
 
-def print_event(event: Event, now_ms: int | None = None) -> None:
+def print_event(event: Event, now_ms: int) -> None:
     """Print the operator's line of an event, if it has one.
 
     A log that cannot be written to (a full disk, a closed pipe) must not take the node down.
@@ -104,7 +104,6 @@ def print_event(event: Event, now_ms: int | None = None) -> None:
     if line is None:
         return
     level, message = line
-    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     try:
         print(f"[{log_time(now_ms)}] {level} {message}\n", end="", flush=True)  # one write: jobs report too
     except OSError:
@@ -130,12 +129,23 @@ def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
     return NodeConfig.from_properties(properties, hostname=socket.gethostname())
 
 
-def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] = tell_ready) -> int:
-    """Run a node until it gets a signal to stop; gives the exit code. `on_ready`: once its broker is unfenced."""
-    began = time.monotonic()
-    name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
+def reported_events(config: NodeConfig) -> Events:
+    """The events of this process, which come into its file and its log. While there is no folder, only into its log."""
     events = Events()
     events.subscribe(_reporter(EventLog(config.log_dirs[0])), fine=config.events_fine)
+    return events
+
+
+def serve(
+    config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] = tell_ready, events: Events | None = None
+) -> int:
+    """Run a node until it gets a signal to stop; gives the exit code. `on_ready`: once its broker is unfenced.
+
+    `events`: where something has been emitted before.
+    """
+    began = time.monotonic()
+    name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
+    events = reported_events(config) if events is None else events
     for warning in config.warnings:
         events.emit(ConfigWarned(warning))
     for folder in config.log_dirs:
@@ -422,17 +432,18 @@ def run_environment(
     if print_only:
         print(encode_properties(dict(sorted(properties.items()))), end="")
         return 0
+    events = reported_events(config)
     try:
-        format_new(config, environment, print_event)
+        format_new(config, environment, events.emit)
     except (FormatError, OSError) as error:
-        print_event(FormatFailed(tuple(config.log_dirs), _in_words(error)))
+        events.emit(FormatFailed(tuple(config.log_dirs), _in_words(error)))
         return EXIT_FAILED
 
     def ready() -> None:
         tell_ready()
-        tell_started(config, print_event)
+        tell_started(config, events.emit)
 
-    return serve(config, make_node, ready)
+    return serve(config, make_node, ready, events)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A run of the simulator: a cluster under load with random faults and operators, then the liveness phase.
+"""A plan of the simulator, and its run: a cluster under load with random faults and operators, then the liveness phase.
 
 Everything is drawn from the seed, in separate random streams: the cluster, its conditions and its clients, the faults
 with their times and hosts, the operations (`drawing`). So a run is its seed, its configuration, its faults and its
@@ -39,7 +39,7 @@ from tanist.sim.world.world import Trace, World
 
 _INQUIRY_MS = 100
 
-__all__ = ["ChaosConfig", "ChaosRun", "SeedResult", "run"]
+__all__ = ["ChaosConfig", "ChaosRun", "Plan", "SeedResult", "run"]
 
 WORKLOADS: Mapping[str, type[Records] | type[Groups] | type[Transactions]] = {
     RECORDS: Records,
@@ -68,6 +68,36 @@ class SeedResult:
     unclean: int = 0
     """Number of unclean elections that lost committed records."""
     counts: Counts = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, before it begins. It must never depend on anything but its own fields.
+
+    A seed draws a plan. A plan can then be cut down without drawing again: its remaining faults and operations happen
+    as before, because each purpose has its own random stream (`sim.world.clock.stream`). Shrinking makes plans smaller,
+    and a scenario file holds one.
+    """
+
+    seed: int
+    config: ChaosConfig
+    faults: tuple[Fault, ...]
+    operations: tuple[Operation, ...]
+
+    @classmethod
+    def drawn(cls, seed: int, config: ChaosConfig | None = None) -> Plan:
+        """The faults and operations that a seed draws for its own configuration, or for another one."""
+        config = config or config_of(seed)
+        return cls(seed, config, tuple(faults_of(seed, config)), tuple(operations_of(seed, config)))
+
+    def begin(self) -> ChaosRun:
+        """The run, ready to be played."""
+        return ChaosRun(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
+
+    @property
+    def length(self) -> int:
+        """Number of faults and operations."""
+        return len(self.faults) + len(self.operations)
 
 
 class ChaosRun:
@@ -187,4 +217,4 @@ class ChaosRun:
 
 def run(seed: int, config: ChaosConfig | None = None) -> SeedResult:
     """Play one seed."""
-    return ChaosRun(seed, config).run()
+    return Plan.drawn(seed, config).begin().run()

@@ -1,13 +1,15 @@
 """The configuration that a seed draws for a workload, and the faults and operations that it draws for a configuration.
 
+Owns which kinds of faults and operations there are, and how a seed may be restricted to some of them.
+
 Each purpose has a random stream of its own (`sim.world.clock.stream`), so that leaving some out later moves no other.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tanist.sim.faults.schedule import Fault, draw_faults
+from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault, draw_faults
 from tanist.sim.run import group_profiles, profiles, transaction_profiles
 from tanist.sim.run.additions import (
     changing_voters,
@@ -17,8 +19,61 @@ from tanist.sim.run.additions import (
     with_torn_links,
 )
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
-from tanist.sim.workload.operations import Operation, draw_operations
+from tanist.sim.workload.operations import (
+    OPERATIONS,
+    RARE_OPERATIONS,
+    THROTTLE_OPERATIONS,
+    TRIM_OPERATIONS,
+    VOTER_OPERATIONS,
+    Operation,
+    draw_operations,
+)
 from tanist.sim.world.clock import stream
+
+FAULTS = {**KINDS, **RARE_KINDS}
+"""Every kind of fault, and its meaning."""
+OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS, **THROTTLE_OPERATIONS, **TRIM_OPERATIONS}
+"""Every kind of operation, and its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A restriction of the kinds that a seed may draw.
+
+    With `only`, a seed draws from those of its own kinds that are named here or, if there are none, from all that are
+    named. Kinds of faults or operations in `without` are not drawn.
+    """
+
+    only: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.only - FAULTS.keys())
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}")
+        unknown = sorted(self.without - FAULTS.keys() - OPERATORS.keys())
+        if unknown:
+            raise ValueError(
+                f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}; the operations {', '.join(OPERATORS)}"
+            )
+
+    def applied(self, config: ChaosConfig) -> ChaosConfig:
+        kinds = config.kinds
+        if self.only:
+            own = tuple(kind for kind in kinds if kind in self.only)
+            kinds = own or tuple(kind for kind in FAULTS if kind in self.only)
+        return replace(
+            config,
+            kinds=tuple(kind for kind in kinds if kind not in self.without),
+            raise_pause_ms=(0, 0) if self.only or "raise" in self.without else config.raise_pause_ms,
+            operations=tuple(kind for kind in config.operations if kind not in self.without),
+            throttle_operations=tuple(kind for kind in config.throttle_operations if kind not in self.without),
+            voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
+            trim_operations=tuple(kind for kind in config.trim_operations if kind not in self.without),
+        )
+
+
+NO_RESTRICTION = Restriction()
 
 
 def config_of(seed: int, workload: str = RECORDS, *, voters: bool = False, trims: bool = False) -> ChaosConfig:

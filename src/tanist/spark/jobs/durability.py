@@ -25,9 +25,10 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from tanist.lab.simulation.plan import FAULTS, Plan
 from tanist.lab.simulation.scenario import Scenario, save
+from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.config import TOPIC, ChaosConfig
+from tanist.sim.run.drawing import FAULTS
 from tanist.sim.workload.history import History, Send
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED

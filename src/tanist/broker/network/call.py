@@ -1,0 +1,184 @@
+"""A request that is being handled: its one answer, and how its handler goes on later.
+
+A handler that cannot answer in its first turn registers what is left of it with `Call.later`, and hands the result to
+whatever it waits for: the controller, another broker, a coordinator, a log, a timer. An exception in it is one of the
+request, as in the first turn: the request is refused, and counted. State that the exception may have torn has been
+given up by then, by the part that owns it (docs/operations.md has the table).
+
+This file must not know any API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
+
+from tanist.ports import Chunk
+from tanist.wire.error_responses import error_response
+from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.frames import RequestHeader, encode_response
+
+if TYPE_CHECKING:
+    from tanist.broker.network.client_connection import ClientConnection
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+
+_UNEXPECTED = "The broker has met an unexpected error."
+
+Handler = Callable[[Any, "Call"], None]
+"""(decoded request, call)"""
+Handlers = Mapping[int, tuple[int, int, Handler]]
+"""By API key: the lowest and the highest version, and the handler."""
+
+
+class WaitingRequest(Protocol):
+    """A request that waits for an event or its deadline. Whatever holds it passes over one that is `done`."""
+
+    done: bool
+
+
+class Slot:
+    """The place of one answer in its connection's order. `chunks` is None until the answer is ready."""
+
+    __slots__ = ("chunks", "waiting")
+
+    def __init__(self, chunks: list[Chunk] | None = None, waiting: WaitingRequest | None = None) -> None:
+        """`waiting` is the request that is to be answered, if it can be given up."""
+        self.chunks = chunks
+        self.waiting = waiting
+
+
+class Continuation(Generic[P]):
+    """What is left of a handler. It never raises: what it meets is its request's."""
+
+    __slots__ = ("_call", "_then")
+
+    def __init__(self, call: Call, then: Callable[P, None]) -> None:
+        self._call = call
+        self._then = then
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        self._call.go_on(self._then, *args, **kwargs)
+
+    def fail(self, error: Exception) -> None:
+        """What the request waits for has met an exception itself."""
+        if not self._call.answered:
+            self._call.failed(error)
+
+    def after(self, step: Callable[Q, None]) -> Continuation[Q]:
+        """`step`, of the same request; it is to call this one."""
+        return Continuation(self._call, step)
+
+
+class Call:
+    """A request being handled: who asked, with which header, and where its answer goes."""
+
+    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request")
+
+    def __init__(self, connection: ClientConnection, header: RequestHeader, frame: memoryview, request: Any) -> None:
+        self.connection = connection
+        self.header = header
+        self.frame = frame
+        self.request = request
+        self._slot: Slot | None = None
+        self.answered = False
+        # An envelope's inner call answers through its outer one (`api/envelope.py`).
+        self.reply_with: Callable[[Any], None] | None = None
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener the request came in by."""
+        return self.connection.listener
+
+    @property
+    def client(self) -> tuple[str, str]:
+        """Client id and host, as groups describe their members; a host is written as Java writes it."""
+        host = self.connection.connection.peer.rpartition(":")[0]
+        return self.header.client_id or "", f"/{host}"
+
+    # -- the answer
+
+    def reply(self, response: Any, *, version: int | None = None) -> None:
+        """Answer. The handler that took the call must do so exactly once.
+
+        A response that cannot be sent refuses the request; it is no matter of the part that has decided it.
+        """
+        try:
+            self._answer(response, version)
+        except Exception as error:
+            self.failed(error)
+
+    def reply_chunks(self, chunks: list[Chunk]) -> None:
+        """Answer with an encoded frame, length prefix included."""
+        if self.answered:
+            return
+        self.answered = True
+        self.connection.complete(self._slot, chunks)
+
+    def _answer(self, response: Any, version: int | None = None) -> None:
+        if self.answered:
+            return  # it was refused for an unexpected exception, and somebody had gone on with it
+        if self.reply_with is not None:
+            self.reply_with(response)
+            self.answered = True
+            return
+        header = self.header
+        frame = encode_response(response, header.api_version if version is None else version, header.correlation_id)
+        self.answered = True
+        self.connection.complete(self._slot, [frame])
+
+    def refuse(self) -> None:
+        """Answer UNKNOWN_SERVER_ERROR, if nothing else was: an unexpected exception has come up.
+
+        Close the connection where a response has no place for that, or none is sent (acks=0).
+        """
+        if self.answered:
+            return
+        request = self.request
+        try:
+            refused = None
+            if getattr(request, "acks", None) != 0:
+                refused = error_response(request, self.version, ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED)
+            if refused is not None:
+                self._answer(refused)
+                return
+        except Exception as error:
+            self.connection.handler_failed(self.header.api_key, error)
+        self.connection.close()
+
+    # -- going on later
+
+    def wait(self, waiting: WaitingRequest | None = None) -> None:
+        """The answer comes later: keep its place. The frame's memory is not valid by then.
+
+        `waiting` is given up when the client goes. For those who answer in a step of their own state (the controller,
+        the quorum): handlers go on by `later`.
+        """
+        if self._slot is None and self.reply_with is None and not self.answered:
+            self._slot = self.connection.reserve(waiting)
+            self.frame = memoryview(b"")
+
+    def later(self, then: Callable[P, None], waiting: WaitingRequest | None = None) -> Continuation[P]:
+        """`wait`, and have the handler go on with `then`, as often as it is called."""
+        self.wait(waiting)
+        return Continuation(self, then)
+
+    def go_on(self, then: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call a part of the handler."""
+        try:
+            then(*args, **kwargs)
+        except Exception as error:
+            self.failed(error)
+
+    def failed(self, error: Exception) -> None:
+        """A part of the handler has met an exception: it is the request's, which is refused."""
+        if isinstance(error, WireError):
+            self.connection.malformed(error)
+            return
+        self.connection.handler_failed(self.header.api_key, error)
+        self.refuse()

@@ -1,0 +1,359 @@
+"""How far a reader walks who follows one chain of calls through the source, file by file.
+
+    python tools/walks.py           # the walks, step by step, and their numbers
+
+`tests/architecture/test_walks.py` holds the limits.
+
+* **produce**: one produce request with acks=all of a simulated broker, from its frame's arrival to the
+  acknowledgement's bytes: to a partition without followers, and to one with two, where the follower's fetch that
+  moves the high watermark is followed as well, as far as it leads to the answer.
+* **seed**: one seed of `tanist lab run`, from the command to the verdict: of the driver only, that is `tanist.cli`,
+  `tanist.lab` and `tanist.sim.run`. The world that is driven and what checks it are not in it.
+
+The rule. Every call of a Python function in scope is recorded while the chain runs; a call through code that is out of
+scope (click, the scheduler, the simulated ports) is one of the nearest function in scope. Loops and repetitions go: a
+function has each of its callees once, in the order of the first calls. The reader starts at the root and reads each
+function once, where it is met first; from there they follow its callees, depth first. Then
+
+* a call of a function in another file goes there: it counts as a **file** if the reader was never there, else as a
+  **return**;
+* when a call has ended, the reader goes back up to its caller's file, and further up if that ends as well: each file on
+  the way up is a **return**, whether anything follows in it or not. Only what an event leaves open at its end is not
+  walked up: the reader goes on at the next event, or has arrived;
+* a **glance** is a call of a function that goes on into no other file: the reader looks, and is back. Its file counts
+  if it is new; there is no return. Glances are listed;
+* calls within a file are no steps, nor are methods that `dataclasses` has made, which no file holds, nor is what an
+  import runs.
+
+So a layer that only passes on costs a file, and two layers that call each other by turns cost a return each time.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tanist.sim.world.world import Host
+
+DRIVER = ("tanist.cli", "tanist.lab", "tanist.sim.run")
+WORLD = "tanist.sim"
+SEED = 1
+_CALM_MS = 100
+"""Enough for followers to have fetched all there is, and to wait for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the source."""
+
+    module: str
+    name: str
+    line: int
+
+
+@dataclass(slots=True)
+class Walk:
+    """The way of a reader."""
+
+    files: list[str] = field(default_factory=list)
+    returns: int = 0
+    steps: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{len(self.files)} files, {self.returns} returns"
+
+
+class Call:
+    """One call, with those that it has made."""
+
+    __slots__ = ("calls", "function")
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.calls: list[Call] = []
+
+    def find(self, name: str) -> list[Call] | None:
+        """The way from here to the first call of a function of that name, both included."""
+        if self.function.name == name:
+            return [self]
+        for call in self.calls:
+            if (way := call.find(name)) is not None:
+                return [self, *way]
+        return None
+
+
+class Recorder:
+    """Records the calls of functions in scope, as trees: one for each call from outside."""
+
+    def __init__(self, in_scope: Callable[[str], bool]) -> None:
+        self._in_scope = in_scope
+        self._functions: dict[CodeType, Function | None] = {}
+        self._stack: list[Call | None] = []
+        self.roots: list[Call] = []
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def start(self) -> None:
+        self._stack = [None]
+        sys.setprofile(self._happened)
+
+    def stop(self) -> None:
+        sys.setprofile(None)
+
+    def _happened(self, frame: FrameType, event: str, _: Any) -> None:
+        stack = self._stack
+        if event == "call":
+            caller = stack[-1]
+            function = self._function(frame)
+            if function is None or caller is _IMPORTED:
+                stack.append(caller)
+            elif function is _IMPORT:
+                stack.append(_IMPORTED)
+            else:
+                call = Call(function)
+                (self.roots if caller is None else caller.calls).append(call)
+                stack.append(call)
+        elif event == "return" and len(stack) > 1:
+            stack.pop()
+
+    def _function(self, frame: FrameType) -> Function | None:
+        code = frame.f_code
+        if code not in self._functions:
+            module = str(frame.f_globals.get("__name__", ""))
+            found: Function | None = None
+            if code.co_name == "<module>":
+                found = _IMPORT
+            elif self._in_scope(module) and not code.co_filename.startswith("<"):
+                found = Function(module, code.co_qualname, code.co_firstlineno)
+            self._functions[code] = found
+        return self._functions[code]
+
+
+_IMPORT = Function("", "<module>", 0)
+_IMPORTED = Call(_IMPORT)
+
+
+class Reader:
+    """Goes the way that the docstring of this module describes."""
+
+    def __init__(self, roots: Iterable[Call]) -> None:
+        self._callees: dict[Function, dict[Function, None]] = {}
+        self._read: set[Function] = set()
+        self._at = ""
+        self._up: list[tuple[Function, int]] = []
+        """The way up from calls that have ended, which is walked if anything follows."""
+        self.walk = Walk()
+        roots = list(roots)
+        for root in roots:
+            self._learn(root)
+        for root in roots:
+            if root.function not in self._read:
+                self._up.clear()
+                self._stand(root.function.module)
+                self._note("=", root.function, 0)
+                self._follow(root.function, 1)
+
+    def _learn(self, call: Call) -> None:
+        callees = self._callees.setdefault(call.function, {})
+        for each in call.calls:
+            callees.setdefault(each.function)
+            self._learn(each)
+
+    def _stand(self, module: str) -> bool:
+        """Be in that file. True if that is a return."""
+        if module == self._at:
+            return False
+        self._at = module
+        if module in self.walk.files:
+            self.walk.returns += 1
+            return True
+        self.walk.files.append(module)
+        return False
+
+    def _go_up(self) -> None:
+        for function, depth in self._up:
+            if self._stand(function.module):
+                self._note("< back in", function, depth)
+        self._up.clear()
+
+    def _note(self, sign: str, function: Function, depth: int) -> None:
+        self.walk.steps.append(f"{'  ' * depth}{sign} {function.module.removeprefix('tanist.')} {function.name}")
+
+    def _follow(self, function: Function, depth: int) -> None:
+        self._read.add(function)
+        for callee in self._callees[function]:
+            if callee in self._read:
+                continue
+            if callee.module == function.module:
+                self._follow(callee, depth)
+                continue
+            self._go_up()
+            if self._is_glance(callee):
+                self._read.add(callee)
+                if callee.module not in self.walk.files:
+                    self.walk.files.append(callee.module)
+                self._note("-", callee, depth)
+            else:
+                self._note("<" if self._stand(callee.module) else ">", callee, depth)
+                self._follow(callee, depth + 1)
+                self._up.append((function, depth))
+
+    def _is_glance(self, function: Function) -> bool:
+        """Whether it, with what it calls in its own file, calls nothing in another."""
+        seen, left = {function}, [function]
+        while left:
+            for callee in self._callees[left.pop()]:
+                if callee.module != function.module:
+                    return False
+                if callee not in seen:
+                    seen.add(callee)
+                    left.append(callee)
+        return True
+
+
+# -- the chains
+
+
+def seed_walk(seed: int = SEED) -> Walk:
+    """`tanist lab run --seeds SEED`."""
+    from tanist.cli.main import main
+
+    recorder = Recorder(lambda module: module.startswith(DRIVER))
+    arguments = sys.argv
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv = ["tanist", "lab", "run", "--seeds", str(seed), "--out", folder]
+        try:
+            with recorder.recording():
+                main()
+        except SystemExit as end:
+            if end.code:
+                raise
+        finally:
+            sys.argv = arguments
+    return Reader(recorder.roots).walk
+
+
+class Wire:
+    """The connection under a `ClientConnection`: what is sent ends the chain."""
+
+    peer = "client"
+    pending_bytes = 0
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.sent = b""
+        self._recorder = recorder
+
+    def send(self, chunks: Sequence[Any]) -> None:
+        self._recorder.stop()
+        self.sent = b"".join(map(bytes, chunks))
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def produce_walk(replicas: int = 1) -> Walk:
+    """A produce with acks=all to a partition with so many replicas, all of them in sync."""
+    from tanist.broker.api.table import ApiTable
+    from tanist.broker.network.client_connection import ClientConnection
+    from tanist.sim.workload.history import History
+    from tanist.sim.workload.operations import Admin, Topic
+    from tanist.sim.world.world import World
+
+    world = World(1, nodes=3)
+    topic = Topic("t", 1, replicas)
+    oracle: Any = None
+    admin = Admin(world, History(), oracle, oracle, (topic,))
+    created: list[bool] = []
+    world.start()
+    if not world.run_until(world.ready, within_ms=30_000):
+        raise RuntimeError("the cluster does not become ready")
+    admin.create_topics(lambda: created.append(True))
+
+    def led() -> list[Host]:
+        return [
+            host
+            for host in world.hosts.values()
+            if host.node is not None
+            and (hosted := host.node.replicas.get(topic.name, 0)) is not None
+            and hosted.leader is not None
+            and len(hosted.leader.isr) == replicas
+        ]
+
+    if not world.run_until(lambda: bool(created and led()), within_ms=30_000):
+        raise RuntimeError("nobody leads the partition")
+    (host,) = led()
+    node = host.node
+    assert node is not None
+    recorder = Recorder(lambda module: module.startswith("tanist.") and not module.startswith(WORLD))
+    wire = Wire(recorder)
+    apis = ApiTable(node.parts).of_listener("PLAINTEXT")
+    connection: Any = wire
+    client = ClientConnection(node.parts.connections, node.parts.turn.touch, connection, "PLAINTEXT", apis)
+    for sequence in range(2):  # the first produce reads and compiles what all others find
+
+        def deliver(frame: bytes = _produce_frame(topic.name, world.now_ms, sequence)) -> None:
+            client.on_frame(memoryview(bytearray(frame)))
+
+        world.run_for(_CALM_MS)
+        wire.sent = b""
+        world.scheduler.after(0, deliver, host.process)
+        if sequence:
+            recorder.start()
+        if not world.run_until(lambda: bool(wire.sent), within_ms=10_000):
+            raise RuntimeError("the produce is not answered")
+    return Reader(recorder.roots if replicas == 1 else list(_led_to_answer(recorder.roots))).walk
+
+
+def _led_to_answer(roots: Sequence[Call]) -> Iterator[Call]:
+    """The request itself and the write at the end of its turn; the fetch that settles it, and the sending."""
+    yield roots[0]
+    written = next(way for root in roots[1:] if (way := root.find("Appender.write_pending")))
+    settled = next(way for root in roots[1:] if (way := root.find("ProduceWait.settle")))
+    sent = roots[-1].find("ClientConnection.flush")
+    for way in (written, settled, sent or []):
+        for caller, callee in pairwise(way):
+            caller.calls = [callee]
+        yield way[0]
+
+
+def _produce_frame(topic: str, now_ms: int, sequence: int) -> bytes:
+    """As clients make it at their defaults: idempotent, with acks=all."""
+    from tanist.sim.world.clock import EPOCH_MS
+    from tanist.wire.batch import NewRecord, encode_batch
+    from tanist.wire.frames import encode_request
+    from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+    records = [NewRecord(EPOCH_MS + now_ms, None, b"value")]
+    batch = bytes(encode_batch(records, producer_id=1, producer_epoch=0, base_sequence=sequence))
+    data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=batch),))
+    return encode_request(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(data,)), 9, 1, "client")[4:]
+
+
+def main() -> None:
+    for name, walk in (
+        ("seed", seed_walk()),
+        ("produce to one replica", produce_walk()),
+        ("produce to three replicas", produce_walk(3)),
+    ):
+        print(f"{name}: {walk}")
+        print(*(f"  {step}" for step in walk.steps), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
