@@ -137,6 +137,7 @@ ROWS = (
     Row("controller", "tanist.controller.controller:Controller.tick", wait, GOES_ON, after=True),
     Row("metadata quorum", "tanist.quorum.raft:RaftNode.receive", create, CRASHES, after=True),
     Row("metadata quorum", "tanist.quorum.log:MetadataLog.append", create, CRASHES, after=True),
+    Row("metadata quorum", "tanist.log.segment:Segment.append", create, CRASHES, after=True),
     Row("metadata quorum", "tanist.broker.metadata.view:MetadataView.apply", create, CRASHES),
     Row("metadata quorum", "tanist.broker.metadata.view:MetadataView._publish", create, CRASHES),
     Row("loop", "tanist.broker.turn:Turn._look", produce, CRASHES),

@@ -11,6 +11,8 @@ from tanist.lab.mutations import catalogue, examination, model, simulator
 from tanist.lab.mutations.directed import Directed, Script, Until, config, settled
 from tanist.lab.mutations.examination import FaultyWithout, Row, examine, examine_all, healthy, hunt, play, search
 from tanist.lab.mutations.patching import Patch, no_records, replaced
+from tanist.lab.mutations.rules_of_exceptions import EXCEPTION_MUTANTS
+from tanist.lab.mutations.rules_of_invariants import INVARIANT_MUTANTS
 from tanist.lab.mutations.simulator import MUTANTS, Mutation
 from tanist.sim.checkers.violation import Violation
 
@@ -51,6 +53,9 @@ SHOWN_BY = {
     "A50": {"S6"},
     "duplicates": {"S20"},
     "torn-answers": {"S6"},
+    "cut-hole": {"S22"},
+    "torn-ranges": {"S21"},
+    "votes-forgotten": {"S10"},
 }
 """Directed runs: the property that is there for the rule."""
 
@@ -94,6 +99,31 @@ def test_a_broken_rule_shows_in_what_is_drawn(name: str) -> None:
 def test_a_broken_rule_shows_in_what_is_drawn_at_last(name: str) -> None:
     seen, _ = hunt(MUTANTS[name], range(1, 200))
     assert seen is not None or MUTANTS[name].equivalent
+
+
+EXCEPTIONS_AND_INVARIANTS = {**EXCEPTION_MUTANTS, **INVARIANT_MUTANTS}
+AT_ONCE = {
+    "torn-masked": {"S28"},
+    "torn-log": {"crash"},
+    "holds-end": {"crash"},
+    "holds-epochs": {"crash"},
+    "holds-quorum": {"crash"},
+    "holds-isr": {"crash"},
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_torn_state_and_broken_invariants_show(name: str) -> None:
+    seen, _ = hunt(EXCEPTIONS_AND_INVARIANTS[name], range(1, 1 + PATIENCE))
+    assert seen is not None
+    assert seen.property_id in AT_ONCE[name], seen.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in EXCEPTIONS_AND_INVARIANTS if name not in AT_ONCE])
+def test_torn_state_and_broken_invariants_show_at_last(name: str) -> None:
+    seen, _ = hunt(EXCEPTIONS_AND_INVARIANTS[name], range(1, 100))
+    assert seen is not None
 
 
 def test_the_model_checker_is_asked_for_what_it_knows() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -106,3 +107,22 @@ def test_a_run_with_exceptions_in_one_place_ends_whole(place: str) -> None:
 def test_a_share_of_the_seeds_draws_them() -> None:
     drawn = [seed for seed in range(40) if any(f.kind == "raise" for f in faults_of(seed, config_of(seed)))]
     assert 2 <= len(drawn) <= 20
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_process_that_ends_of_another_reason_than_it_met_hides_it(told: bool) -> None:
+    from tanist.log.epochs import LeaderEpochCache
+
+    plant = Plant(detail_of("truncation", 1, after=False))
+
+    def turn() -> None:
+        with suppress(PlantedError):
+            LeaderEpochCache().truncate_from_end(1)
+        plant.told = told
+        plant.gave_up()
+
+    plant.watch(turn)
+    assert plant.hidden is not told
+    plant.hidden = False
+    plant.watch(plant.gave_up)
+    assert not plant.hidden  # raised in another turn: it may be told of yet

@@ -102,6 +102,15 @@ class ExceptionPlanted(NodeEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class PlantedRaised(NodeEvent):
+    """It was raised some time ago, in the process that still runs."""
+
+    place: str
+    told: bool
+    """Whether the node has said that it met it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Frozen(NodeEvent):
     """SIGSTOP, or a long pause of its machine."""
 

@@ -25,6 +25,10 @@ class PlantedMemoryError(PlantedError, MemoryError):
     """An allocation that fails."""
 
 
+class PlantedIndexError(PlantedError, IndexError):
+    """What code that parses may take for a fault of the bytes."""
+
+
 def is_planted(error: BaseException | None) -> bool:
     """Whether the run has planted it, or it was raised because of one that was."""
     while error is not None:
@@ -109,6 +113,13 @@ _CALLS_MAX: Final = 12
 _AFTER_SHARE: Final = 0.6
 """After the call there is more to be torn than before it."""
 _MEMORY_SHARE: Final = 0.2
+_INDEX_SHARE: Final = 0.2
+
+
+def _kind_of(detail: float) -> type[PlantedError]:
+    if detail < _MEMORY_SHARE:
+        return PlantedMemoryError
+    return PlantedIndexError if detail < _MEMORY_SHARE + _INDEX_SHARE else PlantedError
 
 
 class Plant:
@@ -123,17 +134,27 @@ class Plant:
         self._calls = 1 + int(detail)
         detail = detail % 1
         self._after = detail < _AFTER_SHARE
-        self._error = PlantedMemoryError if detail * 1_000 % 1 < _MEMORY_SHARE else PlantedError
+        self._error = _kind_of(detail * 1_000 % 1)
         self.raised = False
+        self.told = False
+        """The node has said that it met it."""
+        self.hidden = False
+        """The process has ended in that turn, and for another reason, as it said."""
+        self._is_raised_now = False
 
     def watch(self, turn: Callable[[], None]) -> None:
         """Run a turn, in which the exception may be raised."""
         before = sys.gettrace()
+        self._is_raised_now = False
         sys.settrace(self._called)
         try:
             turn()
         finally:
             sys.settrace(before)
+
+    def gave_up(self) -> None:
+        """The process ends itself."""
+        self.hidden = self._is_raised_now and not self.told
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code
@@ -155,5 +176,5 @@ class Plant:
         return self._in_call
 
     def _raise(self, function: str) -> None:
-        self.raised = True
+        self.raised = self._is_raised_now = True
         raise self._error(f"planted {'after' if self._after else 'before'} {function}")

@@ -33,6 +33,7 @@ from tanist.events.quorum import (
     SnapshotWritten,
     SteppedDown,
 )
+from tanist.log.torn import TornLog
 from tanist.ports import FileRange, Timer, is_descriptor_shortage
 from tanist.quorum.effects import (
     BatchTooLarge,
@@ -287,8 +288,12 @@ class MetadataQuorum:
         """The log or the vote could not be written: what the raft now knows is not what a restart would find.
 
         So it must not say another word. A second vote request of the same candidate, for one, would be granted without
-        being written down, because in memory the vote was given.
+        being written down, because in memory the vote was given. A log that an exception may have torn is no such
+        failure, though it looks like one.
         """
+        if isinstance(failure, TornLog):
+            self._crash(failure.cause)
+            return
         self._end()
         self._context.fatal(MetadataLogFailed(failure.strerror or str(failure), is_descriptor_shortage(failure)))
 

@@ -11,6 +11,7 @@ This file must not know any API.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
 
 from tanist.ports import Chunk
@@ -38,15 +39,14 @@ class WaitingRequest(Protocol):
     done: bool
 
 
+@dataclass(slots=True, eq=False)
 class Slot:
-    """The place of one answer in its connection's order. `chunks` is None until the answer is ready."""
+    """The place of one answer in its connection's order."""
 
-    __slots__ = ("chunks", "waiting")
-
-    def __init__(self, chunks: list[Chunk] | None = None, waiting: WaitingRequest | None = None) -> None:
-        """`waiting` is the request that is to be answered, if it can be given up."""
-        self.chunks = chunks
-        self.waiting = waiting
+    chunks: list[Chunk] | None = None
+    """None until the answer is ready."""
+    waiting: WaitingRequest | None = None
+    """The request that is to be answered, if it can be given up."""
 
 
 class Continuation(Generic[P]):

@@ -1,4 +1,4 @@
-"""All mutations of the simulator: rules of replication, and rules of consumer groups.
+"""All mutations of the simulator: rules of replication, of torn state, of invariants, of groups, of transactions.
 
 Owns `MUTANTS`, in listing order. The mutations of the quorum's model are in `quorum`.
 """
@@ -8,8 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tanist.lab.mutations import simulator
+from tanist.lab.mutations.rules_of_exceptions import EXCEPTION_MUTANTS
 from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
+from tanist.lab.mutations.rules_of_invariants import INVARIANT_MUTANTS
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.lab.mutations.simulator import Mutation
 
-MUTANTS: Mapping[str, Mutation] = {**simulator.MUTANTS, **GROUP_MUTANTS, **TRANSACTION_MUTANTS}
+MUTANTS: Mapping[str, Mutation] = {
+    **simulator.MUTANTS,
+    **EXCEPTION_MUTANTS,
+    **INVARIANT_MUTANTS,
+    **GROUP_MUTANTS,
+    **TRANSACTION_MUTANTS,
+}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
 
 RECORDS = 5
+_NEVER_SYNCED_US = (60_000_000, 60_000_000)
+_SYNCED_SOON_US = (200, 3_000)
 
 
 def there_and_back(run: Directed) -> Script:
@@ -170,3 +172,45 @@ def a_wait_that_is_too_long(run: Directed) -> Script:
     for hold in nothing:
         hold.release()
     yield Until(lambda: run.high_watermark(1) == RECORDS + 1)
+
+
+def a_log_is_cut_in_a_hole(run: Directed) -> Script:
+    """3 has a compacted copy of 1's log, without the records that 2 ends with, and leads after 1. Then 2 is elected,
+    uncleanly, and 3 cuts its log in the hole, takes 2's records behind it, and is killed."""
+    yield Until(run.whole)
+    if run.state.leader != 1:
+        yield from run.move_leader(1, by=1)
+    run.writer.write_keys(1, "ab")
+    yield Until(lambda: run.high_watermark(1) == 2)
+    yield Until(run.whole)
+    nothing = run.hold_answers(3, 1)
+    run.writer.write_keys(1, "cde")
+    yield Until(lambda: run.end(2) == 5)
+    behind = run.hold_answers(2, 1)
+    run.writer.write_keys(1, "cdef")
+    yield Until(lambda: run.state.isr == (1,) and run.high_watermark(1) == 9)
+    run.writer.write_keys(1, "g")
+    yield 2_000
+    run.host(3).disk.sync_us = _NEVER_SYNCED_US  # what is durable is not looked at by a start
+    nothing.release()
+    yield Until(lambda: set(run.state.isr) == {1, 3} and run.end(3) == 10)
+    unread = run.hold_answers(2, 3)
+    run.host(1).kill()
+    yield Until(lambda: run.leader(3) is not None)
+    yield 500
+    run.block(3, CONTROLLER)
+    run.block(CONTROLLER, 3)
+    yield Until(lambda: run.state.leader == 2 and run.leader(2) is not None)
+    for hold in (behind, unread):
+        hold.release()
+    run.host(3).disk.sync_us = _SYNCED_SOON_US
+    run.unblock(3, CONTROLLER)
+    run.unblock(CONTROLLER, 3)
+    yield Until(lambda: run.epoch(3) == run.state.leader_epoch and run.end(3) == 5)
+    run.writer.write_keys(2, "hi")
+    yield Until(lambda: run.end(3) == 7)
+    run.host(3).kill()
+    yield 200
+    run.host(3).start()
+    yield Until(lambda: run.end(3) == 7)
+    run.host(1).start()

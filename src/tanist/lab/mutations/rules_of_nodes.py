@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ from tanist.broker.replication.follower_sessions import FollowedPartition, Follo
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
-from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.lab.mutations.patching import Patch, always, fixed, replaced
 from tanist.log import appender
 from tanist.log.append import examine_fetched
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, encode_clean_shutdown
@@ -33,9 +34,12 @@ from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
 from tanist.log.recovery import LogLoader
 from tanist.log.segment import Segment
+from tanist.quorum.roles import Role
 from tanist.quorum.rules import QuorumRules
+from tanist.quorum.store import QuorumStateFile
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
+from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
@@ -265,12 +269,33 @@ def commits_what_is_not_written() -> tuple[Patch, ...]:
 _EPOCH_MAX = (1 << 31) - 1
 
 
+writes_over_what_readers_were_given = fixed(Segment, "was_given_more", property(always(False)))
+"""What is cut is written over in its file, also where a reader was given it."""
+
+
 def torn_answers() -> tuple[Patch, ...]:
-    """A log goes on in the file that was cut, and a follower takes what has its offset, of whatever epoch."""
+    """A follower takes what has its offset, of whatever epoch. The leader writes over what it has given, as one of
+    another program might, whose sending no checker sees.
+    """
     return (
-        Patch(Segment, "was_given_more", property(always(False))),
+        *writes_over_what_readers_were_given(),
         Patch(appender, "examine_fetched", lambda batches, _last, _leader: examine_fetched(batches, -1, _EPOCH_MAX)),
+        Patch(Checkers, "_sent_torn", always(None)),
     )
+
+
+def begins_at_the_cut() -> tuple[Patch, ...]:
+    """Where a log is cut in a hole that compaction left, the next segment begins there, and not where the last ends."""
+    cut = Log._cut
+
+    def roll_for(self: Any, first_offset: int, _last_offset: int, now_ms: int) -> Any:
+        return self.roll(first_offset, now_ms)
+
+    def cuts(log: Any, *rest: Any) -> None:
+        with replaced((Patch(appender.Appender, "roll_for", roll_for),)):
+            cut(log, *rest)
+
+    return (Patch(Log, "_cut", cuts),)
 
 
 # -- roles and the quorum
@@ -292,3 +317,18 @@ def _commits_what_it_has_itself(_rules: QuorumRules, ends: Sequence[int], epoch_
 
 commits_without_a_majority = fixed(QuorumRules, "commit_offset", _commits_what_it_has_itself)
 votes_are_not_stored = fixed(QuorumRules, "must_store", always(False))
+
+
+def votes_are_forgotten() -> tuple[Patch, ...]:
+    """A process that starts knows its epoch, and not that it has voted in it."""
+    load = QuorumStateFile.load
+    return (Patch(QuorumStateFile, "load", lambda file: replace(load(file), voted=None)),)
+
+
+def votes_again() -> tuple[Patch, ...]:
+    """In an epoch without a leader, for every candidate that is as good."""
+
+    def grants(role: Role, _ask: Any, up_to_date: bool) -> bool:
+        return role.leader_id is None and up_to_date
+
+    return (Patch(Role, "_grants_while_leaderless", grants),)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tanist.lab.mutations import directed_elections as elections
 from tanist.lab.mutations import directed_isr as isr
 from tanist.lab.mutations import directed_logs as logs
+from tanist.lab.mutations import directed_votes as votes
 from tanist.lab.mutations import rules_of_controllers as controllers
 from tanist.lab.mutations import rules_of_log_starts as starts
 from tanist.lab.mutations import rules_of_nodes as nodes
@@ -287,9 +288,33 @@ MUTANTS: Mapping[str, Mutation] = {
         "memory is received into while it is written", nodes.receives_into_what_is_lent, situations.large_writes
     ),
     "torn-answers": _directed(
-        "what readers were given is written over, and followers take any epoch",
+        "followers take any epoch, from a leader that writes over what it has given",
         nodes.torn_answers,
         logs.a_torn_answer_is_read,
+    ),
+    "torn-ranges": _directed(
+        "what readers were given is written over",
+        nodes.writes_over_what_readers_were_given,
+        logs.a_torn_answer_is_read,
+    ),
+    "cut-hole": _directed(
+        "a log that is cut in a hole begins its next segment at the cut",
+        nodes.begins_at_the_cut,
+        logs.a_log_is_cut_in_a_hole,
+        min_isr=1,
+        topic=(
+            ("cleanup.policy", "compact"),
+            ("segment.ms", "200"),
+            ("min.cleanable.dirty.ratio", "0.01"),
+            ("unclean.recovery.strategy", "Aggressive"),
+        ),
+        properties={"log.cleaner.backoff.ms": "100", "broker.session.timeout.ms": "3000"},
+        fault_time_ms=30_000,
+    ),
+    "torn-drawn": _drawn(
+        "what readers were given is written over (small windows)",
+        nodes.writes_over_what_readers_were_given,
+        situations.torn_links,
     ),
     "trim-committed": _drawn(
         "retention drops segments that are not committed",
@@ -323,6 +348,14 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
+    "votes-forgotten": _directed(
+        "a voter forgets its vote at a restart",
+        nodes.votes_are_forgotten,
+        votes.a_voter_restarts_between_two_candidates,
+        roles=votes.ROLES,
+        latency_us=(4_000, 6_000),
+    ),
+    "votes-twice": _drawn("a voter votes again in an epoch", nodes.votes_again, situations.contested_votes),
     **{
         number: _drawn(
             QUORUM_MUTATIONS[number].rule,

@@ -77,6 +77,37 @@ def trimming(seed: int) -> ChaosConfig:
     return config_of(seed, trims=True)
 
 
+def contested_votes(_seed: int) -> ChaosConfig:
+    """Five controllers far from each other, so that several stand in the same epoch."""
+    roles = {**dict.fromkeys((1, 2, 3), "broker"), **dict.fromkeys((11, 12, 13, 14, 15), "controller")}
+    return ChaosConfig(
+        roles=roles,
+        topics=(Topic("events", 1, 3),),
+        latency_us=(2_000, 30_000),
+        kinds=("controller", "kill", "partition"),
+        fault_pause_ms=(50, 800),
+        down_max=2,
+    )
+
+
+def torn_links(seed: int) -> ChaosConfig:
+    """Leaders change while answers are half sent, and cut what they have begun to send."""
+    drawn = config_of(seed)
+    return replace(
+        drawn,
+        topics=tuple(replace(topic, replication_factor=3) for topic in drawn.topics),
+        window_bytes=(1, 400, 1_500)[seed % 3],
+        value_bytes=64,
+        stall_ms=1_500,
+        careless_producers=3,
+        pause_ms=10,
+        kinds=("freeze", "slow", "one_way"),
+        fault_pause_ms=(30, 300),
+        operations=("preferred", "preferred", "reassign"),
+        operation_pause_ms=(20, 100),
+    )
+
+
 large_writes = as_drawn(large_write_bytes=1)
 lost_logs = as_drawn(kinds=("lost_log", "stop", "kill"), fault_pause_ms=(50, 800))
 restarted_and_asked = as_drawn(inquirers=True, kinds=("kill", "stop", "crash"), fault_pause_ms=(50, 800))

@@ -44,6 +44,11 @@ class ScriptedWriter(SimClient):
         """Batches of one record each, to a broker that may or may not lead; without retries."""
         return [self._write(self._new(topic, promised=acks == -1), broker_id, acks) for _ in range(records)]
 
+    def write_keys(self, broker_id: int, keys: str) -> None:
+        """A record for each letter, which is its key."""
+        for key in keys:
+            self._write(self._new(TOPIC, promised=True), broker_id, -1, key.encode())
+
     def write_once(self, broker_id: int) -> Send:
         """One record, as the first of an idempotent producer. It may be sent again."""
         send = self._new(TOPIC, promised=True)
@@ -59,8 +64,8 @@ class ScriptedWriter(SimClient):
         value = f"writer-{self._count:03}".encode()
         return Send(self.name, self._count, topic, 0, value, self.now_us, promised=promised, ordered=False)
 
-    def _write(self, send: Send, broker_id: int, acks: int) -> Send:
-        record = NewRecord(timestamp=self.clock.wall_ms(), key=None, value=send.value)
+    def _write(self, send: Send, broker_id: int, acks: int, key: bytes | None = None) -> Send:
+        record = NewRecord(timestamp=self.clock.wall_ms(), key=key, value=send.value)
         batch = (
             encode_batch([record], producer_id=_PRODUCER_ID, producer_epoch=0, base_sequence=0)
             if send.ordered

@@ -138,7 +138,7 @@ def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Stat
                 continue
             if each.error_code:
                 weight = Weight.PART if of_replica else Weight.DETAIL
-                yield Statement(f"no: {_error(each.error_code)}", name, weight)
+                yield Statement(f"no: {ErrorCode.name_of(each.error_code)}", name, weight)
             elif each.diverging_epoch.end_offset >= 0:
                 yield Statement(
                     f"your log is another one: epoch {each.diverging_epoch.epoch} ended at "
@@ -177,7 +177,7 @@ def _produced(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Sta
             if name is None:
                 continue
             if each.error_code:
-                yield Statement(f"refused: {_error(each.error_code)}", name)
+                yield Statement(f"refused: {ErrorCode.name_of(each.error_code)}", name)
                 continue
             records = sent.get((topic.name or topic.topic_id, each.index))
             what = "records" if records is None else _values(records)
@@ -200,7 +200,11 @@ def _offsets_listed(exchanges: Exchanges, request: Any, response: Any) -> Iterat
             name = exchanges.name(topic.name, each.partition_index)
             if name is None:
                 continue
-            said = _error(each.error_code) if each.error_code else f"at {each.offset}, epoch {each.leader_epoch}"
+            said = (
+                ErrorCode.name_of(each.error_code)
+                if each.error_code
+                else f"at {each.offset}, epoch {each.leader_epoch}"
+            )
             yield Statement(f"it ends {said}", name, weight)
 
 
@@ -221,7 +225,7 @@ def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Ite
         for topic in request.topics:
             for each in topic.partitions:
                 name = exchanges.name(topic.topic_id, each.partition_index)
-                yield Statement(f"AlterPartition refused: {_error(response.error_code)}", name, why=_REFUSED)
+                yield Statement(f"AlterPartition refused: {ErrorCode.name_of(response.error_code)}", name, why=_REFUSED)
         return
     for topic in response.topics:
         for each in topic.partitions:
@@ -229,7 +233,7 @@ def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Ite
             if name is None:
                 continue
             if each.error_code:
-                yield Statement(f"AlterPartition refused: {_error(each.error_code)}", name, why=_REFUSED)
+                yield Statement(f"AlterPartition refused: {ErrorCode.name_of(each.error_code)}", name, why=_REFUSED)
             else:
                 yield Statement(
                     f"AlterPartition: ISR is {_set(each.isr)}, partition epoch {each.partition_epoch}", name
@@ -254,7 +258,7 @@ def _log_reported(exchanges: Exchanges, request: Any, response: Any) -> Iterator
             if name is None:
                 continue
             if each.error_code:
-                yield Statement(f"no log: {_error(each.error_code)}", name)
+                yield Statement(f"no log: {ErrorCode.name_of(each.error_code)}", name)
             else:
                 yield Statement(
                     f"last epoch {each.last_written_leader_epoch}, end {each.log_end_offset} "
@@ -330,13 +334,6 @@ _ANSWERS: dict[int, Callable[[Exchanges, Any, Any], Iterator[Statement]]] = {
 
 
 # -- bits
-
-
-def _error(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
 
 
 def _offsets(records: bytes | memoryview) -> str:

@@ -36,6 +36,7 @@ MEANINGS: dict[str, str] = {
     "S25": "a leader of the quorum is elected, and commits, by a majority of the voters that its own log names",
     "S26": "a log begins where retention or DeleteRecords allows it, never earlier again, and nothing else is gone",
     "S27": "no answer denies what was committed before the broker started",
+    "S28": "an exception that a node meets is reported, or ends its process",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",

@@ -11,14 +11,16 @@ from uuid import UUID
 
 from tanist.events.event import Event as NodeEvent
 from tanist.events.metadata import UncleanElection
+from tanist.events.replication import RecordsRefused
 from tanist.events.storage import RecordsCut
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.checkers.voters import VoterChecks
-from tanist.sim.events import Event
+from tanist.sim.events import Event, Place, PlantedRaised
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.workload.history import EndSeen, History, Read, Send
 from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 
 
@@ -41,8 +43,11 @@ class Checkers(Watcher):
         self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         self._steps_healed = 0
-        self._observed: list[UncleanElection | RecordsCut] = []
+        self._observed: list[UncleanElection | RecordsCut | RecordsRefused] = []
         """In this turn."""
+        self._torn: tuple[str, str] | None = None
+        """The host that has sent it, and the file."""
+        world.network.on_torn = self._sent_torn
         world.watchers.append(self)
         history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
@@ -68,18 +73,35 @@ class Checkers(Watcher):
 
     def observed(self, host: Host, event: NodeEvent) -> None:
         """Judged when the turn has ended: an exception from here would be one of the node."""
-        if isinstance(event, UncleanElection | RecordsCut):
+        if isinstance(event, UncleanElection | RecordsCut | RecordsRefused):
             self._observed.append(event)
 
+    def _sent_torn(self, host_name: str, path: str) -> None:
+        self._torn = host_name, path
+
     def _judge_observed(self, host: Host) -> None:
+        if self._torn is not None and not self.replicas.oracle.rotten:
+            self._fail("S21", "{} has sent of {} what it was not asked for".format(*self._torn))
         observed, self._observed = self._observed, []
         for event in observed:
             if isinstance(event, RecordsCut):
                 self.replicas.records_cut(host, event)
+            elif isinstance(event, RecordsRefused):
+                self._check_sent(host, event)
             else:
                 self.replicas.elections.reported(host.node_id, event)
 
+    def _check_sent(self, host: Host, refused: RecordsRefused) -> None:
+        """S21, for who sends: what a follower is sent are batches of its leader's log, unless that is rotten."""
+        if refused.error == ErrorCode.CORRUPT_MESSAGE and all(
+            node_id != refused.leader for _, node_id in self.replicas.oracle.rotten
+        ):
+            place = Place(refused.partition, host.node_id)
+            self._fail("S21", place, f": node {refused.leader} has sent what is not in its log: {refused.reason}")
+
     def happened(self, event: Event) -> None:
+        if isinstance(event, PlantedRaised) and not event.told:
+            self._fail("S28", f"node{event.node_id}: nobody was told of an exception in its {event.place}")
         self.replicas.happened(event)
         if self.voters is not None:
             self.voters.happened(event)

@@ -16,7 +16,8 @@ from tanist.controller.image import ELR_VERSION, MetadataImage
 from tanist.controller.partition_state import RECOVERING, PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.quorum.raft_log import MetadataBatch, RaftLog
-from tanist.quorum.voters import SnapshotId
+from tanist.quorum.store import ElectionState
+from tanist.quorum.voters import ReplicaKey, SnapshotId
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import ElrSwitched, Place
 from tanist.sim.world.world import Host, World
@@ -49,6 +50,8 @@ class MetadataChecks:
         """Base offset -> committed batch."""
         self._leaders: dict[int, int] = {}
         """Epoch of the quorum -> its leader."""
+        self._votes: dict[ReplicaKey, dict[int, int]] = {}
+        """A voter's votes: epoch of the quorum -> candidate."""
         self._seen: dict[int, tuple[MetadataImage, int]] = {}
         """Node -> its image (another one after a snapshot or a restart), and the offset up to which it was compared."""
         self._before_elr: dict[TopicIdPartition, PartitionState] = {}
@@ -65,6 +68,7 @@ class MetadataChecks:
                 self._fail(
                     "S10", f"{host.name}: {self._leaders[raft.epoch]} leads the quorum in epoch {raft.epoch} as well"
                 )
+        self._check_vote(host, raft.stored)
         metadata = node.metadata
         applied_offset = metadata.applied_offset
         seen = self._seen.get(host.node_id)
@@ -85,6 +89,15 @@ class MetadataChecks:
         if replaced and applied_offset >= 0 and metadata.image != self.image_at(applied_offset):
             self._fail("S16", f"{host.name}: its image at metadata offset {applied_offset} is another one")
         self._seen[host.node_id] = (metadata.image, applied_offset)
+
+    def _check_vote(self, host: Host, stored: ElectionState) -> None:
+        """S10, before two leaders come of it: a voter has one vote in an epoch, whatever becomes of its process."""
+        if stored.voted is None:
+            return
+        votes = self._votes.setdefault(ReplicaKey(host.node_id, host.directory_id), {})
+        voted = stored.voted.node_id
+        if votes.setdefault(stored.epoch, voted) != voted:
+            self._fail("S10", f"{host.name}: votes for {voted} in epoch {stored.epoch}, after {votes[stored.epoch]}")
 
     def all_applied(self) -> bool:
         """L2: every node has applied all committed records."""

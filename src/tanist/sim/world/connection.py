@@ -25,6 +25,7 @@ from tanist.sim.world.frames import is_part, poison
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.listening import Listening
 from tanist.sim.world.scheduler import Event, Process, Scheduler
+from tanist.sim.world.waiting_ranges import is_torn, rest_of, waiting
 
 _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
@@ -40,6 +41,7 @@ class Links(Protocol):
     conditions: NetworkConditions
     fingerprint: int
     on_frame: Callable[[SimConnection, memoryview], None] | None
+    on_torn: Callable[[str, str], None] | None
     connections: dict[int, SimConnection]
 
     def new_id(self) -> int:
@@ -194,6 +196,8 @@ class SimConnection:
                 self._outgoing.append(bytes(chunk))
                 self._outgoing_bytes += len(chunk)
         self.pump()
+        if self._outgoing and self._network.on_torn is not None:
+            self._outgoing = deque(map(waiting, self._outgoing))
 
     def pause(self) -> None:
         self._reading = False
@@ -347,7 +351,7 @@ class SimConnection:
             if isinstance(chunk, FileRange):
                 length = min(chunk.length, max(space_bytes, least_bytes))
                 if length < chunk.length:
-                    outgoing.appendleft(FileRange(chunk.file, chunk.offset + length, chunk.length - length))
+                    outgoing.appendleft(rest_of(chunk, length))
                 try:
                     piece = chunk.file.peek(chunk.offset, length)  # type: ignore[attr-defined]  # a SimFile, see send
                 except OSError as error:
@@ -356,6 +360,9 @@ class SimConnection:
                 if len(piece) < length:
                     self._abort(f"cannot send from {chunk.file.path}: it ends before {chunk.offset + length}")
                     break
+                on_torn = self._network.on_torn
+                if on_torn is not None and is_torn(chunk, piece):
+                    on_torn(self.host, chunk.file.path)
             else:
                 piece, length = chunk, max(space_bytes, least_bytes)
                 if len(piece) > length:

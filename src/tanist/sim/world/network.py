@@ -42,6 +42,8 @@ class SimNetwork:
         self.on_frame: Callable[[SimConnection, memoryview], None] | None = None
         """Called with each frame when it is read at this end, before the process. It must keep nothing of the
         memory."""
+        self.on_torn: Callable[[str, str], None] | None = None
+        """Called with the host and the path when what is sent of a file is not what was handed over."""
         self.listeners: dict[tuple[str, int], SimListener] = {}
         self.connections: dict[int, SimConnection] = {}
         """Ends that are not gone yet, in order of creation."""

@@ -106,6 +106,8 @@ class Host:
         """Of all its lives that an exception has ended."""
         self._unplanted: Exception | None = None
         """An exception of the node's own: the run ends with it."""
+        self._plant: Plant | None = None
+        """The last exception that was planted."""
         self.powered = True
         self.clean_ends: set[int] = set()
         """Lives that ended cleanly: everything synced, and the mark with a broker epoch written."""
@@ -219,6 +221,8 @@ class Host:
 
     def _gave_up(self, reason: str) -> None:
         """The node's own decision: its process ends."""
+        if self._plant is not None:
+            self._plant.gave_up()
         self._ended_itself(GaveUp(self.node_id, reason), reason)
 
     def _ended_itself(self, event: Event, reason: str) -> None:
@@ -229,7 +233,10 @@ class Host:
     def _met(self, place: str, error: Exception) -> None:
         """The node has met an exception that nobody expected. Only one that the run has planted is none of its own."""
         process = self.process
-        if not is_planted(error) and process is not None:
+        if is_planted(error):
+            if self._plant is not None:
+                self._plant.told = True
+        elif process is not None:
             self._unplanted = error
             process.end()
             raise CrashPoint
@@ -272,6 +279,7 @@ class Host:
         """An exception is raised in the process, in a turn from now on."""
         if self.process is not None and self.process.alive:
             self.process.plant = plant.watch
+            self._plant = plant
             self.world.emit(ExceptionPlanted(self.node_id, plant.place))
 
     def lose_power(self) -> None:
