@@ -13,7 +13,7 @@ QUICK_ENOUGH := not slow and not clients and not interop and not stories and not
 DEFAULT_TESTS := not long and $(QUICK_ENOUGH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test long nightly check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
+.PHONY: help setup spark-setup up demo test long slow nightly check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -21,7 +21,8 @@ help:
 	@echo "make up       a cluster of three brokers on 127.0.0.1:9092, until Ctrl-C"
 	@echo "make test     the tests that need nothing but .venv"
 	@echo "make long     more of them, each of ten seconds or longer"
-	@echo "make nightly  all of them on a machine that is kept busy, three times over: hours"
+	@echo "make slow     those that repeat or search: hours (needs Spark)"
+	@echo "make nightly  make slow, then all others on a machine that is kept busy, three times over: hours"
 	@echo "make clients  real client libraries against real processes"
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
 	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
@@ -70,6 +71,11 @@ test: setup
 
 long: setup
 	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)
+
+# Tests that are part of no other command: long searches, and Spark's that repeat what `make spark` has tried.
+slow: $(SPARK)
+	$(BIN)/python -m pytest -n 2 --dist loadfile \
+		-m "slow and not clients and not interop and not interpreters and not stories and not ui" $(TESTS)
 
 nightly: setup
 	$(BIN)/python tools/nightly.py $(NIGHTLY)

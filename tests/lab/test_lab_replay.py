@@ -270,16 +270,16 @@ def test_a_registration_is_told_once_and_that_of_the_same_life_again_is_not() ->
     before = [moment.text for moment in player.moments if "committed: broker 2 is registered" in moment.text]
     assert before == [f"committed: broker 2 is registered, broker epoch {epoch}, fenced until it has caught up"]
 
-    def told(broker_epoch: int) -> list[str]:
+    def moments_of(broker_epoch: int) -> list[str]:
         begin = len(player.moments)
         player.observed(host, BrokerRegistered(2, broker_epoch, "life", fenced=True))
         player.tell_turn()
         return [moment.text for moment in player.moments[begin:]]
 
-    assert told(epoch + 1) == [], "another node has applied it before"
+    assert moments_of(epoch + 1) == [], "another node has applied it before"
     metadata.applied_offset -= 1
-    assert told(epoch) == []
-    assert told(epoch + 1) == [
+    assert moments_of(epoch) == []
+    assert moments_of(epoch + 1) == [
         f"committed: broker 2 is registered, broker epoch {epoch + 1}, fenced until it has caught up"
     ]
 

@@ -52,7 +52,7 @@ def test_a_sound_cluster_has_nothing_and_is_read_once(spark: Any, tmp_path: Path
     assert result.records == sum(len(scene.held(each, replica)) for each in scene.logs for replica in REPLICAS)
 
 
-@pytest.mark.parametrize("plan", ["two-level", "flat"])
+@pytest.mark.parametrize("plan", ["two-level", pytest.param("flat", marks=pytest.mark.slow)])
 def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tmp_path: Path, plan: str) -> None:
     scene = plant(sound_scene(3, 10_000, seed=7), seed=8, faults=45)
     expected = brute(scene)
@@ -61,7 +61,7 @@ def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tm
     assert counts(audited(spark, scene, tmp_path, plan=plan)) == expected
 
 
-@pytest.mark.parametrize("seed", [None, 4711])
+@pytest.mark.parametrize("seed", [None, pytest.param(4711, marks=pytest.mark.slow)])
 def test_what_tasks_read_themselves_has_the_findings_of_the_plain_checker(
     spark: Any, tmp_path: Path, seed: int | None
 ) -> None:
@@ -105,6 +105,7 @@ def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tm
     assert finding.records == finding.last_offset - finding.first_offset + 1
 
 
+@pytest.mark.slow
 def test_logs_that_are_frames_have_the_answers_of_files(spark: Any, tmp_path: Path) -> None:
     """Summed up by Spark instead of where they are read, with hashes of its own."""
     from tanist.spark.jobs.audit.audit import audit

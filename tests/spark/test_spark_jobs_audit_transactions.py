@@ -77,7 +77,7 @@ def kinds(result: Any) -> dict[str, tuple[int | None, int]]:
     return {each.kind.value: (each.first_offset, each.records) for each in result.findings}
 
 
-@pytest.mark.parametrize("plan", ["two-level", "flat"])
+@pytest.mark.parametrize("plan", [pytest.param("two-level", marks=pytest.mark.slow), "flat"])
 def test_aborted_records_are_not_lost_ones(spark: Any, tmp_path: Path, plan: str) -> None:
     from tanist.spark.jobs.audit.audit import audit_folder
 
@@ -113,6 +113,7 @@ def test_replicas_alone_name_what_is_open_and_differ_in_an_outcome(spark: Any, t
     assert "orders-1 offset 2, producer 8 epoch 0" in page(result, title="x")
 
 
+@pytest.mark.slow
 def test_a_history_of_whole_transactions_is_judged_as_one_of_single_sends(spark: Any, tmp_path: Path) -> None:
     from tanist.spark.jobs.audit.audit import audit_folder
 

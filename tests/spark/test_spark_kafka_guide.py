@@ -105,10 +105,12 @@ def test_the_options_that_the_guide_does_not_have_are_refused() -> None:
 
 
 def table() -> str:
-    lines = ["| option | batch | stream | write | here |", "|---|---|---|---|---|"]
+    """A row for the options that the same queries take to the same effect."""
+    rows: dict[tuple[str, str], list[str]] = {}
     for case in GUIDE:
-        marks = " | ".join("yes" if kind in case.kinds.split() else "" for kind in KINDS)
-        lines.append(f"| `{case.option}` | {marks} | {case.says} |")
+        rows.setdefault((case.kinds, case.says), []).append(f"`{case.option}`")
+    lines = ["| options | taken by | here |", "|---|---|---|"]
+    lines += [f"| {', '.join(names)} | {kinds.replace(' ', ', ')} | {says} |" for (kinds, says), names in rows.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """A dynamic cluster (KIP-853) that is rolled by `tanist migrate`, with this process as the operator.
 
 The command prints what to do and waits; `Shell` runs it, does what it says to the nodes' processes, and keeps a
-transcript of everything that an operator would have seen.
+transcript of the steps that are to be shown.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Shell:
         """The nodes' properties files, as `--properties` takes them."""
         return str(self.cluster.directory / "node-{node}" / "server.properties")
 
-    def migrate(self, *arguments: str, code: int = 0) -> str:
+    def migrate(self, *arguments: str, code: int = 0, shown: bool = True) -> str:
         """`tanist migrate`, and the operator's acts when it waits for one."""
-        self.printed.append(f"{PROMPT}tanist migrate {' '.join(self._quoted(arguments))}")
+        transcript = [f"{PROMPT}tanist migrate {' '.join(self._quoted(arguments))}"]
         command = [str(PROGRAM), "migrate", *arguments]
         environment = {**os.environ, "TANIST_BOOTSTRAP": self.cluster.bootstrap}
         lines: list[str] = []
@@ -53,10 +53,12 @@ class Shell:
         ) as process:
             for line in process.stdout or ():
                 lines.append(line.rstrip())
-                self.printed.append(self._plain(line))
+                transcript.append(self._plain(line))
                 if (waiting := _WAITING.match(line)) is not None:
                     self._change(int(waiting[1]), "ours" if arguments[0] == "next" else "apache")
             process.wait(_PATIENCE_S)
+        if shown:
+            self.printed += transcript
         if process.returncode != code:
             raise Refused(f"tanist migrate {arguments}: exit code {process.returncode}\n" + "\n".join(lines))
         return "\n".join(lines)
@@ -64,21 +66,15 @@ class Shell:
     def quorum(self, node_id: int) -> set[int]:
         """`kafka-metadata-quorum`, asked of one node; the voters that it names."""
         at = ("--bootstrap-server", self.cluster.members[node_id].address)
-        text = self._tool(apache.METADATA_QUORUM, "kafka-metadata-quorum", *at, "describe", "--status")
+        text = apache.tool(apache.METADATA_QUORUM, *at, "describe", "--status").stdout
         (voters,) = re.findall(r"^CurrentVoters:\s*(.*)$", text, re.MULTILINE)
         return {int(found) for found in re.findall(r'"id": ?(\d+)', voters)}
 
     def topic(self, node_id: int, name: str) -> list[str]:
         """`kafka-topics`, asked of one node; its partitions, ISRs in order."""
         at = ("--bootstrap-server", self.cluster.members[node_id].address)
-        text = self._tool(apache.TOPICS, "kafka-topics", *at, "--describe", "--topic", name)
+        text = apache.tool(apache.TOPICS, *at, "--describe", "--topic", name).stdout
         return [_sorted_isr(line) for line in text.splitlines() if "\tPartition: " in line]
-
-    def _tool(self, main: str, name: str, *arguments: str) -> str:
-        self.printed.append(f"{PROMPT}{name} {self._plain(' '.join(arguments))}")
-        text = apache.tool(main, *arguments).stdout
-        self.printed += [self._plain(line) for line in text.splitlines() if line.strip()]
-        return text
 
     def _change(self, node_id: int, kind: Kind) -> None:
         """What the printed instructions ask for."""
@@ -99,7 +95,6 @@ class Shell:
             text = text.replace(f"{HOST}:{member.controller_port}", f"kafka{node_id}:9093")
             text = text.replace(str(member.folder / "data"), "/var/lib/kafka")
             text = text.replace(str(member.properties_file), "/etc/kafka/server.properties")
-        text = re.sub(r', "directoryId": "[^"]*", "endpoints": \[[^]]*\]', ", ...", text)
         return text.expandtabs(2).rstrip()
 
 

@@ -1,6 +1,6 @@
 """A dynamic cluster of Apache Kafka, rolled to tanist and back by `tanist migrate`, under acks=all load.
 
-`TRANSCRIPTS=rewrite` writes the operator's session down in docs/migrate.md; otherwise its shape is compared.
+`TRANSCRIPTS=rewrite` writes the first step of each direction down in docs/migrate.md; otherwise its shape is compared.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ def ask_both_sides(shell: Shell, of_each: tuple[int, int]) -> None:
 
 
 def roll(shell: Shell, command: str, *more: str) -> None:
-    """All three nodes, one after the other; Apache's tools in between, asked of a node of each kind."""
+    """All three nodes, one after the other, with the same output of each step; Apache's tools in between, asked of a
+    node of each kind."""
     target = TANIST if command == "next" else APACHE
+    steps = []
     for done in (1, 2, 3):
-        shell.migrate(command, *more)
+        steps.append(shape(shell.migrate(command, *more, shown=done == 1)))
         kinds = software(shell.cluster)
         changed = [node_id for node_id, kind in kinds.items() if kind == target]
         others = [node_id for node_id in kinds if node_id not in changed]
@@ -82,6 +84,9 @@ def roll(shell: Shell, command: str, *more: str) -> None:
             assert shell.quorum(changed[-1]) == {1, 2, 3}
             if others:
                 assert shell.topic(changed[-1], TOPIC) == shell.topic(others[0], TOPIC)
+    goes_on = f"N of N nodes on {target}; next: node N"
+    assert [step[-1] for step in steps] == [goes_on, goes_on, f"N of N nodes on {target}; the roll is complete"]
+    assert steps[1][:-1] == steps[2][:-1] == steps[0][:-1]
 
 
 def test_a_cluster_is_rolled_over_and_back_under_load(cluster: DynamicCluster) -> None:

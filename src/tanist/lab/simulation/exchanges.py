@@ -210,10 +210,10 @@ def _register(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
 def _of_quorum(tell: Callable[[Any], str]) -> Callable[..., Iterator[Statement]]:
     """A message of the quorum, whose only partition is that of the metadata. An answer comes behind its request."""
 
-    def told(exchanges: Exchanges, *messages: Any) -> Iterator[Statement]:
+    def stated(exchanges: Exchanges, *messages: Any) -> Iterator[Statement]:
         yield from (Statement(tell(each), QUORUM) for topic in messages[-1].topics for each in topic.partitions)
 
-    return told
+    return stated
 
 
 def _vote(each: Any) -> str:
