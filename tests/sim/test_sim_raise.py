@@ -109,8 +109,8 @@ def test_a_share_of_the_seeds_draws_them() -> None:
     assert 2 <= len(drawn) <= 20
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_a_process_that_ends_of_another_reason_than_it_met_hides_it(told: bool) -> None:
+@pytest.mark.parametrize("reported", [False, True])
+def test_a_process_that_ends_of_another_reason_than_it_met_hides_it(reported: bool) -> None:
     from tanist.log.epochs import LeaderEpochCache
 
     plant = Plant(detail_of("truncation", 1, after=False))
@@ -118,11 +118,11 @@ def test_a_process_that_ends_of_another_reason_than_it_met_hides_it(told: bool) 
     def turn() -> None:
         with suppress(PlantedError):
             LeaderEpochCache().truncate_from_end(1)
-        plant.told = told
+        plant.reported = reported
         plant.gave_up()
 
     plant.watch(turn)
-    assert plant.hidden is not told
+    assert plant.hidden is not reported
     plant.hidden = False
     plant.watch(plant.gave_up)
-    assert not plant.hidden  # raised in another turn: it may be told of yet
+    assert not plant.hidden  # raised in another turn: it may be reported yet

@@ -106,7 +106,7 @@ class PlantedRaised(NodeEvent):
     """It was raised some time ago, in the process that still runs."""
 
     place: str
-    told: bool
+    reported: bool
     """Whether the node has said that it met it."""
 
 

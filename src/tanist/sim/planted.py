@@ -136,7 +136,7 @@ class Plant:
         self._after = detail < _AFTER_SHARE
         self._error = _kind_of(detail * 1_000 % 1)
         self.raised = False
-        self.told = False
+        self.reported = False
         """The node has said that it met it."""
         self.hidden = False
         """The process has ended in that turn, and for another reason, as it said."""
@@ -154,7 +154,7 @@ class Plant:
 
     def gave_up(self) -> None:
         """The process ends itself."""
-        self.hidden = self._is_raised_now and not self.told
+        self.hidden = self._is_raised_now and not self.reported
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code

@@ -100,8 +100,8 @@ class Checkers(Watcher):
             self._fail("S21", place, f": node {refused.leader} has sent what is not in its log: {refused.reason}")
 
     def happened(self, event: Event) -> None:
-        if isinstance(event, PlantedRaised) and not event.told:
-            self._fail("S28", f"node{event.node_id}: nobody was told of an exception in its {event.place}")
+        if isinstance(event, PlantedRaised) and not event.reported:
+            self._fail("S28", f"node{event.node_id}: no report of an exception in its {event.place}")
         self.replicas.happened(event)
         if self.voters is not None:
             self.voters.happened(event)

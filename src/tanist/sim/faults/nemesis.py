@@ -252,12 +252,12 @@ class Nemesis:
             if plant.raised:
                 self._world.counts[f"raised: {plant.place}"] += 1
             if plant.hidden:
-                self._world.emit(PlantedRaised(host.node_id, plant.place, told=False))
+                self._world.emit(PlantedRaised(host.node_id, plant.place, reported=False))
             if host.lives != life or process is None:
                 return
             process.plant = None
             if host.up and plant.raised and not host.frozen:
-                self._world.emit(PlantedRaised(host.node_id, plant.place, plant.told))
+                self._world.emit(PlantedRaised(host.node_id, plant.place, plant.reported))
             if host.up:
                 host.kill()  # a directory may be offline, and the ends of the others' logs are to be read again
             self._start_again(host)

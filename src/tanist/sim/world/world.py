@@ -235,7 +235,7 @@ class Host:
         process = self.process
         if is_planted(error):
             if self._plant is not None:
-                self._plant.told = True
+                self._plant.reported = True
         elif process is not None:
             self._unplanted = error
             process.end()
