@@ -15,7 +15,9 @@ WATCHED = (
     "runtime/ports", "runtime/process", "sim", "wire",
 )  # fmt: skip
 ANY = {"Exception", "BaseException"}
-TELLS = {"met", "crash", "failed", "failed_by", "give_up", "handler_failed"}
+TELLS = {
+    "crash", "fail", "failed", "failed_by", "fast_path_failed", "give_up", "handler_failed", "met", "refuse_waiting",
+}  # fmt: skip
 """Functions that count and report an exception, give up what it may have torn, or end the process."""
 HANDED_ON = {
     ("log/appender.py", "append_plain"): "the log is failed by it, and the next call says so",

@@ -265,7 +265,7 @@ def test_an_epoch_that_is_stale_takes_a_new_registration() -> None:
 STALE = BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
 
 
-def test_its_standing_is_told_as_it_changes() -> None:
+def test_its_standing_is_reported_as_it_changes() -> None:
     rig = running()
     assert rig.heard == [RegistrationAccepted(1, EPOCH), UnfencingLearned(1)]
     rig.heard.clear()
@@ -291,12 +291,13 @@ def test_a_broker_that_stops_does_not_say_that_it_registers_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "waited"), [(ErrorCode.INCONSISTENT_CLUSTER_ID, False), (ErrorCode.DUPLICATE_BROKER_REGISTRATION, True)]
+    ("error", "waited"),
+    [(ErrorCode.INCONSISTENT_CLUSTER_ID, False), (ErrorCode.DUPLICATE_BROKER_REGISTRATION, True), (999, False)],
 )
-def test_a_registration_that_the_cluster_will_not_have_ends_the_node(error: ErrorCode, waited: bool) -> None:
+def test_a_registration_that_the_cluster_will_not_have_ends_the_node(error: int, waited: bool) -> None:
     rig = started()
     for _ in range(100):
         if not rig.fatal:
             rig.answer(BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
             rig.run(1_000)
-    assert rig.heard == [RegistrationFailed(1, error.name, waited)]
+    assert rig.heard == [RegistrationFailed(1, ErrorCode.name_of(error), waited)]

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +15,13 @@ from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
 from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
+from tanist.events.metadata import BrokerRegistered
 from tanist.lab import model_scenario as model
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation import Plan, Played, play
 from tanist.lab.simulation.breaking import broken
-from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
+from tanist.lab.simulation.committed import Situation, changed, is_turning_point, reason
+from tanist.lab.simulation.player import Player
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.chaos_run import ChaosRun
@@ -260,17 +260,28 @@ def test_turning_points() -> None:
     assert is_turning_point(BEFORE, replace(BEFORE, leader_epoch=5))
 
 
-def test_nothing_is_reported_of_a_registration_that_stays() -> None:
-    assert broker_changed(1, None, None) == "broker 1 is unregistered"
-    [registration] = _registrations(1)
-    assert broker_changed(1, registration, registration) is None
-
-
-def _registrations(count: int) -> Iterator[BrokerRegistration]:
+def test_a_registration_is_told_once_and_that_of_the_same_life_again_is_not() -> None:
     run = ChaosRun(1, CONFIG)
+    player = Player(run)
     run.world.start()
-    run.world.run_for(500)
-    yield from list(run.checkers.metadata.image.brokers.values())[:count]
+    run.world.run_for(1_000)
+    host, metadata = run.world.hosts[1], run.checkers.metadata
+    epoch = metadata.image.brokers[2].epoch
+    before = [moment.text for moment in player.moments if "committed: broker 2 is registered" in moment.text]
+    assert before == [f"committed: broker 2 is registered, broker epoch {epoch}, fenced until it has caught up"]
+
+    def told(broker_epoch: int) -> list[str]:
+        begin = len(player.moments)
+        player.observed(host, BrokerRegistered(2, broker_epoch, "life", fenced=True))
+        player.tell_turn()
+        return [moment.text for moment in player.moments[begin:]]
+
+    assert told(epoch + 1) == [], "another node has applied it before"
+    metadata.applied_offset -= 1
+    assert told(epoch) == []
+    assert told(epoch + 1) == [
+        f"committed: broker 2 is registered, broker epoch {epoch + 1}, fenced until it has caught up"
+    ]
 
 
 # -- the command

@@ -241,7 +241,7 @@ def test_a_node_obeys_and_says_so(runner: Any, folder: Path) -> None:
     node.disk.close()
 
 
-def test_each_fault_is_told_as_it_comes_and_goes(runner: Any, folder: Path) -> None:
+def test_each_fault_is_reported_as_it_comes_and_goes(runner: Any, folder: Path) -> None:
     """All are healed when none is left: of links, of the disk, or by request."""
     node, full, error = (
         Obedient(runner, folder),
@@ -261,7 +261,7 @@ def test_each_fault_is_told_as_it_comes_and_goes(runner: Any, folder: Path) -> N
     node.disk.close()
 
 
-def test_what_cannot_be_acknowledged_is_told(runner: Any, folder: Path) -> None:
+def test_what_cannot_be_acknowledged_is_reported(runner: Any, folder: Path) -> None:
     vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
     path = Path(f"{applied_path(folder, 1)}.tmp")
     path.mkdir()

@@ -190,7 +190,7 @@ def test_a_life(begin: Begin, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_it_is_told_again_to_stop(begin: Begin) -> None:
+def test_it_is_asked_again_to_stop(begin: Begin) -> None:
     node = begin("stay")
     node.until(NodeStarted)
     for number, again in ((signal.SIGINT, False), (signal.SIGTERM, True)):

@@ -12,17 +12,15 @@ from tanist.controller.partition_state import PartitionState
 from tanist.events.event import Event
 from tanist.sim.run.chaos_run import run
 from tanist.sim.run.coverage import EXPECTED, added
-from tanist.sim.situations.clients import CLIENT_SITUATIONS
-from tanist.sim.situations.controller import CONTROLLER_SITUATIONS
-from tanist.sim.situations.counting import SituationCounter
-from tanist.sim.situations.table import BY_EVENTS, SITUATIONS
+from tanist.sim.situations import BEGUN_ANEW, FETCHED, OF_NODES, PRODUCED, SITUATIONS, SituationCounter
 from tanist.sim.world.world import World
 
 SEED = 2
 
 
 def test_there_are_many_and_no_name_is_used_twice() -> None:
-    assert len(SITUATIONS) == len(BY_EVENTS) + len(CLIENT_SITUATIONS) >= 120
+    of_clients = [BEGUN_ANEW, *(name for name, _ in (*PRODUCED.values(), *FETCHED.values()))]
+    assert len(SITUATIONS) == len(OF_NODES) + len(of_clients) >= 120
     assert set(SITUATIONS) <= set(EXPECTED)
 
 
@@ -38,13 +36,13 @@ def test_looking_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tanist.sim.run.chaos_run.watch_situations", lambda world: None)
     plain = run(SEED)
     assert plain.digest == watched.digest
-    assert sum(each.name in plain.counts for each in BY_EVENTS) == 0
+    assert sum(name in plain.counts for name in OF_NODES) == 0
 
 
 def counted(*events: Event) -> Counter[str]:
     counts: Counter[str] = Counter()
     world = World(1)
-    counter = SituationCounter(counts, CONTROLLER_SITUATIONS)
+    counter = SituationCounter(counts, OF_NODES)
     for event in events:
         counter.observed(world.hosts[1], event)
     return counts

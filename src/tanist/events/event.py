@@ -56,7 +56,7 @@ class Event(metaclass=_Kind):
             _put(self, name, given[name])
 
     def __init_subclass__(cls) -> None:
-        Event.kinds[cls.__name__] = cls
+        cls.kinds[cls.__name__] = cls
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}.{name}: an event does not change")

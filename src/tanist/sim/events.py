@@ -8,10 +8,10 @@ Names: a node is `node_id`; a host of the network (a node or a client) is its na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from tanist.controller.partition_state import PartitionState
+from tanist.events import event
 from tanist.quorum.voters import VoterSet
 from tanist.wire.ids import TopicIdPartition
 
@@ -31,13 +31,12 @@ class Place(NamedTuple):
         return self.partition if self.node_id is None else f"{self.partition} on node {self.node_id}"
 
 
-class Event:
-    """What has happened in the world, outside of its nodes' programs."""
+class Event(event.Event):
+    """What has happened in the world, outside of its nodes' programs: none of the kinds that nodes emit."""
 
-    __slots__ = ()
+    kinds: ClassVar[dict[str, type[event.Event]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
 class NodeEvent(Event):
     """Something has happened to a node, its machine or its disks."""
 
@@ -47,7 +46,6 @@ class NodeEvent(Event):
 # -- processes and machines
 
 
-@dataclass(frozen=True, slots=True)
 class LifeBegan(NodeEvent):
     """A process of the node is started."""
 
@@ -55,53 +53,44 @@ class LifeBegan(NodeEvent):
     """Its number, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
 class GaveUp(NodeEvent):
     """The node has ended itself."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class CannotStart(NodeEvent):
     """The process has ended before it was a node."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class DiedMidTurn(NodeEvent):
     """SIGKILL in the middle of a turn."""
 
 
-@dataclass(frozen=True, slots=True)
 class Killed(NodeEvent):
     """SIGKILL between two turns: the process is gone, the page cache is not."""
 
 
-@dataclass(frozen=True, slots=True)
 class PowerLost(NodeEvent):
     """The machine has lost its power and all unsynced data."""
 
 
-@dataclass(frozen=True, slots=True)
 class StopRequested(NodeEvent):
     """SIGTERM: a controlled shutdown begins."""
 
 
-@dataclass(frozen=True, slots=True)
 class Stopped(NodeEvent):
     """And is done."""
 
 
-@dataclass(frozen=True, slots=True)
 class ExceptionPlanted(NodeEvent):
     """The run raises an exception in one of its next calls of that place (`sim.planted`)."""
 
     place: str
 
 
-@dataclass(frozen=True, slots=True)
 class PlantedRaised(NodeEvent):
     """It was raised some time ago, in the process that still runs."""
 
@@ -110,29 +99,24 @@ class PlantedRaised(NodeEvent):
     """Whether the node has said that it met it."""
 
 
-@dataclass(frozen=True, slots=True)
 class Frozen(NodeEvent):
     """SIGSTOP, or a long pause of its machine."""
 
 
-@dataclass(frozen=True, slots=True)
 class Thawed(NodeEvent):
     """It goes on."""
 
 
-@dataclass(frozen=True, slots=True)
 class ClockSkewed(NodeEvent):
     """Its time of day jumps."""
 
     skew_ms: int
 
 
-@dataclass(frozen=True, slots=True)
 class Healed(NodeEvent):
     """A user takes all faults of the node away."""
 
 
-@dataclass(frozen=True, slots=True)
 class ClientAway(Event):
     """A client is frozen, dies, or leaves its group, for a time."""
 
@@ -144,22 +128,18 @@ class ClientAway(Event):
 # -- disks
 
 
-@dataclass(frozen=True, slots=True)
 class SyncsSlowed(NodeEvent):
     """The syncs of its disk take long."""
 
 
-@dataclass(frozen=True, slots=True)
 class DiskFailed(NodeEvent):
     """Every access to its disk fails."""
 
 
-@dataclass(frozen=True, slots=True)
 class DiskMended(NodeEvent):
     """And does not any more."""
 
 
-@dataclass(frozen=True, slots=True)
 class DiskFilled(NodeEvent):
     """The disk of these log directories is full: the ends of their logs are unknown until they are read
     again."""
@@ -167,38 +147,32 @@ class DiskFilled(NodeEvent):
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class DiskFreed(NodeEvent):
     """It has space again."""
 
 
-@dataclass(frozen=True, slots=True)
 class DirectoryFailed(NodeEvent):
     """A log directory fails: the ends of its logs are unknown until they are read again."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
 class DirectoryMended(NodeEvent):
     """And does not any more."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
 class DiskReplaced(NodeEvent):
     """An empty disk is in the place of a log directory, while the node is down."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataDiskReplaced(NodeEvent):
     """The disk of the metadata log is gone: an empty one, with another directory id, is in its place."""
 
 
-@dataclass(frozen=True, slots=True)
 class BitRotted(NodeEvent):
     """A synced batch of a replica's log is not what was written."""
 
@@ -208,21 +182,18 @@ class BitRotted(NodeEvent):
     """Of the byte, in the file."""
 
 
-@dataclass(frozen=True, slots=True)
 class LogRestored(NodeEvent):
     """A rotten log was restored from a copy."""
 
     partition: TopicIdPartition
 
 
-@dataclass(frozen=True, slots=True)
 class LogRemoved(NodeEvent):
     """A log is gone, while its node was down: an operator has removed it, or its disk is a new one."""
 
     partition: TopicIdPartition
 
 
-@dataclass(frozen=True, slots=True)
 class FolderRemoved(NodeEvent):
     """An operator has removed the folder of a log."""
 
@@ -232,7 +203,6 @@ class FolderRemoved(NodeEvent):
 # -- links
 
 
-@dataclass(frozen=True, slots=True)
 class LinksFailed(Event):
     """Links of these hosts fail, in one of the ways of `faults.links`."""
 
@@ -244,14 +214,12 @@ class LinksFailed(Event):
     """Of the links, where they are not."""
 
 
-@dataclass(frozen=True, slots=True)
 class LinksMended(Event):
     """The hosts are connected again."""
 
     hosts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LinksSteady(Event):
     """The links of a host to another one do not flap any more."""
 
@@ -259,7 +227,6 @@ class LinksSteady(Event):
     other: str
 
 
-@dataclass(frozen=True, slots=True)
 class BytesLate(Event):
     """What is sent over these links from now on is that long under way."""
 
@@ -267,7 +234,6 @@ class BytesLate(Event):
     links: Links
 
 
-@dataclass(frozen=True, slots=True)
 class NearEndsReset(Event):
     """The near ends of these links get a reset, and the far ends do not."""
 
@@ -277,12 +243,10 @@ class NearEndsReset(Event):
 # -- operators
 
 
-@dataclass(frozen=True, slots=True)
 class RestartOfAllBegan(NodeEvent):
     """An operator restarts all nodes one by one, this one first."""
 
 
-@dataclass(frozen=True, slots=True)
 class ReassignmentRequested(Event):
     """An operator wants a partition on these replicas; None: its reassignment is cancelled."""
 
@@ -292,12 +256,10 @@ class ReassignmentRequested(Event):
     """In a second."""
 
 
-@dataclass(frozen=True, slots=True)
 class ThrottlesRemoved(Event):
     """An operator takes the rates of throttled replicas away."""
 
 
-@dataclass(frozen=True, slots=True)
 class ConfigRequested(Event):
     """An operator asks for another value of a configuration; None: that of the cluster."""
 
@@ -307,7 +269,6 @@ class ConfigRequested(Event):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class ElrVersionRequested(Event):
     """An operator asks for a level of `eligible.leader.replicas.version`. At 0 the protocol survives no loss of a page
     cache any more."""
@@ -315,12 +276,10 @@ class ElrVersionRequested(Event):
     level: int
 
 
-@dataclass(frozen=True, slots=True)
 class PreferredLeadersRequested(Event):
     """An operator asks for preferred leaders."""
 
 
-@dataclass(frozen=True, slots=True)
 class UncleanElectionRequested(Event):
     """An operator asks for a leader that may lack committed records."""
 
@@ -330,14 +289,12 @@ class UncleanElectionRequested(Event):
     desired: int | None
 
 
-@dataclass(frozen=True, slots=True)
 class UnregistrationRequested(Event):
     """An operator asks for a broker's registration to be removed."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class DeletionRequested(Event):
     """An operator asks the leader of a partition to delete the records below an offset (-1: the high watermark)."""
 
@@ -348,7 +305,6 @@ class DeletionRequested(Event):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class DeletionAnswered(Event):
     """And gets an answer."""
 
@@ -358,7 +314,6 @@ class DeletionAnswered(Event):
     low_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
 class VoterRequested(Event):
     """An operator asks for a node to be added to the voters of the quorum, or removed."""
 
@@ -366,7 +321,6 @@ class VoterRequested(Event):
     adds: bool
 
 
-@dataclass(frozen=True, slots=True)
 class GroupMoved(Event):
     """A group goes over to the other protocol."""
 
@@ -375,7 +329,6 @@ class GroupMoved(Event):
     how: str
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionsRequested(Event):
     """An operator asks for more partitions of a topic."""
 
@@ -386,7 +339,6 @@ class PartitionsRequested(Event):
 # -- what is committed, received and lost
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionStateCommitted(Event):
     """The first node has applied a committed record that changes a partition."""
 
@@ -396,21 +348,18 @@ class PartitionStateCommitted(Event):
     after: PartitionState
 
 
-@dataclass(frozen=True, slots=True)
 class ElrSwitched(Event):
     """Eligible leader replicas are on, or off, from this record on."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
 class VotersCommitted(Event):
     """Another set of voters of the quorum is committed."""
 
     voters: VoterSet
 
 
-@dataclass(frozen=True, slots=True)
 class RecordsLost(Event):
     """An unclean election has given committed records up."""
 
@@ -420,7 +369,6 @@ class RecordsLost(Event):
     leader: int
 
 
-@dataclass(frozen=True, slots=True)
 class MemberAssigned(Event):
     """A member of a group has received an assignment."""
 
@@ -430,7 +378,6 @@ class MemberAssigned(Event):
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class MemberRevoked(Event):
     """A member of a group gives partitions up."""
 
@@ -439,7 +386,6 @@ class MemberRevoked(Event):
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class PropertyViolated(Event):
     """A checker has ended the run."""
 

@@ -251,7 +251,7 @@ class _Forward:
             self._channel.when_applied(response.committed_offset, self._known_by_ms, known)
             return
         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
-            self._context.events.emit(ForwardingRefused(ErrorCode(response.error_code).name))
+            self._context.events.emit(ForwardingRefused(ErrorCode.name_of(response.error_code)))
             self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller refuses the request.")
             return
         if response is None and self._route.may_have_arrived:

@@ -73,7 +73,7 @@ class InternalTopics:
                 then()
 
         if response is None or response.topics[0].error_code not in _ANSWERED:
-            error = "" if response is None else ErrorCode(response.topics[0].error_code).name
+            error = "" if response is None else ErrorCode.name_of(response.topics[0].error_code)
             self._failed.emit(lambda left_out: InternalTopicNotCreated(name, error, left_out))
             go_on()
             return

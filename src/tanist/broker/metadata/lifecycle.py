@@ -217,7 +217,7 @@ class Lifecycle:
             self._again()
             return
         if response.error_code:
-            name = ErrorCode(response.error_code).name
+            name = ErrorCode.name_of(response.error_code)
             if response.error_code in _REFUSED_FOR_NOW:
                 # The session from before a crash ends by itself. Time without a controller does not count: a new one
                 # begins all sessions anew.

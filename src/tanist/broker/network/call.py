@@ -11,15 +11,13 @@ This file must not know any API.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, Protocol
 
-from tanist.ports import Chunk
+from tanist.ports import Chunk, Connection
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import RequestHeader, encode_response
-
-if TYPE_CHECKING:
-    from tanist.broker.network.client_connection import ClientConnection
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -38,15 +36,40 @@ class WaitingRequest(Protocol):
     done: bool
 
 
+@dataclass(slots=True, eq=False)
 class Slot:
-    """The place of one answer in its connection's order. `chunks` is None until the answer is ready."""
+    """The place of one answer in its connection's order."""
 
-    __slots__ = ("chunks", "waiting")
+    chunks: list[Chunk] | None = None
+    """None until the answer is ready."""
+    waiting: WaitingRequest | None = None
+    """The request that is to be answered, if it can be given up."""
 
-    def __init__(self, chunks: list[Chunk] | None = None, waiting: WaitingRequest | None = None) -> None:
-        """`waiting` is the request that is to be answered, if it can be given up."""
-        self.chunks = chunks
-        self.waiting = waiting
+
+class RequestConnection(Protocol):
+    """The connection that a request has come by (`client_connection.ClientConnection`)."""
+
+    connection: Connection
+    listener: str
+    handlers: Handlers
+    closed: bool
+    broker_identity: tuple[int, int] | None
+    """The broker at the other end, and its epoch, once a request has named them."""
+
+    def reserve(self, waiting: WaitingRequest | None = None) -> Slot:
+        """Hold the place of an answer that is not ready. `waiting` is given up when the client goes."""
+
+    def complete(self, slot: Slot | None, chunks: list[Chunk]) -> None:
+        """Fill a reserved place (None: there was no wait)."""
+
+    def malformed(self, error: Exception) -> None:
+        """Close the connection for what it has sent."""
+
+    def handler_failed(self, api_key: int, error: Exception) -> None:
+        """Count and report an unexpected exception of a handler."""
+
+    def close(self) -> None:
+        """No answer can be given: the client is to see that its request has no end."""
 
 
 class Continuation(Generic[P]):
@@ -76,7 +99,7 @@ class Call:
 
     __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request")
 
-    def __init__(self, connection: ClientConnection, header: RequestHeader, frame: memoryview, request: Any) -> None:
+    def __init__(self, connection: RequestConnection, header: RequestHeader, frame: memoryview, request: Any) -> None:
         self.connection = connection
         self.header = header
         self.frame = frame

@@ -1,7 +1,7 @@
 """The simulator in the lab: thousands of runs, shrunk failures, and a run as the moments of a replay."""
 
-from tanist.lab.simulation.player import Played, moments, play
+from tanist.lab.simulation.player import Played, play
 from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.drawing import Restriction
 
-__all__ = ["Plan", "Played", "Restriction", "moments", "play"]
+__all__ = ["Plan", "Played", "Restriction", "play"]

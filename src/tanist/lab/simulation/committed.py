@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
 from tanist.sim.event_text import ids, state_text
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE
 
@@ -28,7 +27,7 @@ class Situation:
     asked_for: bool = False
     """An operator has asked for an unclean election."""
     answered: tuple[int, ...] = ()
-    """Brokers that have reported their log's end since there is no leader."""
+    """Brokers whose logs the unclean recovery has compared."""
 
 
 def changed(before: PartitionState | None, after: PartitionState) -> str:
@@ -153,21 +152,6 @@ def _moves(before: PartitionState, after: PartitionState) -> Iterable[str]:
         yield "a reassignment begins: the new replicas are added first (rule 104)"
     elif before.reassigning and not after.reassigning:
         yield "the reassignment is over (rules 105, 106)"
-
-
-def broker_changed(broker_id: int, before: BrokerRegistration | None, after: BrokerRegistration | None) -> str | None:
-    """The change of a broker's registration; None if it cannot be seen from outside."""
-    if after is None:
-        return f"broker {broker_id} is unregistered"
-    if before is None or before.epoch != after.epoch:
-        return f"broker {broker_id} is registered, broker epoch {after.epoch}, fenced until it has caught up"
-    if after.fenced and not before.fenced:
-        return f"broker {broker_id} is fenced"
-    if before.fenced and not after.fenced:
-        return f"broker {broker_id} is unfenced"
-    if after.in_controlled_shutdown and not before.in_controlled_shutdown:
-        return f"broker {broker_id} shuts down: it leaves its ISRs"
-    return None
 
 
 def _leader(state: PartitionState) -> str:

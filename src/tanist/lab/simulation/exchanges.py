@@ -1,9 +1,8 @@
 """Frames between nodes and clients as short sentences for people.
 
 Reads each frame where it arrives, before the process does, and describes its request or answer for each partition in
-it. Periodic requests (heartbeats, metadata, fetches without progress) are left out or marked as a detail. It must keep
-nothing of a frame's memory, which is overwritten after the turn, and must never raise: it skips frames that it cannot
-read.
+it. Periodic requests (heartbeats, metadata) are left out. It must keep nothing of a frame's memory, which is
+overwritten after the turn, and must never raise: it skips frames that it cannot read.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from tanist.controller.image import MetadataImage
 from tanist.lab.replay.moments import Weight
+from tanist.sim.event_text import ids
 from tanist.sim.world.connection import SimConnection
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import decode_batch, iterate_headers
@@ -33,8 +34,6 @@ class Statement(NamedTuple):
     about: str | None
     weight: Weight = Weight.PART
     why: str | None = None
-    tells_its_log: bool = False
-    """It is a replica's answer in an unclean recovery, with its log's end."""
 
 
 class _SentRequest(NamedTuple):
@@ -46,22 +45,13 @@ class _SentRequest(NamedTuple):
 class Exchanges:
     """Remembers open requests, to decode their answers."""
 
-    def __init__(
-        self,
-        topic_name: Callable[[UUID], str | None],
-        is_registered: Callable[[int], bool],
-        on_statement: Callable[[str, str, Statement], None],
-    ) -> None:
-        self._topic_name = topic_name
-        self.is_registered = is_registered
+    def __init__(self, image: MetadataImage, on_statement: Callable[[str, str, Statement], None]) -> None:
+        self.image = image
+        """Of the committed metadata."""
         self._on_statement = on_statement
         """Called with the sending and the receiving host."""
         self._asked: dict[tuple[SimConnection, int], _SentRequest] = {}
         """By the receiving end, and the correlation id."""
-        self._fetched: dict[tuple[str, str, str], tuple[int, int]] = {}
-        """(follower, leader, partition) -> the offset and epoch of its last fetch."""
-        self._introduced: set[str] = set()
-        """Lives of nodes that have sent a BrokerRegistration."""
 
     def read(self, end: SimConnection, frame: memoryview) -> None:
         """`SimNetwork.on_frame`."""
@@ -74,247 +64,179 @@ class Exchanges:
 
     def _request(self, end: SimConnection, frame: memoryview) -> Iterator[Statement]:
         header = parse_request_header(frame)
-        tell = _REQUESTS.get(header.api_key)
-        if tell is None and header.api_key not in _ANSWERS:
+        if header.api_key not in _REQUESTS and header.api_key not in _ANSWERS:
             return
         request = decode_request(header, bytes(frame))  # its records would be views of the frame
         if len(self._asked) >= _PENDING_MAX:
             del self._asked[next(iter(self._asked))]
-        asked = _SentRequest(header.api_key, header.api_version, request)
-        self._asked[end, header.correlation_id] = asked
-        if tell is not None:
-            yield from tell(self, end, request)
+        self._asked[end, header.correlation_id] = _SentRequest(header.api_key, header.api_version, request)
+        if header.api_key in _REQUESTS:
+            yield from _REQUESTS[header.api_key](self, request)
 
     def _answer(self, end: SimConnection, frame: memoryview) -> Iterator[Statement]:
         if end.other is None:
             return
         asked = self._asked.pop((end.other, correlation_id_of(frame)), None)
-        tell = None if asked is None else _ANSWERS.get(asked.api_key)
-        if asked is None or tell is None:
-            return
-        yield from tell(self, asked.request, decode_response(asked.api_key, asked.version, frame))
+        if asked is not None and asked.api_key in _ANSWERS:
+            response = decode_response(asked.api_key, asked.version, frame)
+            yield from _ANSWERS[asked.api_key](self, asked.request, response)
 
-    def name(self, topic: Any, index: int) -> str | None:
-        """The partition's, if it is one of the run's topics."""
-        found = topic if isinstance(topic, str) else self._topic_name(topic)
-        return None if not found or found.startswith("__") else f"{found}-{index}"
+    def partitions(
+        self, topics: Any, partitions: str = "partitions", index: str = "partition_index"
+    ) -> Iterator[tuple[str, Any]]:
+        """The partitions that a message names, with their parts of it: those of the run's own topics."""
+        for topic in topics or ():
+            name = getattr(topic, "topic", "") or getattr(topic, "name", "") or self._name(topic.topic_id)
+            if name and not name.startswith("__"):
+                for each in getattr(topic, partitions):
+                    yield f"{name}-{each if isinstance(each, int) else getattr(each, index)}", each
 
-    def is_news(self, end: SimConnection, partition: str, offset: int, epoch: int) -> bool:
-        """Whether a follower's fetch differs from its last one."""
-        key = (end.peer_host, end.host, partition)
-        known, self._fetched[key] = self._fetched.get(key), (offset, epoch)
-        return known != (offset, epoch)
-
-    def is_first_request(self, end: SimConnection) -> bool:
-        """Whether this is the first BrokerRegistration of that life of a node: it is repeated until it is answered."""
-        life = "" if end.other is None else end.other.process.name
-        first = life not in self._introduced
-        self._introduced.add(life)
-        return first
+    def _name(self, topic_id: UUID) -> str | None:
+        topic = self.image.topics.get(topic_id)
+        return None if topic is None else topic.name
 
 
 # -- records
 
 
-def _fetch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    if max(request.replica_id, request.replica_state.replica_id) < 0:
-        return  # a consumer's: the answer shows enough
-    for topic in request.topics:
-        for each in topic.partitions:
-            name = exchanges.name(topic.topic or topic.topic_id, each.partition)
-            if name is None:
-                continue
-            news = exchanges.is_news(end, name, each.fetch_offset, each.current_leader_epoch)
-            weight = Weight.PART if news else Weight.DETAIL
-            yield Statement(f"Fetch from {each.fetch_offset} on, epoch {each.current_leader_epoch}", name, weight)
+def _is_of_replica(fetch: Any) -> bool:
+    return bool(max(fetch.replica_id, fetch.replica_state.replica_id) >= 0)
+
+
+def _fetch(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
+    if _is_of_replica(request):  # of a consumer's the answer shows enough
+        for name, each in exchanges.partitions(request.topics, index="partition"):
+            yield Statement(f"Fetch from {each.fetch_offset} on, epoch {each.current_leader_epoch}", name)
 
 
 def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
-    of_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
-    for topic in response.responses:
-        for each in topic.partitions:
-            name = exchanges.name(topic.topic or topic.topic_id, each.partition_index)
-            if name is None:
-                continue
-            if each.error_code:
-                weight = Weight.PART if of_replica else Weight.DETAIL
-                yield Statement(f"no: {_error(each.error_code)}", name, weight)
-            elif each.diverging_epoch.end_offset >= 0:
-                yield Statement(
-                    f"your log is another one: epoch {each.diverging_epoch.epoch} ended at "
-                    f"{each.diverging_epoch.end_offset}",
-                    name,
-                    why="the follower's last epoch does not fit here; it cuts off what differs (rules 113, 114)",
-                )
-            elif each.records:
-                records = _offsets(each.records)
-                if of_replica:
-                    yield Statement(f"{records}, HW {each.high_watermark}", name)
-                else:
-                    yield Statement(f"reads {records}", name)
-            else:
-                yield Statement(f"nothing new, HW {each.high_watermark}", name, Weight.DETAIL)
+    of_replica = _is_of_replica(request)
+    for name, each in exchanges.partitions(response.responses):
+        diverging = each.diverging_epoch
+        if each.error_code:
+            yield Statement(
+                f"no: {ErrorCode.name_of(each.error_code)}", name, Weight.PART if of_replica else Weight.DETAIL
+            )
+        elif diverging.end_offset >= 0:
+            text = f"your log is another one: epoch {diverging.epoch} ended at {diverging.end_offset}"
+            why = "the follower's last epoch does not fit here; it cuts off what differs (rules 113, 114)"
+            yield Statement(text, name, why=why)
+        elif not each.records:
+            yield Statement(f"nothing new, HW {each.high_watermark}", name, Weight.DETAIL)
+        elif of_replica:
+            yield Statement(f"{_offsets(each.records)}, HW {each.high_watermark}", name)
+        else:
+            yield Statement(f"reads {_offsets(each.records)}", name)
 
 
-def _produce(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topic_data:
-        for each in topic.partition_data:
-            name = exchanges.name(topic.name or topic.topic_id, each.index)
-            if name is not None and each.records:
-                yield Statement(f"Produce {_values(each.records)}, acks={request.acks}", name, Weight.DETAIL)
+def _produce(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
+    for name, each in exchanges.partitions(request.topic_data, "partition_data", "index"):
+        if each.records:
+            yield Statement(f"Produce {_values(each.records)}, acks={request.acks}", name, Weight.DETAIL)
 
 
 def _produced(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
-    sent = {
-        (topic.name or topic.topic_id, each.index): each.records
-        for topic in request.topic_data
-        for each in topic.partition_data
-    }
+    sent = {name: each.records for name, each in exchanges.partitions(request.topic_data, "partition_data", "index")}
     acks = "" if request.acks == -1 else f" (acks={request.acks})"
-    for topic in response.responses:
-        for each in topic.partition_responses:
-            name = exchanges.name(topic.name or topic.topic_id, each.index)
-            if name is None:
-                continue
-            if each.error_code:
-                yield Statement(f"refused: {_error(each.error_code)}", name)
-                continue
-            records = sent.get((topic.name or topic.topic_id, each.index))
-            what = "records" if records is None else _values(records)
+    for name, each in exchanges.partitions(response.responses, "partition_responses", "index"):
+        if each.error_code:
+            yield Statement(f"refused: {ErrorCode.name_of(each.error_code)}", name)
+        else:
+            what = "records" if sent.get(name) is None else _values(sent[name])
             yield Statement(f"acknowledged{acks}: {what} at {each.base_offset}", name)
 
 
-def _list_offsets(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            name = exchanges.name(topic.name, each.partition_index)
-            if name is not None:
-                weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
-                yield Statement("ListOffsets: where does your log end?", name, weight)
+def _list_offsets(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
+    for name, _ in exchanges.partitions(request.topics):
+        weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
+        yield Statement("ListOffsets: where does your log end?", name, weight)
 
 
 def _offsets_listed(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
-    weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
-    for topic in response.topics:
-        for each in topic.partitions:
-            name = exchanges.name(topic.name, each.partition_index)
-            if name is None:
-                continue
-            said = _error(each.error_code) if each.error_code else f"at {each.offset}, epoch {each.leader_epoch}"
-            yield Statement(f"it ends {said}", name, weight)
+    for name, each in exchanges.partitions(response.topics):
+        weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
+        said = ErrorCode.name_of(each.error_code) if each.error_code else f"at {each.offset}, epoch {each.leader_epoch}"
+        yield Statement(f"it ends {said}", name, weight)
 
 
 # -- the ISR, and unclean recovery
 
 
-def _alter_partition(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            name = exchanges.name(topic.topic_id, each.partition_index)
-            if name is not None:
-                isr = [member.broker_id for member in each.new_isr_with_epochs] or list(each.new_isr)
-                yield Statement(f"AlterPartition: ISR {_set(isr)}? (partition epoch {each.partition_epoch})", name)
+def _alter_partition(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
+    for name, each in exchanges.partitions(request.topics):
+        isr = [member.broker_id for member in each.new_isr_with_epochs] or each.new_isr
+        yield Statement(f"AlterPartition: ISR {ids(isr)}? (partition epoch {each.partition_epoch})", name)
 
 
 def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
-    if response.error_code:
-        for topic in request.topics:
-            for each in topic.partitions:
-                name = exchanges.name(topic.topic_id, each.partition_index)
-                yield Statement(f"AlterPartition refused: {_error(response.error_code)}", name, why=_REFUSED)
-        return
-    for topic in response.topics:
-        for each in topic.partitions:
-            name = exchanges.name(topic.topic_id, each.partition_index)
-            if name is None:
-                continue
-            if each.error_code:
-                yield Statement(f"AlterPartition refused: {_error(each.error_code)}", name, why=_REFUSED)
-            else:
-                yield Statement(
-                    f"AlterPartition: ISR is {_set(each.isr)}, partition epoch {each.partition_epoch}", name
-                )
+    for name, each in exchanges.partitions(request.topics if response.error_code else response.topics):
+        error = response.error_code or each.error_code
+        if error:
+            why = "until it is known what came of it, the leader counts with both ISRs (rules 5, 18)"
+            yield Statement(f"AlterPartition refused: {ErrorCode.name_of(error)}", name, why=why)
+        else:
+            yield Statement(f"AlterPartition: ISR is {ids(each.isr)}, partition epoch {each.partition_epoch}", name)
 
 
-_REFUSED = "until it is known what came of it, the leader counts with both ISRs (rules 5, 18)"
-
-
-def _log_info(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topic_partitions or ():
-        for index in topic.partitions:
-            name = exchanges.name(topic.topic_id, index)
-            if name is not None:
-                yield Statement("GetReplicaLogInfo: how long is your log?", name)
+def _log_info(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
+    for name, _ in exchanges.partitions(request.topic_partitions):
+        yield Statement("GetReplicaLogInfo: how long is your log?", name)
 
 
 def _log_reported(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
-    for topic in response.topic_partition_log_info_list:
-        for each in topic.partition_log_info:
-            name = exchanges.name(topic.topic_id, each.partition)
-            if name is None:
-                continue
-            if each.error_code:
-                yield Statement(f"no log: {_error(each.error_code)}", name)
-            else:
-                yield Statement(
-                    f"last epoch {each.last_written_leader_epoch}, end {each.log_end_offset} "
-                    f"(broker epoch {response.broker_epoch})",
-                    name,
-                    tells_its_log=True,
-                )
+    for name, each in exchanges.partitions(response.topic_partition_log_info_list, "partition_log_info", "partition"):
+        if each.error_code:
+            yield Statement(f"no log: {ErrorCode.name_of(each.error_code)}", name)
+        else:
+            log = f"last epoch {each.last_written_leader_epoch}, end {each.log_end_offset}"
+            yield Statement(f"{log} (broker epoch {response.broker_epoch})", name)
 
 
 # -- brokers and the quorum
 
 
-def _register(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    previous, broker = request.previous_broker_epoch, request.broker_id
-    if not exchanges.is_registered(broker) or not exchanges.is_first_request(end):
-        yield Statement(f"BrokerRegistration of {broker}", None, Weight.DETAIL)
+def _register(exchanges: Exchanges, request: Any) -> Iterator[Statement]:
+    previous, text = request.previous_broker_epoch, f"BrokerRegistration of {request.broker_id}"
+    if request.broker_id not in exchanges.image.brokers:
+        yield Statement(text, None, Weight.DETAIL)
     elif previous >= 0:
         why = "all its logs were closed: clean, if that is its last registration (rule 83)"
-        yield Statement(
-            f"BrokerRegistration of {broker}: ended in good order as broker epoch {previous}", None, why=why
-        )
+        yield Statement(f"{text}: ended in good order as broker epoch {previous}", None, why=why)
     else:
         why = "without the mark it may have lost records, so it is eligible for nothing (KIP-966, rules 46, 83, 89)"
-        yield Statement(f"BrokerRegistration of {broker}: no mark of a clean shutdown", None, why=why)
+        yield Statement(f"{text}: no mark of a clean shutdown", None, why=why)
 
 
-def _vote(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            kind = "would you vote for me" if each.pre_vote else "Vote for me"
-            log = f"(my log ends with epoch {each.last_offset_epoch} at {each.last_offset})"
-            yield Statement(f"{kind}, epoch {each.replica_epoch}? {log}", QUORUM)
+def _of_quorum(tell: Callable[[Any], str]) -> Callable[..., Iterator[Statement]]:
+    """A message of the quorum, whose only partition is that of the metadata. An answer comes behind its request."""
+
+    def told(exchanges: Exchanges, *messages: Any) -> Iterator[Statement]:
+        yield from (Statement(tell(each), QUORUM) for topic in messages[-1].topics for each in topic.partitions)
+
+    return told
 
 
-def _voted(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
-    for topic in response.topics:
-        for each in topic.partitions:
-            answer = "yes" if each.vote_granted else f"no; leader {each.leader_id} in epoch {each.leader_epoch}"
-            yield Statement(f"vote: {answer}", QUORUM)
+def _vote(each: Any) -> str:
+    kind = "would you vote for me" if each.pre_vote else "Vote for me"
+    log = f"(my log ends with epoch {each.last_offset_epoch} at {each.last_offset})"
+    return f"{kind}, epoch {each.replica_epoch}? {log}"
 
 
-def _begin_epoch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            yield Statement(f"BeginQuorumEpoch: {each.leader_id} leads epoch {each.leader_epoch}", QUORUM)
+def _voted(each: Any) -> str:
+    return f"vote: {'yes' if each.vote_granted else f'no; leader {each.leader_id} in epoch {each.leader_epoch}'}"
 
 
-def _end_epoch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
-    for topic in request.topics:
-        for each in topic.partitions:
-            yield Statement(f"EndQuorumEpoch: {each.leader_id} gives up epoch {each.leader_epoch}", QUORUM)
-
-
-_REQUESTS: dict[int, Callable[[Exchanges, SimConnection, Any], Iterator[Statement]]] = {
+_REQUESTS: dict[int, Callable[[Exchanges, Any], Iterator[Statement]]] = {
     ApiKey.PRODUCE: _produce,
     ApiKey.FETCH: _fetch,
     ApiKey.LIST_OFFSETS: _list_offsets,
-    ApiKey.VOTE: _vote,
-    ApiKey.BEGIN_QUORUM_EPOCH: _begin_epoch,
-    ApiKey.END_QUORUM_EPOCH: _end_epoch,
+    ApiKey.VOTE: _of_quorum(_vote),
+    ApiKey.BEGIN_QUORUM_EPOCH: _of_quorum(
+        lambda each: f"BeginQuorumEpoch: {each.leader_id} leads epoch {each.leader_epoch}"
+    ),
+    ApiKey.END_QUORUM_EPOCH: _of_quorum(
+        lambda each: f"EndQuorumEpoch: {each.leader_id} gives up epoch {each.leader_epoch}"
+    ),
     ApiKey.ALTER_PARTITION: _alter_partition,
     ApiKey.BROKER_REGISTRATION: _register,
     ApiKey.GET_REPLICA_LOG_INFO: _log_info,
@@ -323,20 +245,13 @@ _ANSWERS: dict[int, Callable[[Exchanges, Any, Any], Iterator[Statement]]] = {
     ApiKey.PRODUCE: _produced,
     ApiKey.FETCH: _fetched,
     ApiKey.LIST_OFFSETS: _offsets_listed,
-    ApiKey.VOTE: _voted,
+    ApiKey.VOTE: _of_quorum(_voted),
     ApiKey.ALTER_PARTITION: _partition_altered,
     ApiKey.GET_REPLICA_LOG_INFO: _log_reported,
 }
 
 
 # -- bits
-
-
-def _error(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
 
 
 def _offsets(records: bytes | memoryview) -> str:
@@ -360,7 +275,3 @@ def _values(records: bytes | memoryview) -> str:
     if len(values) < 2:
         return "".join(values)
     return f"{values[0]}…{values[-1].rpartition('-')[2]}"
-
-
-def _set(members: list[int] | tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, members)) + "]"

@@ -7,7 +7,8 @@ contradicts its own line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -15,14 +16,16 @@ from tanist.lab.replay.moments import Weight
 from tanist.replica.leader import LeaderState
 from tanist.sim.event_text import ids
 from tanist.sim.world.world import Host
+from tanist.text import counted
 from tanist.wire.ids import TopicIdPartition
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     """A replica after a turn."""
 
     life: int
+    hosted: HostedPartition
+    """Another one in the same life: its log was deleted, and this one does not continue it."""
     end: int
     high_watermark: int
     role: tuple[int, int]
@@ -31,8 +34,7 @@ class _Seen:
     maximal_isr: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Did:
+class Did(NamedTuple):
     """The actions of one replica in one turn."""
 
     partition: str
@@ -49,21 +51,12 @@ class Replicas:
 
     def look(self, host: Host, node: Node) -> list[Did]:
         """After a turn of the node."""
-        done: list[Did] = []
-        self._forget_deleted(host, node)
-        for hosted in node.replicas:
-            if not hosted.stale and hosted.log.failed is None and not hosted.topic.startswith("__"):
-                did = self._look(host, node, hosted)
-                if did is not None:
-                    done.append(did)
-        return done
-
-    def _forget_deleted(self, host: Host, node: Node) -> None:
-        """Forget a log that was deleted in this life: the next one does not continue it."""
-        for node_id, key in list(self._seen):
-            seen_now = node_id == host.node_id and self._seen[node_id, key].life == host.lives
-            if seen_now and node.replicas.get(*key) is None:
-                del self._seen[node_id, key]
+        each = (
+            self._look(host, node, hosted)
+            for hosted in node.replicas
+            if not hosted.stale and hosted.log.failed is None and not hosted.topic.startswith("__")
+        )
+        return [did for did in each if did is not None]
 
     def _look(self, host: Host, node: Node, hosted: HostedPartition) -> Did | None:
         key = (host.node_id, (hosted.topic_id, hosted.index))
@@ -75,11 +68,12 @@ class Replicas:
         said: list[str] = []
         reasons: list[str] = []
         weight = Weight.PART
-        if before is None or before.life != now.life:
-            if before is not None:
-                said.append(_back(before, now))
-                weight = Weight.TURN if now.end < before.end else weight
-            before = _Seen(now.life, now.end, now.high_watermark, (-1, -1))
+        if before is not None and before.life != now.life:
+            lost = before.end - now.end
+            said.append(f"comes back with its log up to {now.end}" + f": {counted(lost, 'record')} lost" * (lost > 0))
+            weight = Weight.TURN if lost > 0 else weight
+        if before is None or before.life != now.life or before.hosted is not hosted:
+            before = now._replace(role=(-1, -1))
         if before.role != now.role:
             said.append(_role(host.node_id, hosted, now))
             if hosted.leader is not None and now.end > 0:
@@ -91,7 +85,8 @@ class Replicas:
             reasons.append("what its leader does not have is cut off, down to where both logs agree (rules 113, 114)")
             weight = Weight.TURN
         if now.high_watermark != before.high_watermark:
-            said.append(f"HW {before.high_watermark} → {now.high_watermark}{_known(hosted.leader)}")
+            known = "" if hosted.leader is None else _ends(hosted.leader, now.maximal_isr)
+            said.append(f"HW {before.high_watermark} → {now.high_watermark}" + f" ({known})" * bool(known))
             if hosted.leader is not None and now.high_watermark > before.high_watermark:
                 reasons.append(_why_committed(node, hosted, hosted.leader))
         if hosted.leader is not None and before.role == now.role:
@@ -106,17 +101,8 @@ class Replicas:
 def _now(host: Host, hosted: HostedPartition) -> _Seen:
     leader, follower = hosted.leader, hosted.follower
     role = (hosted.leader_epoch, host.node_id if leader is not None else -1 if follower is None else follower.leader)
-    seen = _Seen(host.lives, hosted.log.log_end_offset, hosted.replica.high_watermark, role)
-    if leader is not None:
-        seen.isr, seen.maximal_isr = leader.isr, leader.maximal_isr
-    return seen
-
-
-def _back(before: _Seen, now: _Seen) -> str:
-    lost = before.end - now.end
-    if lost > 0:
-        return f"comes back with its log up to {now.end}: {lost} record{'s' * (lost > 1)} lost"
-    return f"comes back with its log up to {now.end}"
+    seen = _Seen(host.lives, hosted, hosted.log.log_end_offset, hosted.replica.high_watermark, role)
+    return seen if leader is None else seen._replace(isr=leader.isr, maximal_isr=leader.maximal_isr)
 
 
 def _role(node_id: int, hosted: HostedPartition, now: _Seen) -> str:
@@ -138,16 +124,10 @@ def _membership(before: _Seen, now: _Seen) -> list[str]:
     return said
 
 
-def _known(leader: LeaderState | None) -> str:
+def _ends(leader: LeaderState, brokers: Iterable[int]) -> str:
     """The followers' log ends, as the leader knows them."""
-    if leader is None:
-        return ""
-    ends = [
-        f"{broker_id} has {leader.remotes[broker_id].log_end_offset}"
-        for broker_id in sorted(leader.maximal_isr)
-        if broker_id in leader.remotes
-    ]
-    return f" ({', '.join(ends)})" if ends else ""
+    remotes = leader.remotes
+    return ", ".join(f"{each} has {remotes[each].log_end_offset}" for each in sorted(brokers) if each in remotes)
 
 
 def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> str:
@@ -155,11 +135,7 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
     needed = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
     if len(leader.isr) < needed:
         return f"ISR {ids(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, rule 1)"
-    behind = [
-        broker_id
-        for broker_id in sorted(leader.maximal_isr)
-        if broker_id in leader.remotes and leader.remotes[broker_id].log_end_offset < leader.high_watermark
-    ]
+    behind = [each for each in sorted(leader.maximal_isr) if _is_behind(leader, each, leader.high_watermark)]
     if behind:
         is_not = "is not" if len(behind) == 1 else "are not"
         return f"{' and '.join(map(str, behind))} {is_not} known to have it: it has to wait (rule 4)"
@@ -171,8 +147,10 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
 def _why_joins(leader: LeaderState, joining: frozenset[int]) -> str:
     """Rule 11, with the numbers of the joining replicas."""
     high_watermark, start = leader.high_watermark, leader.leader_epoch_start_offset
-    ends = {each: leader.remotes[each].log_end_offset for each in sorted(joining) if each in leader.remotes}
-    known = ", ".join(f"{broker_id} has {end}" for broker_id, end in ends.items())
-    if all(end >= max(high_watermark, start) for end in ends.values()):
-        return f"{known}: the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
-    return f"{known}, and must have the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
+    must = f"the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
+    behind = {each for each in joining if _is_behind(leader, each, max(high_watermark, start))}
+    return f"{_ends(leader, joining)}{', and must have ' if behind else ': '}{must}"
+
+
+def _is_behind(leader: LeaderState, broker_id: int, offset: int) -> bool:
+    return broker_id in leader.remotes and leader.remotes[broker_id].log_end_offset < offset

@@ -101,7 +101,7 @@ class Checkers(Watcher):
 
     def happened(self, event: Event) -> None:
         if isinstance(event, PlantedRaised) and not event.reported:
-            self._fail("S28", f"node{event.node_id}: no report of an exception in its {event.place}")
+            self._fail("S28", f"node{event.node_id}: no event reports an exception in its {event.place}")
         self.replicas.happened(event)
         if self.voters is not None:
             self.voters.happened(event)

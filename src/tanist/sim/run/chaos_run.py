@@ -27,7 +27,7 @@ from tanist.sim.run.groups import Groups
 from tanist.sim.run.records import Records
 from tanist.sim.run.transactions import Transactions
 from tanist.sim.run.workload import Workload
-from tanist.sim.situations.table import watch_situations
+from tanist.sim.situations import watch_situations
 from tanist.sim.workload.history import History
 from tanist.sim.workload.inquirer import Inquirer
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
 from tanist.sim.planted import PLACES
-from tanist.sim.situations.table import SITUATIONS
+from tanist.sim.situations import SITUATIONS
 
 Counts = Counter[str]
 

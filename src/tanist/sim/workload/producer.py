@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tanist.sim.situations.clients import PRODUCED, count
+from tanist.sim.situations import BEGUN_ANEW, PRODUCED, count
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import History, Send
 from tanist.sim.world.world import World
@@ -186,7 +186,7 @@ class Producer(SimClient):
 
     def _begin_anew(self, partition: int, batch: list[Send]) -> None:
         """Continue with another producer id; the fate of the batch is unknown."""
-        self.world.counts["producer: begins anew"] += 1
+        self.world.counts[BEGUN_ANEW] += 1
 
         def go(identity: tuple[int, int]) -> None:
             self._identities[partition] = identity

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tanist.broker.network.channel import Channel
-from tanist.sim.situations.clients import FETCHED, count
+from tanist.sim.situations import FETCHED, count
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import EndSeen, History, Read
 from tanist.sim.world.scheduler import MICROSECONDS

@@ -1,7 +1,7 @@
 """Ranges of files that wait to be sent, with what they held when they were handed over.
 
 A range is read when it goes on the wire, so a log that is written over meanwhile sends what was never asked for
-(KAFKA-18723). A follower may refuse the answer, or drop it: only here is it seen each time.
+(KAFKA-18723). The receiver may refuse the answer, or drop it: only here is it seen each time.
 """
 
 from __future__ import annotations

@@ -32,6 +32,13 @@ SEED: Final = "seed"
 GROUPS: Final = config.GROUPS
 """In place of a play's name: a seed of the simulator, with clients or with consumer groups."""
 
+_SEEDS: Final = {
+    SEED: (
+        "A seed",
+        "A cluster, clients, operators and faults, all drawn from a number, and checked after every turn.",
+    ),
+    GROUPS: ("A seed with consumer groups", "The same, with consumer groups of both protocols."),
+}
 _ACTIONS_MAX: Final = 200
 _AFTER_MS: Final = 2_000
 """How long a play goes on behind its end."""
@@ -57,7 +64,7 @@ class Request:
         """`ValueError` for anything that cannot be played."""
         found = json.loads(text)
         name, seed = found["name"], found.get("seed")
-        if name not in PLAYS and name not in (SEED, GROUPS):
+        if name not in PLAYS and name not in _SEEDS:
             raise ValueError(f"there is no play {name!r}")
         if seed is not None and (type(seed) is not int or not 0 <= seed < 1 << 62):
             raise ValueError(f"{seed!r} is no seed")
@@ -69,35 +76,18 @@ class Request:
 
 def catalogue() -> Json:
     """What there is to play, for the page."""
+    plays = [(name, each.title, each.about, each.seed, each.goes_on, each.settings) for name, each in PLAYS.items()]
+    seeds = [(name, title, about, 1, False, ()) for name, (title, about) in _SEEDS.items()]
     return [
         {
             "name": name,
-            "title": play.title,
-            "about": play.about,
-            "seed": play.seed,
-            "goes_on": play.goes_on,
-            "settings": [
-                {"name": each.name, "choices": list(each.choices), "what": each.what} for each in play.settings
-            ],
+            "title": title,
+            "about": about,
+            "seed": seed,
+            "goes_on": goes_on,
+            "settings": [{"name": each.name, "choices": list(each.choices), "what": each.what} for each in settings],
         }
-        for name, play in PLAYS.items()
-    ] + [
-        {
-            "name": SEED,
-            "title": "A seed",
-            "about": "A cluster, clients, operators and faults, all drawn from a number, and checked after every turn.",
-            "seed": 1,
-            "goes_on": False,
-            "settings": [],
-        },
-        {
-            "name": GROUPS,
-            "title": "A seed with consumer groups",
-            "about": "The same, with consumer groups of both protocols.",
-            "seed": 1,
-            "goes_on": False,
-            "settings": [],
-        },
+        for name, title, about, seed, goes_on, settings in (*plays, *seeds)
     ]
 
 

@@ -1,1 +1,0 @@
-"""Named protocol situations, counted in a run by the events of its nodes."""
