@@ -39,7 +39,7 @@ def handlers_are_masked() -> tuple[Patch, ...]:
     """Whatever a handler raises is taken for malformed bytes: its connection closes, and nobody hears of it."""
     return (
         Patch(Connections, "handler_failed", always(None)),
-        Patch(ClientConnection, "_handler_failed", lambda connection, *_: connection.close()),
+        Patch(ClientConnection, "_fast_path_failed", lambda connection, *_: connection.close()),
     )
 
 
