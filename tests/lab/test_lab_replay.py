@@ -260,7 +260,7 @@ def test_turning_points() -> None:
     assert is_turning_point(BEFORE, replace(BEFORE, leader_epoch=5))
 
 
-def test_a_registration_is_told_once_and_that_of_the_same_life_again_is_not() -> None:
+def test_a_registration_is_reported_once_and_that_of_the_same_life_again_is_not() -> None:
     run = ChaosRun(1, CONFIG)
     player = Player(run)
     run.world.start()
