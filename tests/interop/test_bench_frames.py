@@ -168,9 +168,7 @@ def test_ratios_are_taken_round_by_round() -> None:
         measured.add("apache", {"p50_us": theirs})
     assert ratios(measured, "p50_us", "tanist", "apache") == Range(0.5, 0.25, 1.0)
     assert ratios(measured, "p99_us", "tanist", "apache") is None
-    assert "| W | p50 µs | 2.00 (1.00–3.00) | 3.00 (2.00–8.00) | **0.50** (0.25–1.00) |" in table(
-        [measured], "tanist", "apache"
-    )
+    assert "| W | p50 µs | 2.00 | 3.00 | **0.50** (0.25–1.00) |" in table([measured], "tanist", "apache")
 
 
 def test_a_threshold_knows_which_way_is_better() -> None:
