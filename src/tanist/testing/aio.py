@@ -1,4 +1,7 @@
-"""`AsyncCluster`: the same cluster for asyncio. Each operation runs in a thread, and the loop goes on meanwhile."""
+"""`AsyncCluster`: the same cluster for asyncio. Each operation runs in a thread, and the loop goes on.
+
+Written by tools/generate_aio.py; do not edit.
+"""
 
 from __future__ import annotations
 
@@ -21,92 +24,141 @@ from tanist.wire.batch import Record
 class AsyncInjectedFault:
     """`InjectedFault`, awaited."""
 
+    sync: InjectedFault
+    """The same without asyncio."""
+
     def __init__(self, fault: InjectedFault) -> None:
         self.sync = fault
 
     @property
     def calls(self) -> int:
+        """How many requests it was about, on all nodes."""
         return self.sync.calls
 
     @property
     def hits(self) -> int:
+        """To how many of them it has happened."""
         return self.sync.hits
 
     async def wait_for_hits(self, number: int = 1, timeout: float = 30.0) -> None:
+        """Wait until it has happened so often. `NotInTime`."""
         await asyncio.to_thread(self.sync.wait_for_hits, number, timeout)
 
     async def remove(self) -> None:
+        """End it. The counts stay readable."""
         await asyncio.to_thread(self.sync.remove)
+
+    async def __aenter__(self) -> AsyncInjectedFault:
+        await asyncio.to_thread(self.sync.__enter__)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.sync.__exit__, *_)
+
+    def __str__(self) -> str:
+        return self.sync.__str__()
 
 
 class AsyncRequestFaultBuilder:
     """`RequestFaultBuilder`, whose triggers are awaited."""
 
+    sync: RequestFaultBuilder
+    """The same without asyncio."""
+
     def __init__(self, builder: RequestFaultBuilder) -> None:
-        self._builder = builder
+        self.sync = builder
 
     def of_client(self, client_id: str) -> AsyncRequestFaultBuilder:
-        return AsyncRequestFaultBuilder(self._builder.of_client(client_id))
+        """Only for clients whose id has this in it."""
+        return AsyncRequestFaultBuilder(self.sync.of_client(client_id))
 
     def including_nodes(self) -> AsyncRequestFaultBuilder:
-        return AsyncRequestFaultBuilder(self._builder.including_nodes())
+        """Also for requests between nodes, and of tanist's own tools."""
+        return AsyncRequestFaultBuilder(self.sync.including_nodes())
 
     async def once(self) -> AsyncInjectedFault:
-        return AsyncInjectedFault(await asyncio.to_thread(self._builder.once))
+        """At the next call, whichever broker it comes to."""
+        return AsyncInjectedFault(await asyncio.to_thread(self.sync.once))
 
     async def on_call(self, number: int) -> AsyncInjectedFault:
-        return AsyncInjectedFault(await asyncio.to_thread(self._builder.on_call, number))
+        """At this call from now on, counted from 1."""
+        return AsyncInjectedFault(await asyncio.to_thread(self.sync.on_call, number))
 
     async def times(self, number: int) -> AsyncInjectedFault:
-        return AsyncInjectedFault(await asyncio.to_thread(self._builder.times, number))
+        """At each of the next so many calls."""
+        return AsyncInjectedFault(await asyncio.to_thread(self.sync.times, number))
 
     async def every_time(self) -> AsyncInjectedFault:
-        return AsyncInjectedFault(await asyncio.to_thread(self._builder.every_time))
+        """At each call."""
+        return AsyncInjectedFault(await asyncio.to_thread(self.sync.every_time))
 
     async def with_probability(self, probability: float) -> AsyncInjectedFault:
-        return AsyncInjectedFault(await asyncio.to_thread(self._builder.with_probability, probability))
+        """At each call with this probability."""
+        return AsyncInjectedFault(await asyncio.to_thread(self.sync.with_probability, probability))
 
 
 class AsyncOperations:
     """`Operations`, awaited."""
 
+    sync: Operations
+    """The same without asyncio."""
+
     def __init__(self, operations: Operations) -> None:
         self.sync = operations
-        """The same cluster without asyncio."""
 
     @property
     def bootstrap(self) -> str:
-        """`host:port,host:port` of every broker."""
+        """`host:port,host:port` of every broker: what clients take as bootstrap.servers."""
         return self.sync.bootstrap
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The ids of all brokers."""
+        """The ids of all brokers; of another Kafka, of those that are alive."""
         return self.sync.brokers
 
     @property
+    def nodes(self) -> tuple[int, ...]:
+        """The ids of brokers and of controllers in processes of their own."""
+        return self.sync.nodes
+
+    @property
     def data(self) -> Path:
-        """The data folder."""
+        """The data folder, for the commands of `tanist` (`--data`)."""
         return self.sync.data
 
+    @property
+    def down(self) -> tuple[int, ...]:
+        """The nodes that do not run."""
+        return self.sync.down
+
     async def crash(self, *nodes: int, lose: Lost = None) -> None:
+        """Kill nodes with SIGKILL. With `lose="page-cache"` as if the power had failed: what was not synced is gone."""
         await asyncio.to_thread(self.sync.crash, *nodes, lose=lose)
 
     async def stop(self, *nodes: int) -> None:
+        """Shut nodes down cleanly; returns when their processes have ended."""
         await asyncio.to_thread(self.sync.stop, *nodes)
 
     async def start(self, *nodes: int) -> None:
+        """Start nodes that are down, all of them by default; returns when they take part in the cluster again."""
         await asyncio.to_thread(self.sync.start, *nodes)
 
     async def pause(self, *nodes: int) -> None:
+        """Freeze nodes (SIGSTOP): they say nothing, and their connections stay open."""
         await asyncio.to_thread(self.sync.pause, *nodes)
 
     async def resume(self, *nodes: int) -> None:
+        """Let paused nodes go on, all of them by default."""
         await asyncio.to_thread(self.sync.resume, *nodes)
 
     async def partition(
         self, a: Iterable[Member], b: Iterable[Member] | None = None, *, one_way: bool = False, clients: bool = False
     ) -> None:
+        """Cut the links between two groups of nodes; without `b`, between `a` and all other nodes.
+
+        `"clients"` in a group means everything that is not a node; `clients=True` puts it on the side of `a`, or on the
+        other side if only `a` is named. `one_way`: only what `a` sends is lost.
+        """
         await asyncio.to_thread(self.sync.partition, a, b, one_way=one_way, clients=clients)
 
     async def slow(
@@ -120,6 +172,7 @@ class AsyncOperations:
         one_way: bool = False,
         clients: bool = False,
     ) -> None:
+        """Make the links between two groups slow: latency each way, jitter on top, at most `rate_bytes` a second."""
         await asyncio.to_thread(
             self.sync.slow,
             a,
@@ -132,32 +185,42 @@ class AsyncOperations:
         )
 
     async def disk(
-        self,
-        node: int,
-        state: DiskState,
-        *,
-        log_dir: str | None = None,
-        latency_s: float = 0.1,
-        writes: bool = False,
+        self, node: int, state: DiskState, *, log_dir: str | None = None, latency_s: float = 0.1, writes: bool = False
     ) -> None:
+        """Make a node's disk, or one of its log directories, full, failed, slow or read-only.
+
+        A slow one takes `latency_s` longer for each sync and, with `writes`, for each write.
+        """
         await asyncio.to_thread(self.sync.disk, node, state, log_dir=log_dir, latency_s=latency_s, writes=writes)
 
     def inject_error(self, api: str, error: str, *, after: bool | None = None) -> AsyncRequestFaultBuilder:
+        """The request is answered with this error: `inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS")`.
+
+        By default as Kafka does it: nearly all errors refuse the request, which then has no effect, and those that
+        Kafka gives afterwards (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND) are given when it is carried out.
+        `after` says otherwise: True carries it out, False does not.
+        `.once()`, `.on_call(n)`, `.times(n)`, `.every_time()` or `.with_probability(p)` sets it.
+        """
         return AsyncRequestFaultBuilder(self.sync.inject_error(api, error, after=after))
 
     def delay_on(self, api: str, seconds: float) -> AsyncRequestFaultBuilder:
+        """The request is carried out, and its answer is held back, with all that follow on the connection."""
         return AsyncRequestFaultBuilder(self.sync.delay_on(api, seconds))
 
     def disconnect_on(self, api: str) -> AsyncRequestFaultBuilder:
+        """The request is carried out, and the connection ends in place of its answer."""
         return AsyncRequestFaultBuilder(self.sync.disconnect_on(api))
 
     def blackhole_client(self, client_id: str) -> AsyncRequestFaultBuilder:
+        """Requests of clients whose id has this in it are dropped before the broker sees them."""
         return AsyncRequestFaultBuilder(self.sync.blackhole_client(client_id))
 
     async def heal(self, *members: Member) -> None:
+        """End all faults of links, disks and requests, and resume what is paused; or only those of some nodes."""
         await asyncio.to_thread(self.sync.heal, *members)
 
     async def faults(self) -> list[str]:
+        """The faults that are in force, a sentence each."""
         return await asyncio.to_thread(self.sync.faults)
 
     async def create_topic(
@@ -169,36 +232,47 @@ class AsyncOperations:
         assignment: Iterable[Iterable[int]] = (),
         config: Mapping[str, str] | None = None,
     ) -> str:
+        """Create a topic and wait until its partitions have leaders; gives its name.
+
+        `replicas`: -1 is the cluster's default. `assignment` places the replicas of each partition instead.
+        """
         return await asyncio.to_thread(
-            self.sync.create_topic,
-            name,
-            partitions=partitions,
-            replicas=replicas,
-            assignment=assignment,
-            config=config,
+            self.sync.create_topic, name, partitions=partitions, replicas=replicas, assignment=assignment, config=config
         )
 
     async def delete_topic(self, name: str) -> None:
+        """Delete a topic."""
         await asyncio.to_thread(self.sync.delete_topic, name)
 
     async def topics(self) -> list[str]:
+        """The names of all topics but Kafka's internal ones."""
         return await asyncio.to_thread(self.sync.topics)
 
     async def partition_state(self, topic: str, partition: int = 0) -> PartitionState:
+        """Leader, epoch, replicas, ISR, ELR, LastKnownElr and offsets of a partition now; each replica's log end."""
         return await asyncio.to_thread(self.sync.partition_state, topic, partition)
 
     async def partition_states(self, topic: str) -> list[PartitionState]:
+        """The state of every partition of a topic."""
         return await asyncio.to_thread(self.sync.partition_states, topic)
 
     async def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """What consumers can read: all records of a topic, or of one partition, in the order of their offsets."""
         return await asyncio.to_thread(self.sync.records, topic, partition)
 
     async def salvage(self, topic: str | None = None) -> list[SalvageEntry]:
+        """What replicas have dropped and saved before, with the records; of one topic or of all, the oldest first."""
         return await asyncio.to_thread(self.sync.salvage, topic)
 
     async def events(
         self, kind: type[KindOfEvent] | None = None, *, topic: str | None = None, **fields: object
     ) -> list[NodeEvent]:
+        """What the nodes have decided and seen so far, by time: of one kind, of one topic, with these fields.
+
+        await kafka.events(LeaderElected, topic="orders", leader=2)
+
+        The kinds are in `tanist.events`. Those of records and fetches come only where `tanist.events.fine` is true.
+        """
         return await asyncio.to_thread(self.sync.events, kind, topic=topic, **fields)
 
     async def wait_for(
@@ -210,9 +284,14 @@ class AsyncOperations:
         timeout: float = 30.0,
         **fields: object,
     ) -> NodeEvent:
+        """Wait for an event, and give it: the first such one, or the first after another one. `NotInTime`.
+
+        await kafka.wait_for(LeaderElected, partition="orders-0", leader=2)
+        """
         return await asyncio.to_thread(self.sync.wait_for, kind, topic=topic, after=after, timeout=timeout, **fields)
 
     async def happened(self, *topics: str) -> list[Event]:
+        """What happened to the partitions of these topics and what was done to the cluster, as one sequence."""
         return await asyncio.to_thread(self.sync.happened, *topics)
 
     async def wait_until(
@@ -225,19 +304,20 @@ class AsyncOperations:
         leader: int | None = None,
         timeout: float = 30.0,
     ) -> None:
+        """Wait until a condition holds: `led(topic)`, `in_sync(topic)`, any function, or `topic=..., isr=2, leader=1`.
+
+        `NotInTime` after `timeout` seconds; its text says what was missing last.
+        """
         await asyncio.to_thread(
-            self.sync.wait_until,
-            condition,
-            topic=topic,
-            partition=partition,
-            isr=isr,
-            leader=leader,
-            timeout=timeout,
+            self.sync.wait_until, condition, topic=topic, partition=partition, isr=isr, leader=leader, timeout=timeout
         )
 
 
 class AsyncCluster(AsyncOperations):
     """`Cluster` as an asynchronous context manager."""
+
+    sync: Cluster
+    """The same without asyncio."""
 
     def __init__(
         self,
@@ -249,34 +329,61 @@ class AsyncCluster(AsyncOperations):
         features: Mapping[str, int] | None = None,
         folder: Path | str | None = None,
     ) -> None:
-        self._cluster = Cluster(brokers, controllers, config, log_dirs=log_dirs, features=features, folder=folder)
-        super().__init__(self._cluster)
+        """`controllers` 0: brokers are controllers too. `config`: Kafka's settings, for every node.
+
+        With a `folder` the cluster stays: it is started there, or used if it runs already, and `close` leaves it alone.
+        """
+        self.sync = Cluster(brokers, controllers, config, log_dirs=log_dirs, features=features, folder=folder)
+
+    @classmethod
+    async def connect(cls, bootstrap: str) -> AsyncCluster:
+        """Any other Kafka: the same object, where faults raise `NotAvailable`. `bootstrap` is `host:port,...`."""
+        found = cls()
+        found.sync = await asyncio.to_thread(Cluster.connect, bootstrap)
+        return found
+
+    @property
+    def folder(self) -> Path | None:
+        """Where a cluster stays that is kept; None of any other."""
+        return self.sync.folder
 
     async def __aenter__(self) -> AsyncCluster:
-        await asyncio.to_thread(self._cluster.open)
+        await asyncio.to_thread(self.sync.__enter__)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self._cluster.close)
+        await asyncio.to_thread(self.sync.__exit__, *_)
+
+    async def open(self) -> None:
+        """Start the cluster; returns when it is ready."""
+        await asyncio.to_thread(self.sync.open)
+
+    async def close(self) -> None:
+        """Stop the cluster and remove its folder, unless it is to be kept. Harmless when it is closed already."""
+        await asyncio.to_thread(self.sync.close)
 
     async def keep(self) -> Path:
-        return await asyncio.to_thread(self._cluster.keep)
+        """Keep the data folder when the cluster is closed: `tanist up --data` and `tanist salvage` can read it."""
+        return await asyncio.to_thread(self.sync.keep)
 
     async def reset(self) -> None:
-        await asyncio.to_thread(self._cluster.reset)
+        """Make the cluster what it was when it was new: the same nodes and ports, no topics."""
+        await asyncio.to_thread(self.sync.reset)
 
 
 class AsyncKafka(AsyncOperations):
     """`Kafka`, awaited: the cluster as one test sees it."""
 
+    sync: Kafka
+    """The same without asyncio."""
+
     def __init__(self, kafka: Kafka) -> None:
-        super().__init__(kafka)
-        self._kafka = kafka
+        self.sync = kafka
 
     def topic(self, name: str) -> str:
-        """A topic's name that no other test has."""
-        return self._kafka.topic(name)
+        """A topic's name that no other test has; the same for the same `name`. `create_topic` creates it."""
+        return self.sync.topic(name)
 
     def group(self, name: str) -> str:
-        """A group's name that no other test has."""
-        return self._kafka.group(name)
+        """A group's name that no other test has; the same for the same `name`."""
+        return self.sync.group(name)
