@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tanist.broker.metadata.controller_service import ControllerService
@@ -16,9 +17,8 @@ from tanist.controller import partition_change, snapshot
 from tanist.controller.assignment import complete
 from tanist.coordinator.transactions.shard import TransactionShard
 from tanist.lab.mutations import situations
-from tanist.lab.mutations.patching import Breaks, Patch, always, fixed, replaced
-from tanist.lab.mutations.simulator import Mutation
-from tanist.lab.mutations.situations import Situation
+from tanist.lab.mutations.patching import Patch, always, fixed, replaced
+from tanist.lab.mutations.simulator import Mutation, drawn
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
 from tanist.log.segment import Segment
@@ -27,7 +27,6 @@ from tanist.quorum.voters import VoterSet
 from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.replica.follower import FollowerState
 from tanist.replica.leader import LeaderState
-from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import TRANSACTIONS
 from tanist.sim.run.drawing import config_of
 from tanist.wire.metadata import ConfigRecord
@@ -220,48 +219,42 @@ def the_last_record_is_not_replayed() -> tuple[Patch, ...]:
     return (Patch(ControllerService, "_replay", replays),)
 
 
-def _drawn(rule: str, patches: Breaks, situation: Situation = config_of) -> Mutation:
-    return Mutation(rule, patches, lambda seed: ChaosRun(seed, situation(seed)))
-
-
-def _in_transactions(rule: str, patches: Breaks) -> Mutation:
-    return Mutation(rule, patches, lambda seed: ChaosRun(seed, config_of(seed, TRANSACTIONS)))
-
+_in_transactions = partial(config_of, workload=TRANSACTIONS)
 
 INVARIANT_MUTANTS: Mapping[str, Mutation] = {
-    "holds-end": _drawn("the high watermark is one more than the log's end", counts_one_more),
-    "holds-back": _drawn("a leader's high watermark follows its followers down as well", high_watermarks_go_back),
-    "holds-start": _drawn(
+    "holds-end": drawn("the high watermark is one more than the log's end", counts_one_more),
+    "holds-back": drawn("a leader's high watermark follows its followers down as well", high_watermarks_go_back),
+    "holds-start": drawn(
         "a follower keeps its high watermark when its log is cut or begins anew",
         high_watermarks_outlive_the_log,
         situations.trimming,
     ),
-    "holds-epochs": _drawn("a leader notes an epoch above its own", epochs_descend),
-    "holds-epoch": _drawn("a follower notes an epoch above its leader's", epochs_run_ahead),
-    "holds-acks": _drawn("who came last is acknowledged first", acknowledges_the_last_first),
-    "holds-offsets": _drawn("a segment notes one offset more than a batch has", offsets_are_noted_too_high),
-    "holds-size": _drawn("a cut leaves bytes behind in the file", cuts_leave_bytes),
-    "holds-points": _drawn("a cut leaves the recovery point where it was", cuts_keep_the_recovery_point),
-    "holds-producers": _in_transactions("a cut leaves the producers as they were", cuts_keep_the_producers),
-    "holds-open": _in_transactions("a marker leaves its producer's transaction open", markers_leave_it_open),
-    "holds-stable": _in_transactions(
-        "the last stable offset is beyond the high watermark", stable_beyond_the_high_watermark
+    "holds-epochs": drawn("a leader notes an epoch above its own", epochs_descend),
+    "holds-epoch": drawn("a follower notes an epoch above its leader's", epochs_run_ahead),
+    "holds-acks": drawn("who came last is acknowledged first", acknowledges_the_last_first),
+    "holds-offsets": drawn("a segment notes one offset more than a batch has", offsets_are_noted_too_high),
+    "holds-size": drawn("a cut leaves bytes behind in the file", cuts_leave_bytes),
+    "holds-points": drawn("a cut leaves the recovery point where it was", cuts_keep_the_recovery_point),
+    "holds-producers": drawn("a cut leaves the producers as they were", cuts_keep_the_producers, _in_transactions),
+    "holds-open": drawn("a marker leaves its producer's transaction open", markers_leave_it_open, _in_transactions),
+    "holds-stable": drawn(
+        "the last stable offset is beyond the high watermark", stable_beyond_the_high_watermark, _in_transactions
     ),
-    "holds-transition": _in_transactions(
-        "a transaction's next transition does not wait for the one under way", transitions_overlap
+    "holds-transition": drawn(
+        "a transaction's next transition does not wait for the one under way", transitions_overlap, _in_transactions
     ),
-    "holds-isr": _drawn(
+    "holds-isr": drawn(
         "who leaves the replicas stays in the ISR",
         leavers_stay_in_the_isr,
         situations.as_drawn(operations=("reassign",), operation_pause_ms=(50, 300)),
     ),
-    "holds-quorum": _drawn("the quorum commits one record more than its leader has", commits_what_is_not_there),
-    "holds-metadata": _drawn("a follower of the quorum that diverges cuts all it has", cuts_all_metadata),
-    "holds-voters": _drawn(
+    "holds-quorum": drawn("the quorum commits one record more than its leader has", commits_what_is_not_there),
+    "holds-metadata": drawn("a follower of the quorum that diverges cuts all it has", cuts_all_metadata),
+    "holds-voters": drawn(
         "a voter that joins takes another's place", a_voter_takes_anothers_place, situations.changing_voters
     ),
-    "holds-snapshot": _drawn("a metadata snapshot lacks the configs", snapshots_lack_configs),
-    "holds-image": _drawn(
+    "holds-snapshot": drawn("a metadata snapshot lacks the configs", snapshots_lack_configs),
+    "holds-image": drawn(
         "the last record of a decision is not in the controller's own image", the_last_record_is_not_replayed
     ),
 }

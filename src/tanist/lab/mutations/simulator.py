@@ -51,7 +51,7 @@ def applied(mutation: Mutation) -> AbstractContextManager[None]:
     return replaced(mutation.patches())
 
 
-def _drawn(rule: str, patches: Breaks, situation: Situation = config_of, equivalent: str = "") -> Mutation:
+def drawn(rule: str, patches: Breaks, situation: Situation = config_of, equivalent: str = "") -> Mutation:
     """Shows in random runs."""
     return Mutation(rule, patches, lambda seed: ChaosRun(seed, situation(seed)), equivalent=equivalent)
 
@@ -66,22 +66,22 @@ _SHORT: Mapping[str, object] = {"fault_time_ms": 3_000, "settle_time_ms": 4_000,
 """For runs in which a client asks again and again until the end."""
 
 MUTANTS: Mapping[str, Mutation] = {
-    "A1": _drawn("the high watermark ignores min.insync.replicas", replicas.a1_ignores_min_isr),
-    "A2": _drawn("no ELR: the last member of the ISR stays in it, whatever it lost", controllers.a2_without_elr),
-    "A3": _drawn("an unclean restart leaves the broker in the ELR", controllers.a3_all_restarts_are_clean),
-    "A4": _drawn("the mark of a clean end is there while the broker runs", nodes.a4_marked_early),
+    "A1": drawn("the high watermark ignores min.insync.replicas", replicas.a1_ignores_min_isr),
+    "A2": drawn("no ELR: the last member of the ISR stays in it, whatever it lost", controllers.a2_without_elr),
+    "A3": drawn("an unclean restart leaves the broker in the ELR", controllers.a3_all_restarts_are_clean),
+    "A4": drawn("the mark of a clean end is there while the broker runs", nodes.a4_marked_early),
     "A5": _directed(
         "any life of a broker may join the ISR", controllers.a5_any_life_may_join, isr.another_life_is_added
     ),
-    "A6": _drawn("a broker keeps its epoch when it registers again", controllers.a6_reuses_broker_epochs),
+    "A6": drawn("a broker keeps its epoch when it registers again", controllers.a6_reuses_broker_epochs),
     "A7": _directed(
         "an AlterPartition of any age is accepted",
         controllers.a7_any_partition_epoch,
         isr.an_old_wish_comes_last,
         properties={"broker.session.timeout.ms": "3000", "replica.lag.time.max.ms": "1000"},
     ),
-    "A8": _drawn("an expansion is counted with the current ISR", replicas.a8_counts_with_the_current_isr),
-    "A9": _drawn("a shrink is applied before the controller has said so", replicas.a9_shrinks_eagerly),
+    "A8": drawn("an expansion is counted with the current ISR", replicas.a8_counts_with_the_current_isr),
+    "A9": drawn("a shrink is applied before the controller has said so", replicas.a9_shrinks_eagerly),
     "A10": _directed(
         "an unanswered proposal counts as rejected", replicas.a10_unanswered_is_rejected, isr.an_answer_is_lost
     ),
@@ -98,21 +98,21 @@ MUTANTS: Mapping[str, Mutation] = {
     "A13": _directed(
         "what followers had is believed across elections", replicas.a13_remembers_followers, logs.there_and_back
     ),
-    "A14": _drawn("the ELR is kept when the ISR is large enough", controllers.a14_elr_stays),
-    "A15": _drawn("who leaves a large enough ISR is eligible", controllers.a15_leavers_are_eligible),
+    "A14": drawn("the ELR is kept when the ISR is large enough", controllers.a14_elr_stays),
+    "A15": drawn("who leaves a large enough ISR is eligible", controllers.a15_leavers_are_eligible),
     "A16": _directed(
         "unclean recoveries whatever the strategy",
         controllers.a16_unclean_recoveries,
         elections.everybody_has_crashed,
         topic=(("unclean.recovery.strategy", "None"),),
     ),
-    "A17": _drawn("the high watermark is the leader's end", replicas.a17_commits_on_append),
-    "A18": _drawn("a follower counts with what it was sent", replicas.a18_counts_what_is_sent),
-    "A19": _drawn("enough replicas commit, in the ISR or not", replicas.a19_commits_by_count),
+    "A17": drawn("the high watermark is the leader's end", replicas.a17_commits_on_append),
+    "A18": drawn("a follower counts with what it was sent", replicas.a18_counts_what_is_sent),
+    "A19": drawn("enough replicas commit, in the ISR or not", replicas.a19_commits_by_count),
     "A20": _directed(
         "a fenced broker may join the ISR", controllers.a20_the_fenced_may_join, isr.a_fenced_one_is_added
     ),
-    "A21": _drawn("a fence leaves the broker in its ISRs", controllers.a21_fenced_stay_in_isr),
+    "A21": drawn("a fence leaves the broker in its ISRs", controllers.a21_fenced_stay_in_isr),
     "A22": _directed(
         "fetches of other epochs are believed", replicas.a22_believes_other_epochs, logs.an_old_fetch_is_read
     ),
@@ -120,26 +120,26 @@ MUTANTS: Mapping[str, Mutation] = {
     "A24": _directed(
         "no divergence is looked for", replicas.a24_looks_for_no_divergence, logs.another_record_at_the_end
     ),
-    "A25": _drawn("a follower cuts its log at its high watermark", replicas.a25_cuts_at_the_high_watermark),
+    "A25": drawn("a follower cuts its log at its high watermark", replicas.a25_cuts_at_the_high_watermark),
     "A26": _directed(
         "one look-up of an epoch is enough", replicas.a26_looks_up_one_epoch, logs.a_middle_that_parts, **_SHORT
     ),
-    "A27": _drawn("LastKnownElr is not recorded", controllers.a27_forgets_the_lost),
-    "A28": _drawn("a new life is taken for the one before", controllers.a28_ignores_incarnations),
+    "A27": drawn("LastKnownElr is not recorded", controllers.a27_forgets_the_lost),
+    "A28": drawn("a new life is taken for the one before", controllers.a28_ignores_incarnations),
     "A29": _directed(
         "a broker that is shutting down can be elected",
         controllers.a29_elects_who_leaves,
         elections.the_last_one_is_leaving,
     ),
-    "A30": _drawn("who is elected from the ELR is not in the ISR", controllers.a30_elected_stays_outside),
-    "A30b": _drawn("an election from the ELR begins no leader epoch", controllers.a30b_same_leader_epoch),
-    "A31": _drawn("the ISR never becomes empty", controllers.a31_last_member_stays),
-    "A32": _drawn(
+    "A30": drawn("who is elected from the ELR is not in the ISR", controllers.a30_elected_stays_outside),
+    "A30b": drawn("an election from the ELR begins no leader epoch", controllers.a30b_same_leader_epoch),
+    "A31": drawn("the ISR never becomes empty", controllers.a31_last_member_stays),
+    "A32": drawn(
         "a lower min.insync.replicas keeps the ELR",
         controllers.a32_lower_min_isr_keeps_elr,
         situations.busy_configs,
     ),
-    "A33": _drawn(
+    "A33": drawn(
         "min.insync.replicas counts beyond the replicas",
         replicas.a33_min_isr_beyond_replicas,
         situations.one_replica_too_few,
@@ -168,12 +168,12 @@ MUTANTS: Mapping[str, Mutation] = {
         logs.a_middle_that_parts,
         **_SHORT,
     ),
-    "A38": _drawn(
+    "A38": drawn(
         "Balanced asks those of LastKnownElr who are there",
         controllers.a38_some_will_do,
         situations.recovering("Balanced"),
     ),
-    "A38b": _drawn(
+    "A38b": drawn(
         "Balanced does not wait for the ELR",
         controllers.a38b_does_not_wait_for_the_elr,
         situations.recovering("Balanced"),
@@ -203,12 +203,12 @@ MUTANTS: Mapping[str, Mutation] = {
         elections.an_answer_from_before_the_loss,
         plain=(1, 2, 3),
     ),
-    "A41": _drawn(
+    "A41": drawn(
         "Aggressive passes over a member of the ELR that is there",
         controllers.a41_elr_is_not_elected_from,
         situations.recovering("Aggressive"),
     ),
-    "A42": _drawn("an unclean election keeps LastKnownElr", controllers.a42_forgets_nothing),
+    "A42": drawn("an unclean election keeps LastKnownElr", controllers.a42_forgets_nothing),
     "A43": _directed("producers are forgotten at a restart", nodes.a43_forgets_producers, logs.a_batch_comes_again),
     "A44": _directed(
         "a producer whose wait expires gets a refusal",
@@ -234,8 +234,8 @@ MUTANTS: Mapping[str, Mutation] = {
         isr.an_answer_comes_after_the_next_wish,
         min_isr=1,
     ),
-    "A48": _drawn("roles are taken before the metadata has the registration", nodes.a48_roles_before_the_registration),
-    "A49": _drawn("a new controller begins before it has replayed all", nodes.a49_begins_before_all_is_replayed),
+    "A48": drawn("roles are taken before the metadata has the registration", nodes.a48_roles_before_the_registration),
+    "A49": drawn("a new controller begins before it has replayed all", nodes.a49_begins_before_all_is_replayed),
     "A49b": _directed(
         "the controller answers before the commit",
         nodes.a49b_answers_before_the_commit,
@@ -247,44 +247,44 @@ MUTANTS: Mapping[str, Mutation] = {
         nodes.a50_ignores_topic_ids,
         elections.a_topic_of_the_same_name,
     ),
-    "acks": _drawn("a produce is acknowledged with the next that is committed", nodes.acks_with_the_next),
-    "deposed": _drawn("a leader that is none any more acknowledges what waits", nodes.deposed_leaders_acknowledge),
-    "unread": _drawn(
+    "acks": drawn("a produce is acknowledged with the next that is committed", nodes.acks_with_the_next),
+    "deposed": drawn("a leader that is none any more acknowledges what waits", nodes.deposed_leaders_acknowledge),
+    "unread": drawn(
         "a broker answers clients before it has read the metadata",
         nodes.clients_are_heard_at_once,
         situations.restarted_and_asked,
     ),
-    "reads": _drawn("consumers read to the end of the log", nodes.consumers_read_to_the_end),
+    "reads": drawn("consumers read to the end of the log", nodes.consumers_read_to_the_end),
     "duplicates": _directed(
         "a batch that comes twice is appended twice", nodes.duplicates_are_appended, logs.a_batch_comes_again
     ),
-    "old-events": _drawn(
+    "old-events": drawn(
         "a producer is forgotten when its last timestamp is old",
         nodes.producers_expire_by_their_timestamps,
         situations.old_events,
     ),
-    "session-named": _drawn(
+    "session-named": drawn(
         "a session looks at a partition that its follower names only when the log grows",
         nodes.sessions_forget_what_is_named,
     ),
-    "session-appends": _drawn("a session hears of no appends", nodes.sessions_hear_of_no_appends),
-    "session-news": _drawn(
+    "session-appends": drawn("a session hears of no appends", nodes.sessions_hear_of_no_appends),
+    "session-news": drawn(
         "a session says nothing of the high watermark alone", nodes.sessions_leave_the_high_watermark_out
     ),
-    "late-acknowledged": _drawn(
+    "late-acknowledged": drawn(
         "a follower acknowledges what is being written",
         nodes.acknowledges_what_is_not_written,
         situations.large_writes,
     ),
-    "late-beside": _drawn(
+    "late-beside": drawn(
         "a follower's request beside a large write names that partition too",
         nodes.acknowledges_all_beside_what_is_written,
         situations.large_writes,
     ),
-    "late-committed": _drawn(
+    "late-committed": drawn(
         "a leader counts what is being written", nodes.commits_what_is_not_written, situations.large_writes
     ),
-    "late-memory": _drawn(
+    "late-memory": drawn(
         "memory is received into while it is written", nodes.receives_into_what_is_lent, situations.large_writes
     ),
     "torn-answers": _directed(
@@ -311,43 +311,43 @@ MUTANTS: Mapping[str, Mutation] = {
         properties={"log.cleaner.backoff.ms": "100", "broker.session.timeout.ms": "3000"},
         fault_time_ms=30_000,
     ),
-    "torn-drawn": _drawn(
+    "torn-drawn": drawn(
         "what readers were given is written over (small windows)",
         nodes.writes_over_what_readers_were_given,
         situations.torn_links,
     ),
-    "trim-committed": _drawn(
+    "trim-committed": drawn(
         "retention drops segments that are not committed",
         starts.drops_what_is_not_committed,
         situations.trimming,
     ),
-    "trim-early": _drawn("retention drops one segment more than it may", starts.drops_one_more, situations.trimming),
-    "trim-beyond": _drawn(
+    "trim-early": drawn("retention drops one segment more than it may", starts.drops_one_more, situations.trimming),
+    "trim-beyond": drawn(
         "DeleteRecords is accepted beyond the high watermark", starts.deletes_beyond, situations.trimming
     ),
-    "trim-checkpoint": _drawn(
+    "trim-checkpoint": drawn(
         "a restart forgets the log starts that were written down",
         starts.forgets_log_starts,
         situations.trimming,
     ),
-    "trim-follower": _drawn(
+    "trim-follower": drawn(
         "a follower does not take its leader's log start", starts.follows_no_start, situations.trimming
     ),
-    "trim-ahead": _drawn(
+    "trim-ahead": drawn(
         "a leader says that its followers begin where it does",
         starts.believes_all_have_deleted,
         situations.trimming,
     ),
-    "trim-reads": _drawn(
+    "trim-reads": drawn(
         "deleted records are read until their segment goes",
         starts.reads_deleted_records,
         situations.trimming,
     ),
-    "lost-logs": _drawn(
+    "lost-logs": drawn(
         "a log that a clean stop has left, and that is gone, is a new one", nodes.misses_no_log, situations.lost_logs
     ),
-    "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
-    "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
+    "majority": drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
+    "votes": drawn("votes are not written down", nodes.votes_are_not_stored),
     "votes-forgotten": _directed(
         "a voter forgets its vote at a restart",
         nodes.votes_are_forgotten,
@@ -355,9 +355,9 @@ MUTANTS: Mapping[str, Mutation] = {
         roles=votes.ROLES,
         latency_us=(4_000, 6_000),
     ),
-    "votes-twice": _drawn("a voter votes again in an epoch", nodes.votes_again, situations.contested_votes),
+    "votes-twice": drawn("a voter votes again in an epoch", nodes.votes_again, situations.contested_votes),
     **{
-        number: _drawn(
+        number: drawn(
             QUORUM_MUTATIONS[number].rule,
             changes_before_its_first_commit if number == "E-Q" else QUORUM_MUTATIONS[number].patches,
             situations.changing_voters,

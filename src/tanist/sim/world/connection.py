@@ -196,8 +196,10 @@ class SimConnection:
                 self._outgoing.append(bytes(chunk))
                 self._outgoing_bytes += len(chunk)
         self.pump()
-        if self._outgoing and self._network.on_torn is not None:
-            self._outgoing = deque(map(waiting, self._outgoing))
+        if self._network.on_torn is not None:
+            outgoing = self._outgoing
+            for index in range(-min(len(chunks), len(outgoing)), 0):
+                outgoing[index] = waiting(outgoing[index])
 
     def pause(self) -> None:
         self._reading = False
