@@ -49,7 +49,10 @@ _BUCKET_BITS: Final = 44
 
 @dataclass(frozen=True, slots=True)
 class LogSums:
-    """What the records of the references' logs come to, by place and bucket."""
+    """What the records of the references' logs come to, by place and bucket.
+
+    A log has each offset once. So claims that cancel out, two of the same record, leave too few others to come to it.
+    """
 
     places: tuple[str, ...]
     keys: Any
