@@ -14,13 +14,10 @@ PLAIN = -1
 """The producer of records outside of transactions."""
 
 
-def log_of(entries: Sequence[tuple[int, str | bool] | None]) -> bytes:
-    """By offset: the producer, and a value, or whether a marker commits; nothing where a record is gone."""
+def log_of(entries: Sequence[tuple[int, str | bool]]) -> bytes:
+    """By offset: the producer, and a value, or whether a marker commits."""
     found = bytearray()
-    for offset, entry in enumerate(entries):
-        if entry is None:
-            continue
-        producer, what = entry
+    for offset, (producer, what) in enumerate(entries):
         sender = {"producer_id": producer, "producer_epoch": 0}
         if isinstance(what, bool):
             found += encode_marker_batch(

@@ -30,7 +30,7 @@ class World:
         self.rng = random.Random(f"{partition} {plant}")
         self.plant = plant
         self.place = f"{TOPIC}-{partition}"
-        self.log: list[tuple[int, str | bool] | None] = []
+        self.log: list[tuple[int, str | bool]] = []
         self.aborted: set[int] = set()
         self.lines: list[Line] = []
         self.now_ns = 10
@@ -91,7 +91,7 @@ class World:
         self.line(process, "assign", "ok", partitions=[self.place], positions={self.place: 0})
         records: list[list[Any]] = []
         for offset, entry in enumerate(self.log):
-            if entry is None or isinstance(entry[1], bool):
+            if isinstance(entry[1], bool):
                 continue
             if committed and offset in self.aborted and not self.plants("read aborted"):
                 continue
@@ -104,9 +104,10 @@ class World:
         for _ in range(self.rng.randint(8, 20)):
             self.write()
         match self.plant:
-            case "lose":  # where no producer waits for a marker, and nobody has read it
-                for _ in range(3):
-                    self.log[self.rng.choice(self._plain())] = None
+            case "lose":  # before anybody has read it; another record stands there
+                for offset in {self.rng.choice(self._plain()) for _ in range(3)}:
+                    self.log[offset] = PLAIN, f"instead {offset}"
+                    self.sent(f"instead {offset}", "info", idempotent=False)
                 del self.log[self._plain()[-1] :]
             case "truncate":  # what has been read; others are written in its place
                 self.read("early", committed=False)
@@ -120,7 +121,7 @@ class World:
         self.read("committed", committed=True)
 
     def _plain(self) -> list[int]:
-        return [offset for offset, entry in enumerate(self.log) if entry is not None and entry[0] == PLAIN]
+        return [offset for offset, entry in enumerate(self.log) if entry[0] == PLAIN]
 
 
 def test_both_judges_say_the_same_of_the_same_histories(spark: Any, tmp_path: Path) -> None:
