@@ -241,9 +241,9 @@ def generate(folder: Path, rows: int) -> dict[str, int]:
 def expected() -> dict[str, int]:
     each = PLANTED // PARTITIONS * PARTITIONS
     return {
-        "lost": each, "missing": MISSING_BATCHES * BATCH_RECORDS * PARTITIONS,
-        "divergent": DIVERGENT // PARTITIONS * PARTITIONS, "duplicated": each, "read-lost": PHANTOMS,
-        "phantom-read": PHANTOMS, "aborted-read": each, "failed-in-log": each,
+        "lost-write": each, "missing": MISSING_BATCHES * BATCH_RECORDS * PARTITIONS,
+        "divergent": DIVERGENT // PARTITIONS * PARTITIONS, "duplicate": each, "read-lost": PHANTOMS,
+        "phantom": PHANTOMS, "G1a": each, "failed-in-log": each,
     }  # fmt: skip
 
 

@@ -58,6 +58,7 @@ _._kcat
 # Used by people: pipelines, pytest.
 _.attach  # examples/pipelines
 _.FrameLogs  # docs/pipeline.md: an audit of DataFrames
+_._value_  # Anomaly: an Enum reads it
 _.catalogue  # web/src/lab/worker.ts: Python in the browser
 _.TestCommittedOffsets  # a rule-based machine, as pytest finds it
 _.libraries  # a fixture for what it does: confluent-kafka becomes importable

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tanist.lab.history import Anomaly, Checker, Verdict
+from tanist.lab.anomalies import OF_HISTORIES
+from tanist.lab.history import Checker, Verdict
 from tanist.lab.history.report import evidence_of
 from tests.lab import history_worlds as worlds
 from tests.lab.brute_history import count
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error)
         return 1
     print(f"{len(seeds):,} histories, of which {len(seeds) // len(MAKERS):,} are sound: the same verdicts")
-    for anomaly in Anomaly:
+    for anomaly in OF_HISTORIES:
         print(f"{met[anomaly.value]:>8,} with {anomaly.value}")
     return 0
 

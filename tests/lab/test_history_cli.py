@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.cli.lab.verify import _ANOMALIES
-from tanist.lab.history import Anomaly
+from tanist.lab.anomalies import OF_HISTORIES
 
 SOUND = """\
 {"process":"p","type":"ok","f":"send","partition":"t-0","value":"a","offset":0}
@@ -69,8 +68,10 @@ def test_what_is_allowed_is_no_failure(tmp_path: Path) -> None:
     assert _verify(tmp_path, LOSING, "--allow", "lossy").exit_code == 2
 
 
-def test_every_anomaly_can_be_allowed() -> None:
-    assert [anomaly.value for anomaly in Anomaly] == _ANOMALIES
+def test_every_anomaly_of_histories_can_be_allowed_and_none_of_audits_alone(tmp_path: Path) -> None:
+    allowed = [option for anomaly in OF_HISTORIES for option in ("--allow", anomaly.value)]
+    assert _verify(tmp_path, LOSING, *allowed).exit_code == 0
+    assert _verify(tmp_path, LOSING, *allowed, "--allow", "divergent").exit_code == 2
 
 
 def test_json(tmp_path: Path) -> None:

@@ -251,6 +251,11 @@ def _compare(
             found["missing"][partition] += 1
 
 
+def _is_promised(line: dict[str, Any]) -> bool:
+    """With acks=all. Without it, a producer is not idempotent."""
+    return line.get("acks") != 1
+
+
 def _judge(
     lines: list[dict[str, Any]],
     partition: int,
@@ -274,23 +279,23 @@ def _judge(
     start = min(log)
     for value in {*sends, *seen}:
         types = {line["type"] for line in sends[value]}
-        acknowledged = [line for line in sends[value] if line["type"] == "ok" and line.get("acks") != 1]
+        acknowledged = [line for line in sends[value] if line["type"] == "ok" and _is_promised(line)]
         if acknowledged and not places[value] and acknowledged[0]["offset"] >= start:
-            found["lost"][partition] += 1
-        if sends[value] and len(places[value]) > 1:
-            found["duplicated"][partition] += 1
+            found["lost-write"][partition] += 1
+        if sends[value] and len(places[value]) > 1 and all(_is_promised(line) for line in sends[value]):
+            found["duplicate"][partition] += 1
         if any(offset >= start for offset in seen[value] - set(places[value])):
             found["read-lost"][partition] += 1
         if seen[value] and not sends[value]:
-            found["phantom-read"][partition] += 1
+            found["phantom"][partition] += 1
         if types == {"fail"} and seen[value]:
-            found["aborted-read"][partition] += 1
+            found["G1a"][partition] += 1
         if types == {"fail"} and places[value]:
             found["failed-in-log"][partition] += 1
     by_process: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for value, reported in sends.items():
         for line in reported:
-            if line["type"] == "ok" and value in places and places[value]:
+            if line["type"] == "ok" and _is_promised(line) and places.get(value):
                 by_process[line["process"]].append((line["invoked_ns"], line["time_ns"], places[value][0]))
     for rows in by_process.values():
         rows.sort()

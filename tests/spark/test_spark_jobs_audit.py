@@ -22,8 +22,8 @@ from tests.spark.spark_audit_samples import (
 )
 
 PLANTED = {
-    "lost", "missing", "divergent", "damaged", "duplicated", "reordered", "read-lost", "phantom-read",
-    "aborted-read", "failed-in-log",
+    "lost-write", "missing", "divergent", "damaged", "duplicate", "reordered", "read-lost", "phantom",
+    "G1a", "failed-in-log",
 }  # fmt: skip
 
 
@@ -83,14 +83,16 @@ def test_what_tasks_read_themselves_has_the_findings_of_the_plain_checker(
 def test_what_is_cut_from_the_end_is_lost_and_the_result_says_all_of_it(spark: Any, tmp_path: Path) -> None:
     scene = missing_tail(sound_scene(2, 3_000, seed=3), partition=1, records=300)
     expected = brute(scene)
-    assert set(expected) == {"lost", "read-lost"}
+    assert set(expected) == {"lost-write", "read-lost"}
     result = audited(spark, scene, tmp_path, output=tmp_path / "findings")
     assert counts(result) == expected
-    lost = spark.read.parquet(str(tmp_path / "findings")).where("kind = 'lost'")
+    lost = spark.read.parquet(str(tmp_path / "findings")).where("kind = 'lost-write'")
     log = scene.held(1, 1)
-    assert lost.count() == expected["lost"][1]
+    assert lost.count() == expected["lost-write"][1]
     assert min(row.first_offset for row in lost.select("first_offset").collect()) > max(log)
-    assert {each.detail for each in result.findings if each.kind.value == "lost"} == {"at or above the high watermark"}
+    assert {each.detail for each in result.findings if each.kind.value == "lost-write"} == {
+        "at or above the high watermark"
+    }
 
 
 def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_two_lines_are_one_send_and_one_that_nothing_follows_is_unknown(spark: A
         ("a", "ok", 6, 10, 13), ("7", "ok", 5, 11, 12), ("c", "info", None, 14, None), ("d", "ok", 9, 15, 16),
     ]  # fmt: skip
     assert [(row.promised, row.ordered) for row in sends] == [
-        (False, True), (True, True), (True, True), (True, False),
+        (False, False), (True, True), (True, True), (True, False),
     ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def counts(result: Any) -> dict[str, int]:
 
 def test_when_no_replica_has_a_record_every_acknowledged_one_is_lost(spark: Any, tmp_path: Path) -> None:
     result = audited(spark, scene(0, 0, [send(offset) for offset in range(5)]), tmp_path)
-    assert counts(result) == {"lost": 5}
+    assert counts(result) == {"lost-write": 5}
     assert (result.replicas, result.records, result.sends, result.expired) == (3, 0, 5, 0)
 
 
@@ -72,7 +72,11 @@ def test_of_a_history_of_several_topics_only_the_named_one_is_judged(spark: Any,
     named = audited(spark, made, tmp_path / "named", topics=[TOPIC])
     assert (counts(named), named.sends) == ({}, 5)
     (lost,) = audited(spark, made, tmp_path / "all").findings
-    assert (lost.kind.value, lost.topic, lost.detail) == ("lost", "payments", "no replica of the partition is here")
+    assert (lost.kind.value, lost.topic, lost.detail) == (
+        "lost-write",
+        "payments",
+        "no replica of the partition is here",
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +98,7 @@ def test_a_history_that_says_nothing_of_the_topic_is_an_error(
 
 def test_a_history_whose_acknowledgements_have_no_offsets_is_judged(spark: Any, tmp_path: Path) -> None:
     lines = [send(offset) | {"offset": None} for offset in range(6)]
-    assert counts(audited(spark, scene(0, 5, lines), tmp_path)) == {"lost": 1}
+    assert counts(audited(spark, scene(0, 5, lines), tmp_path)) == {"lost-write": 1}
     assert json.loads((tmp_path / "history.jsonl").read_text().splitlines()[0])["offset"] is None
 
 

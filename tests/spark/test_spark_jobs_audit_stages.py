@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import clients, lost
 from tanist.spark.jobs.audit import findings as audit_findings
@@ -15,7 +16,7 @@ from tanist.spark.jobs.audit import replicas as audit_replicas
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.explanations import Explanations, explanations
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts, most_advanced, partition_facts
-from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.history import History, history
 from tanist.spark.jobs.audit.logs import COLUMNS, FrameLogs, Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Change, Metadata
@@ -34,7 +35,7 @@ def change(leader: int, epoch: int, isr: tuple[int, ...], *, unclean: bool = Fal
 
 
 def finding(
-    kind: Kind, offset: int | None, *, replicas: tuple[int, ...] = (), value: str | None = None, detail: str = ""
+    kind: Anomaly, offset: int | None, *, replicas: tuple[int, ...] = (), value: str | None = None, detail: str = ""
 ) -> Finding:
     return Finding(kind, *PLACE, offset, offset, 1, (), replicas, value, None, detail)
 
@@ -107,20 +108,20 @@ def explained(changes: list[Change], dropped: list[tuple[int, int, int]] | None 
 
 def test_what_is_missing_is_explained_by_the_change_that_took_the_replica_out_of_the_isr() -> None:
     found = explained([change(1, 0, (1, 2), offset=1), change(1, 0, (1,), offset=2)])
-    assert "(metadata offset 2," in (found.of(finding(Kind.MISSING, 3, replicas=(2,))) or "")
+    assert "(metadata offset 2," in (found.of(finding(Anomaly.MISSING, 3, replicas=(2,))) or "")
 
 
 def test_a_lost_record_that_was_saved_is_explained_by_the_leader_for_which_it_was_dropped() -> None:
     changes = [change(1, 0, (1,), offset=1), change(2, 1, (2,), offset=2), change(1, 3, (1,), offset=3)]
     found = explained(changes, dropped=[(5, 8, 3)])
-    assert "(metadata offset 3," in (found.of(finding(Kind.LOST, 6)) or "")
-    assert "(metadata offset 2," in (found.of(finding(Kind.LOST, 8)) or "")
+    assert "(metadata offset 3," in (found.of(finding(Anomaly.LOST_WRITE, 6)) or "")
+    assert "(metadata offset 2," in (found.of(finding(Anomaly.LOST_WRITE, 8)) or "")
 
 
 def test_a_record_that_was_read_and_lost_is_explained_by_the_election_after_the_record_before_it() -> None:
     changes = [change(1, 0, (1,), offset=1), change(2, 1, (2,), offset=2), change(1, 3, (1,), unclean=True, offset=3)]
-    assert "(metadata offset 3," in (explained(changes).of(finding(Kind.READ_LOST, 12)) or "")
-    assert explained([]).of(finding(Kind.READ_LOST, 12)) is None
+    assert "(metadata offset 3," in (explained(changes).of(finding(Anomaly.READ_LOST, 12)) or "")
+    assert explained([]).of(finding(Anomaly.READ_LOST, 12)) is None
 
 
 def test_workers_get_the_metadata_of_partitions_with_findings_alone() -> None:
@@ -148,10 +149,10 @@ def test_replicas_that_differ_and_lack_records_have_findings(spark: Any, plan: s
     assert compared.findings is not None
     found = audit_findings.first_of_each_kind(compared.findings)
     assert [(each.kind, each.first_offset, each.last_offset, each.replicas) for each in found] == [
-        (Kind.MISSING, 2, 3, (2,)),
-        (Kind.DIVERGENT, 1, 1, (1, 2)),
+        (Anomaly.MISSING, 2, 3, (2,)),
+        (Anomaly.DIVERGENT, 1, 1, (1, 2)),
     ]
-    assert audit_findings.counted(compared.findings) == {(Kind.MISSING, *PLACE): 2, (Kind.DIVERGENT, *PLACE): 1}
+    assert audit_findings.counted(compared.findings) == {(Anomaly.MISSING, *PLACE): 2, (Anomaly.DIVERGENT, *PLACE): 1}
 
 
 # -- clients
@@ -190,9 +191,9 @@ def test_values_are_held_against_the_log(spark: Any, plan: str) -> None:
     assert compared.findings is not None
     found = audit_findings.first_of_each_kind(compared.findings)
     assert [(each.kind, each.value, each.first_offset) for each in found] == [
-        (Kind.LOST, "gone", 2),
-        (Kind.READ_LOST, "ghost", 1),
-        (Kind.PHANTOM_READ, "ghost", 1),
+        (Anomaly.LOST_WRITE, "gone", 2),
+        (Anomaly.READ_LOST, "ghost", 1),
+        (Anomaly.PHANTOM, "ghost", 1),
     ]
 
 
@@ -206,7 +207,7 @@ def test_a_record_before_one_that_was_acknowledged_earlier_is_out_of_order(spark
     found = audit_order.check(made, in_turn, blocks_of(in_turn), None, FACTS, keep=keep)
     assert found is not None
     (reordered,) = audit_findings.first_of_each_kind(found)
-    assert (reordered.kind, reordered.value, reordered.first_offset) == (Kind.REORDERED, "second", 0)
+    assert (reordered.kind, reordered.value, reordered.first_offset) == (Anomaly.REORDERED, "second", 0)
     at_once = clients_of(spark, ("p", "send", "first", 1, 10), ("p", "send", "second", 0, 12))
     assert audit_order.check(made, at_once, blocks_of(at_once), None, FACTS, keep=keep) is None
 
@@ -217,10 +218,10 @@ def test_a_record_before_one_that_was_acknowledged_earlier_is_out_of_order(spark
 def test_lost_records_are_looked_for_in_other_replicas_and_in_the_salvage(spark: Any) -> None:
     made = logs(spark, {1: {0: "a"}, 2: {0: "a", 1: "kept"}}, salvage={2: "saved", 3: "another"})
     findings = [
-        finding(Kind.LOST, 1, value="kept", detail="lost"),
-        finding(Kind.LOST, 2, value="saved", detail="lost"),
-        finding(Kind.LOST, 3, value="gone", detail="lost"),
-        finding(Kind.PHANTOM_READ, 1, value="kept", detail="read"),
+        finding(Anomaly.LOST_WRITE, 1, value="kept", detail="lost"),
+        finding(Anomaly.LOST_WRITE, 2, value="saved", detail="lost"),
+        finding(Anomaly.LOST_WRITE, 3, value="gone", detail="lost"),
+        finding(Anomaly.PHANTOM, 1, value="kept", detail="read"),
     ]
     assert [each.detail for each in lost.located(spark, made, findings)] == [
         "lost; replica 2 still has it",
@@ -233,10 +234,10 @@ def test_lost_records_are_looked_for_in_other_replicas_and_in_the_salvage(spark:
 def test_the_first_record_of_a_log_is_located_as_any_other(spark: Any) -> None:
     """Offset 0 is an offset."""
     made = logs(spark, {1: {1: "b"}, 2: {0: "a", 1: "b"}})
-    (found,) = lost.located(spark, made, [finding(Kind.LOST, 0, value="a", detail="lost")])
+    (found,) = lost.located(spark, made, [finding(Anomaly.LOST_WRITE, 0, value="a", detail="lost")])
     assert (found.detail, found.replicas) == ("lost; replica 2 still has it", (2,))
 
 
 def test_what_has_no_offset_comes_before_offset_0() -> None:
-    found = audit_findings.merged([finding(Kind.LOST, 0), finding(Kind.LOST, None)])
+    found = audit_findings.merged([finding(Anomaly.LOST_WRITE, 0), finding(Anomaly.LOST_WRITE, None)])
     assert [each.first_offset for each in found] == [None, 0]

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.slow
 
 
 def test_from_a_broken_cluster_to_a_mended_topic(spark: Any, tmp_path: Path) -> None:
-    from tanist.spark.jobs.audit.findings import Kind
+    from tanist.lab.anomalies import Anomaly
     from tanist.spark.jobs.story import PARTITIONS, TRANSACTION, UNSYNCED, tell
 
     story = tell(spark, tmp_path, port=random.randint(20000, 50000), say=lambda _: None)
     assert len(story.lost) == PARTITIONS * (UNSYNCED + TRANSACTION)
     assert story.first is not None
-    assert {kind for kind, _, _ in story.first.counts} == {Kind.LOST}
+    assert {kind for kind, _, _ in story.first.counts} == {Anomaly.LOST_WRITE}
     assert {each.replicas for each in story.first.findings} == {(2,)}
     assert all(each.explained and "broker 3 leads" in each.explained for each in story.first.findings)
     assert story.merged is not None

@@ -8,10 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from tanist.lab.anomalies import OF_AUDITS, Anomaly
 from tanist.log.salvage.manifest import Manifest, SalvageReason
 from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
-from tanist.spark.jobs.audit.findings import Finding, Kind, merged
+from tanist.spark.jobs.audit.findings import Finding, merged
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import Change, Metadata
 from tanist.spark.jobs.audit.result import AuditResult
@@ -22,11 +23,22 @@ from tanist.spark.report.page import DARK, LIGHT, spaced
 PLACE = ("orders", 0)
 LOST = [
     Finding(
-        Kind.LOST, "orders", 0, offset, offset, 1, (1,), (2,), f"<value {offset}>", "p", "above", "leader epoch 4: …"
+        Anomaly.LOST_WRITE,
+        "orders",
+        0,
+        offset,
+        offset,
+        1,
+        (1,),
+        (2,),
+        f"<value {offset}>",
+        "p",
+        "above",
+        "leader epoch 4: …",
     )
     for offset in range(500, 620)
 ]
-MISSING = Finding(Kind.MISSING, "orders", 0, 100, 149, 50, (), (3,), None, None, "held by 1,2", None)
+MISSING = Finding(Anomaly.MISSING, "orders", 0, 100, 149, 50, (), (3,), None, None, "held by 1,2", None)
 
 
 def result(findings: list[Finding]) -> AuditResult:
@@ -85,12 +97,12 @@ def test_expired_records_are_distinguished_from_lost_ones() -> None:
 
 
 def test_findings_are_named_by_what_they_mean_and_lost_acknowledged_records_come_first() -> None:
-    every = [replace(MISSING, kind=kind) for kind in reversed(Kind)]
+    every = [replace(MISSING, kind=kind) for kind in reversed(OF_AUDITS)]
     page = audit_page.page(result(merged(every)), title="t")
     named = re.findall(r"<b>([a-z' ]+)</b>", page[: page.index("</table>")])
-    assert named == [kind.title for kind in Kind]
+    assert named == [kind.title for kind in OF_AUDITS]
     assert named[0] == "lost acknowledged records"
-    assert len(set(named)) == len(Kind)
+    assert len(set(named)) == len(OF_AUDITS)
 
 
 def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
@@ -129,13 +141,13 @@ def test_a_partition_without_a_replica_is_shown_without_a_picture() -> None:
 @pytest.mark.parametrize(
     ("kinds", "marked"),
     [
-        ([Kind.LOST], {"lost", "saved"}),
-        ([Kind.MISSING, Kind.DAMAGED], {"missing", "damaged", "saved"}),
-        ([Kind.DIVERGENT], {"divergent", "saved"}),
+        ([Anomaly.LOST_WRITE], {"lost", "saved"}),
+        ([Anomaly.MISSING, Anomaly.DAMAGED], {"missing", "damaged", "saved"}),
+        ([Anomaly.DIVERGENT], {"divergent", "saved"}),
         ([], {"saved"}),
     ],
 )
-def test_the_legend_has_what_occurs_and_nothing_else(kinds: list[Kind], marked: set[str]) -> None:
+def test_the_legend_has_what_occurs_and_nothing_else(kinds: list[Anomaly], marked: set[str]) -> None:
     page = audit_page.page(result([replace(MISSING, kind=kind) for kind in kinds]), title="t")
     always = {"held a", "high-watermark", "unclean", "way"}
     entries = re.findall(r'<li data-mark="([\w -]+)">', page)

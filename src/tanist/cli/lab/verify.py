@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import click
 
@@ -10,33 +11,33 @@ from tanist.cli.options import json_option
 from tanist.cli.output.lines import say_all
 from tanist.cli.output.progress import Progress, announce
 from tanist.cli.output.tables import print_json
+from tanist.lab.anomalies import OF_HISTORIES, Anomaly
 
 EXIT_ANOMALIES = 1
 EXIT_MALFORMED = 2
 _BYTES_PER_S = 16_000_000
 """Of JSON lines, on one core."""
-_ANOMALIES = [
-    "lost-write",
-    "inconsistent-offsets",
-    "duplicate",
-    "torn",
-    "G1a",
-    "precommitted-read",
-    "G1c",
-    "phantom",
-    "realtime-order",
-    "stale-end",
-    "nonmonotonic-send",
-    "int-nonmonotonic-send",
-    "nonmonotonic-poll",
-    "int-nonmonotonic-poll",
-    "poll-skip",
-    "int-poll-skip",
-    "unseen",
-    "G0",
-    "int-send-skip",
-]
-"""`tanist.lab.history.Anomaly`, which is imported when the command is called."""
+_ANOMALIES = [anomaly.value for anomaly in OF_HISTORIES]
+_NAME = 23
+"""The column of the texts in the help."""
+_HELP = """Find Jepsen's Kafka anomalies in a history of any Kafka.
+
+HISTORY lists the clients' operations and transactions, with their results, as JSON Lines or Parquet
+(docs/history.md). The command counts each anomaly and prints the fewest operations that prove it, with their line
+numbers. The exit code is 0 when nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing
+to judge.
+
+\b
+{anomalies}
+
+Reported, but no failure, because Kafka allows it: G0, int-send-skip, G1c inferred from offsets, and under subscribe
+a poll-skip or nonmonotonic-poll from one operation to the next.
+""".format(
+    anomalies="\n".join(
+        fill(each.meaning, 76, initial_indent=f"{each.value:<{_NAME}}", subsequent_indent=" " * _NAME)
+        for each in OF_HISTORIES
+    )
+)
 
 
 class Malformed(click.ClickException):
@@ -45,7 +46,7 @@ class Malformed(click.ClickException):
     exit_code = EXIT_MALFORMED
 
 
-@click.command("verify")
+@click.command("verify", help=_HELP)
 @click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--allow",
@@ -57,35 +58,7 @@ class Malformed(click.ClickException):
 @json_option
 @click.pass_context
 def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as_json: bool) -> None:
-    """Find Jepsen's Kafka anomalies in a history of any Kafka.
-
-    HISTORY lists the clients' operations and transactions, with their results, as JSON Lines or Parquet
-    (docs/history.md). The command counts each anomaly and prints the fewest operations that prove it, with their line
-    numbers. The exit code is 0 when nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing
-    to judge.
-
-    \b
-    lost-write            acknowledged, but missing in later polls
-    inconsistent-offsets  one offset, several values
-    duplicate             one value, several offsets
-    torn                  a transaction whose records were not all visible
-    G1a                   the send or transaction failed, but it was polled
-    precommitted-read     polled as committed before the commit
-    G1c                   transactions that read each other's records
-    phantom               polled, but never sent
-    realtime-order        sent after another was acknowledged, but stored first
-    stale-end             an end offset before an acknowledged record
-    nonmonotonic-send     a producer's records are not in the order it sent them
-    nonmonotonic-poll     a consumer went back
-    poll-skip             a consumer skipped records
-    int-...               the last three, within one transaction
-    unseen                acknowledged, never polled, though all was read
-    G0, int-send-skip     transactions that wrote between each other's records
-
-    Reported, but no failure, because Kafka allows it: G0, int-send-skip, G1c inferred from offsets, and under subscribe
-    a poll-skip or nonmonotonic-poll from one operation to the next.
-    """
-    from tanist.lab.history import Anomaly, HistoryError, open_history, report, verify
+    from tanist.lab.history import HistoryError, open_history, report, verify
 
     allowed = tuple(Anomaly(name) for name in allow)
     try:

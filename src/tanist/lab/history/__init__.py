@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tanist.lab.history.anomaly import Anomaly, Found
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.checker import Checker, Verdict
 from tanist.lab.history.files import HistoryFile, Progress, open_history
 from tanist.lab.history.operation import HistoryError, Operation
 from tanist.lab.history.report import cited_lines
+from tanist.lab.history.tally import Found
 from tanist.lab.history.writer import HistoryWriter
 
 __all__ = [

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tanist.lab.history.anomaly import Anomaly, Cite, Evidence, Tally
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.evidence import cite_committed_read, cite_send
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.sends import FAILED, OK, READ, TRANSACTIONAL
+from tanist.lab.history.tally import Cite, Evidence, Tally
 from tanist.lab.history.transactions import UNKNOWN_END, Transactions
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tanist.lab.history import operation as fields
-from tanist.lab.history.anomaly import Found, Tally
 from tanist.lab.history.atomicity import judge_atomicity
 from tanist.lab.history.consumers import Consumers
 from tanist.lab.history.dependencies import judge_dependencies
@@ -23,6 +22,7 @@ from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.processes import UNKNOWN_START, Invoked, Process, Span
 from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, PROMISED
 from tanist.lab.history.sends import OK as ACKNOWLEDGED
+from tanist.lab.history.tally import Found, Tally
 from tanist.lab.history.transactions import Transactions
 
 _OUTCOMES = ("committed", "aborted", "failed", "unknown")

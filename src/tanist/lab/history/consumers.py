@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tanist.lab.history import operation as fields
-from tanist.lab.history.anomaly import Cite, Tally
 from tanist.lab.history.operation import HistoryError, Operation, wrong
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.processes import UNKNOWN_START, LastRead, Poll, Process, Span
+from tanist.lab.history.tally import Cite, Tally
 
 
 class Consumers:

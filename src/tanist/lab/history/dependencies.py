@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tanist.lab.history.anomaly import Anomaly, Cite, Tally
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.evidence import cite_claim, cite_send
 from tanist.lab.history.partition import PartitionHistory
+from tanist.lab.history.tally import Cite, Tally
 from tanist.lab.history.transactions import Transactions
 
 _SEARCHED_MAX = 64

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tanist.lab.history.anomaly import Cite
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.sends import OK, PLACED
+from tanist.lab.history.tally import Cite
 
 
 def cite_send(partition: PartitionHistory, row: int) -> Cite:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
-from tanist.lab.history.anomaly import Anomaly, Cite, Tally
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.evidence import cite_claim, cite_place, cite_read, cite_send
 from tanist.lab.history.lost import lost_again
 from tanist.lab.history.offsets import OffsetOrder
 from tanist.lab.history.operation import HistoryError
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, OK, PLACED, READ, TRANSACTIONAL
+from tanist.lab.history.tally import Cite, Tally
 
 _BUCKET_ENTRIES = 1 << 17
 """Number of values that are joined at a time: a dictionary of all would take more memory than everything else."""

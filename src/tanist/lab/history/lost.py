@@ -7,9 +7,10 @@ it, after all acknowledgements. Writes that were never polled are in `judgement`
 
 from __future__ import annotations
 
-from tanist.lab.history.anomaly import Anomaly, Cite, Tally
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.sends import OK, PLACED
+from tanist.lab.history.tally import Cite, Tally
 
 
 def lost_again(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, list[int]], known: set[int]) -> None:

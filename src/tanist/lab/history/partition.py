@@ -10,11 +10,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from tanist.lab.history.anomaly import Anomaly, Cite, Evidence, Tally
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.offsets import Offsets
 from tanist.lab.history.operation import pair_of, value_hash
 from tanist.lab.history.processes import LastRead, Poll, Span
 from tanist.lab.history.sends import OK, Sends
+from tanist.lab.history.tally import Cite, Evidence, Tally
 
 
 class Gaps:

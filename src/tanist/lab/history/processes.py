@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tanist.lab.history.anomaly import Cite
 from tanist.lab.history.operation import HistoryError
+from tanist.lab.history.tally import Cite
 
 UNKNOWN_START = -1
 """Earlier than everything: no conclusion depends on it."""

@@ -10,9 +10,10 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from tanist.lab.history.anomaly import Anomaly, Cite, Found
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.checker import Verdict
 from tanist.lab.history.operation import POLL, SEEK, SEND, Operation
+from tanist.lab.history.tally import Cite, Found
 from tanist.text import counted
 
 _PARTITIONS_SHOWN = 4

@@ -20,11 +20,11 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client import admin
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit.audit import audit_folder
-from tanist.spark.jobs.audit.findings import Kind
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.jobs.merge_back import MergeResult, merge_back
 from tanist.spark.jobs.story_clients import PARTITIONS, TOPIC, TRANSACTION, StoryClients, StoryFailed, require
@@ -111,9 +111,11 @@ def _play(
     clients.flush()
     story.first = audit_folder(spark, data, [story.history], topics=[TOPIC], progress=say)
     on_audit("before", story.first)
-    found = {each.value for each in story.first.findings_of(Kind.LOST)}
+    found = {each.value for each in story.first.findings_of(Anomaly.LOST_WRITE)}
     require(found == story.lost, f"the audit found {len(found)} lost records, the history {len(story.lost)}")
-    require({kind for kind, _, _ in story.first.counts} == {Kind.LOST}, f"the audit found {story.first.counts}")
+    require(
+        {kind for kind, _, _ in story.first.counts} == {Anomaly.LOST_WRITE}, f"the audit found {story.first.counts}"
+    )
 
     mend = partial(merge_back, spark, data, clients.addresses, topics=[TOPIC], progress=say)
     story.dry_run = mend()

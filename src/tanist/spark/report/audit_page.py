@@ -13,8 +13,9 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from tanist.lab.anomalies import OF_AUDITS, Anomaly
 from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import high_watermarks, replica_bars
 from tanist.spark.report import page as html
@@ -51,7 +52,7 @@ def _head(result: AuditResult, title: str) -> Iterable[str]:
             f"{'begins' if len(result.begun) == 1 else 'begin'} above offset 0, for older records have expired{sends}."
             "</p>"
         )
-    kinds = [kind for kind in Kind if result.count(kind)]
+    kinds = [kind for kind in OF_AUDITS if result.count(kind)]
     if not kinds and result.has_history:
         yield '<p class="verdict good">Nothing is wrong.</p>'
     elif not kinds:
@@ -72,15 +73,15 @@ def _head(result: AuditResult, title: str) -> Iterable[str]:
         )
 
 
-def _verdict(result: AuditResult, kinds: Sequence[Kind]) -> str:
-    lost = result.count(Kind.LOST)
+def _verdict(result: AuditResult, kinds: Sequence[Anomaly]) -> str:
+    lost = result.count(Anomaly.LOST_WRITE)
     if lost:
         return f"{many(lost, 'acknowledged record')} {'is' if lost == 1 else 'are'} lost."
     summary = f"{many(len(kinds), 'kind')} of findings"
     return f"{summary}; no acknowledged record is lost." if result.has_history else f"{summary}."
 
 
-def _where(result: AuditResult, kind: Kind) -> str:
+def _where(result: AuditResult, kind: Anomaly) -> str:
     places = [f"{topic}-{partition}" for each, topic, partition in result.counts if each is kind]
     return ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from tanist.lab.anomalies import Anomaly
 from tanist.lab.jepsen import svg
 from tanist.log.salvage.manifest import Manifest
 from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import page
 from tanist.text import counted
@@ -68,7 +69,7 @@ class Window:
 def whole(result: AuditResult, place: TopicPartition) -> Window:
     """From the first offset that somebody has, has saved or was promised, to the last."""
     epoch_ranges = [held for held in result.epoch_ranges if (held.topic, held.partition) == place]
-    entries, lost = saved_of(result, place), _spans(result.findings, place, Kind.LOST)
+    entries, lost = saved_of(result, place), _spans(result.findings, place, Anomaly.LOST_WRITE)
     start = result.facts[place].start
     firsts = [held.first_offset for held in epoch_ranges] or [start]
     ends = [
@@ -109,7 +110,7 @@ def picture(result: AuditResult, place: TopicPartition, window: Window, title: s
         where = window.x(mark)
         text = page.label(where, 12, f"high watermark {mark:,}", edge=0.2)
         rows.append(page.row("", page.strip(22, [text, page.upright(where, 16, 22, "high-watermark")])))
-    lost = _spans(result.findings, place, Kind.LOST)
+    lost = _spans(result.findings, place, Anomaly.LOST_WRITE)
     if any(window.shows(first, last + 1) for first, last in lost):
         bar = [*_uprights(window, ticks, mark, _BAR), *_marks(window, lost, 0, "lost")]
         rows.append(page.row("<b>acknowledged, and lost</b>", page.strip(_BAR, bar)))
@@ -164,9 +165,9 @@ def _replica_bar(
             text = f"epoch {held.epoch}"
             labels.append(svg.element("text", text, x=where, y=14.5, text_anchor="middle", class_=kind))
     mine = [each for each in result.findings if replica in each.replicas]
-    yield from _marks(window, _spans(mine, place, Kind.MISSING), 0, "missing")
-    yield from _marks(window, _spans(mine, place, Kind.DIVERGENT), 0, "divergent")
-    yield from _marks(window, _spans(mine, place, Kind.DAMAGED), 0, "damaged")
+    yield from _marks(window, _spans(mine, place, Anomaly.MISSING), 0, "missing")
+    yield from _marks(window, _spans(mine, place, Anomaly.DIVERGENT), 0, "divergent")
+    yield from _marks(window, _spans(mine, place, Anomaly.DAMAGED), 0, "damaged")
     for entry in saved_of(result, place):
         if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
             yield page.mark(window.x(entry.from_offset), window.x(entry.to_offset), _BAR + 3, 9, "saved")
@@ -203,7 +204,7 @@ def _step(span: int) -> int:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= wanted)
 
 
-def _spans(findings: Sequence[Finding], place: TopicPartition, kind: Kind) -> list[tuple[int, int]]:
+def _spans(findings: Sequence[Finding], place: TopicPartition, kind: Anomaly) -> list[tuple[int, int]]:
     return [
         (each.first_offset, each.last_offset or each.first_offset)
         for each in findings

@@ -127,7 +127,7 @@ class Lines:
         offset, known = self._number("offset")
         return Events(
             process, processes, place, places, ~self._send, self._send & _among(self._text("type"), ("ok",)),
-            self._promised(), self._flag("idempotent", absent=True), self.hashes, offset, known,
+            self._promised(), self._ordered(), self.hashes, offset, known,
             self._number("invoked_ns")[0], self._number("time_ns")[0],
         )  # fmt: skip
 
@@ -137,7 +137,7 @@ class Lines:
             "side": np.where(self._send, SEND, POLL).astype(np.int32)[which],
             "hash": self.hashes[which],
             "promised": self._promised()[which],
-            "ordered": self._flag("idempotent", absent=True)[which],
+            "ordered": self._ordered()[which],
             "aborted": self._flag("aborted", absent=False)[which],
             "committed": _among(self._text("isolation"), ("read_committed",))[which],
         }
@@ -154,6 +154,10 @@ class Lines:
     def _promised(self) -> Any:
         acks = self._text("acks")
         return _among(acks, _TRUSTED) | _null(acks)
+
+    def _ordered(self) -> Any:
+        """Of an idempotent producer; without acks=all none is."""
+        return self._promised() & self._flag("idempotent", absent=True)
 
     def _text(self, name: str) -> pa.Array:
         found = self._column(name, pa.string())

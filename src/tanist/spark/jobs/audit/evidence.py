@@ -11,10 +11,11 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.events import POLL, SEND
 from tanist.spark.jobs.audit.facts import PartitionFacts
-from tanist.spark.jobs.audit.findings import Kind, columns
+from tanist.spark.jobs.audit.findings import columns
 
 OFFSETS_SHOWN: Final = 20
 """Of one value: enough to understand the finding; a value may have been polled a million times."""
@@ -95,24 +96,24 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     gone = "array_except(array_except(seen, places), aborted_places)"
     read_aborted = "polled_committed > 0 and held = 0 and size(array_intersect(seen, aborted_places)) > 0"
     found = [
-        _found(f"{absent} and held_aborted = 0", Kind.LOST, "acked_offset", "acked_offset", _lost_detail()),
+        _found(f"{absent} and held_aborted = 0", Anomaly.LOST_WRITE, "acked_offset", "acked_offset", _lost_detail()),
         _found(
-            f"{absent} and held_aborted > 0", Kind.ABORTED_IN_LOG, "get(aborted_places, 0)",
+            f"{absent} and held_aborted > 0", Anomaly.ABORTED_IN_LOG, "get(aborted_places, 0)",
             "get(aborted_places, size(aborted_places) - 1)", "'lost to readers of committed records'",
         ),
         _found(
-            "held > 1 and sent > 0 and unordered = 0", Kind.DUPLICATED, "get(places, 0)",
+            "held > 1 and sent > 0 and unordered = 0", Anomaly.DUPLICATE, "get(places, 0)",
             "get(places, size(places) - 1)", f"concat('at offsets ', {_listed('places')})",
         ),
         _found(
-            f"size({gone}) > 0 and exists({gone}, o -> start is null or o >= start)", Kind.READ_LOST,
+            f"size({gone}) > 0 and exists({gone}, o -> start is null or o >= start)", Anomaly.READ_LOST,
             f"get({gone}, 0)", f"get({gone}, 0)",
             f"concat('polled by ', {_listed('readers')}, if(held > 0, concat('; the log has it at ',"
             f" {_listed('places')}), '; the log does not have it'))",
         ),
         _found(
             "sent = 0 and polled > 0 and size(array_except(seen, aborted_places)) > 0",
-            Kind.PHANTOM_READ, "get(seen, 0)", "get(seen, size(seen) - 1)",
+            Anomaly.PHANTOM, "get(seen, 0)", "get(seen, size(seen) - 1)",
             f"concat('polled by ', {_listed('readers')}, ', sent by nobody')",
         ),
         _found(
@@ -120,12 +121,12 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
             "failed > 0 and acknowledged = 0 and unknown = 0"
             " and (polled_committed > 0 or (aborted = 0 and polled > 0 and held_aborted = 0))"
             f" or ({read_aborted})",
-            Kind.ABORTED_READ,
+            Anomaly.G1A,
             "get(seen, 0)", "get(seen, size(seen) - 1)", f"concat('polled by ', {_listed('readers')})",
         ),
         _found(
             "failed > 0 and acknowledged = 0 and unknown = 0 and aborted = 0 and held > 0",
-            Kind.FAILED_IN_LOG, "get(places, 0)",
+            Anomaly.FAILED_IN_LOG, "get(places, 0)",
             "get(places, size(places) - 1)", "'the producer got an error'",
         ),
     ]  # fmt: skip
@@ -143,7 +144,7 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     )  # fmt: skip
 
 
-def _found(condition: str, kind: Kind, first: str, last: str, detail: str) -> str:
+def _found(condition: str, kind: Anomaly, first: str, last: str, detail: str) -> str:
     """A finding of a row of evidence, null unless there is one."""
     finding = f"named_struct('kind', '{kind.value}', 'first', {first}, 'last', {last}, 'detail', {detail})"
     return f"if({condition}, {finding}, null)"

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tanist.lab.anomalies import Anomaly
 from tanist.log.salvage.manifest import Manifest
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
-from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.metadata import Metadata
 
 
@@ -43,15 +44,15 @@ class Explanations:
         if partition is None:
             return None
         place = (topic, partition)
-        if kind == Kind.MISSING.value:
+        if kind == Anomaly.MISSING.value:
             return self.metadata.explain(place, None, replicas or ())
-        if kind == Kind.LOST.value and offset is not None:
+        if kind == Anomaly.LOST_WRITE.value and offset is not None:
             # The leader for which a replica dropped the record is known, if the record was saved.
             since = [epoch for first, end, epoch in self.dropped.get(place, ()) if first <= offset < end]
             election = self.metadata.of_epoch(place, max(since)) if since else None
             if election is not None:
                 return election
-        epoch = min(epochs) if epochs and kind != Kind.READ_LOST.value else self._epoch_before(place, offset)
+        epoch = min(epochs) if epochs and kind != Anomaly.READ_LOST.value else self._epoch_before(place, offset)
         return self.metadata.explain(place, epoch, replicas or ())
 
     def _epoch_before(self, place: TopicPartition, offset: int | None) -> int | None:

@@ -1,6 +1,6 @@
 """The findings of an audit: one row a finding, of one shape for all kinds, and how few of them reach the driver.
 
-Owns the kinds, the schema, and the bounds. The Parquet result has all findings; the driver has the count of each kind
+Owns the schema, and the bounds. The Parquet result has all findings; the driver has the count of each kind
 in each partition, and of each kind the first `FINDINGS_MAX` for people to read.
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+
+from tanist.lab.anomalies import OF_AUDITS, Anomaly
 
 FINDINGS_MAX: Final = 1000
 SCHEMA: Final = (
@@ -21,62 +22,9 @@ SCHEMA: Final = (
 )
 
 
-class Kind(Enum):
-    """The kinds that concern clients come first, the worst of them before the rest; then those of replicas."""
-
-    LOST = "lost"
-    ABORTED_IN_LOG = "aborted-in-log"
-    READ_LOST = "read-lost"
-    DUPLICATED = "duplicated"
-    REORDERED = "reordered"
-    PHANTOM_READ = "phantom-read"
-    ABORTED_READ = "aborted-read"
-    FAILED_IN_LOG = "failed-in-log"
-    MISSING = "missing"
-    DIVERGENT = "divergent"
-    DAMAGED = "damaged"
-
-    @property
-    def title(self) -> str:
-        """For people; the value is for programs."""
-        return _TITLES[self]
-
-    @property
-    def meaning(self) -> str:
-        return _MEANINGS[self]
-
-
-_TITLES: Final = {
-    Kind.LOST: "lost acknowledged records",
-    Kind.ABORTED_IN_LOG: "acknowledged records that the log has aborted",
-    Kind.READ_LOST: "lost records that were read",
-    Kind.DUPLICATED: "duplicated records",
-    Kind.REORDERED: "records out of order",
-    Kind.PHANTOM_READ: "read records that nobody sent",
-    Kind.ABORTED_READ: "read records that had failed",
-    Kind.FAILED_IN_LOG: "failed sends in the log",
-    Kind.MISSING: "committed records not on every replica",
-    Kind.DIVERGENT: "replicas that disagree",
-    Kind.DAMAGED: "damage in a replica's file",
-}
-_MEANINGS: Final = {
-    Kind.LOST: "acknowledged with acks=all, and in no place of the log",
-    Kind.ABORTED_IN_LOG: "committed for its producer, and only in an aborted transaction of the log",
-    Kind.READ_LOST: "a consumer was given it at an offset where the log does not have it",
-    Kind.DUPLICATED: "one value of an idempotent producer at several offsets",
-    Kind.REORDERED: "stands before what its producer had sent, and been acknowledged, earlier",
-    Kind.PHANTOM_READ: "a consumer was given it, and nobody sent it",
-    Kind.ABORTED_READ: "a consumer was given it, though its send failed, or the log has aborted it",
-    Kind.FAILED_IN_LOG: "its send failed, and it is in the log",
-    Kind.MISSING: "below the high watermark, and not on every replica",
-    Kind.DIVERGENT: "one offset, and replicas that hold other epochs or other bytes there",
-    Kind.DAMAGED: "bytes in a replica's file that are no sound batch",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
-    kind: Kind
+    kind: Anomaly
     topic: str
     partition: int
     first_offset: int | None
@@ -103,17 +51,17 @@ class Finding:
         return {**asdict(self), "kind": self.kind.value}
 
 
-Counts: TypeAlias = dict[tuple[Kind, str, int | None], int]
+Counts: TypeAlias = dict[tuple[Anomaly, str, int | None], int]
 """By kind, topic and partition, in records or offsets."""
 
 
 def counted(found: DataFrame) -> Counts:
     """All findings, counted; the worst kinds first."""
     rows = found.groupBy("kind", "topic", "partition").agg(F.sum("records").alias("records")).collect()
-    order = list(Kind)
+    order = OF_AUDITS
     return {
-        (Kind(row.kind), row.topic, row.partition): row.records
-        for row in sorted(rows, key=lambda row: (order.index(Kind(row.kind)), row.topic, _number(row.partition)))
+        (Anomaly(row.kind), row.topic, row.partition): row.records
+        for row in sorted(rows, key=lambda row: (order.index(Anomaly(row.kind)), row.topic, _number(row.partition)))
     }
 
 
@@ -130,7 +78,7 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
     return Finding(
         **{
             **found,
-            "kind": Kind(found["kind"]),
+            "kind": Anomaly(found["kind"]),
             "epochs": tuple(found["epochs"] or ()),
             "replicas": tuple(found["replicas"] or ()),
         }
@@ -146,7 +94,7 @@ def columns(**known: Any) -> list[F.Column]:
     return [(known[name] if name in known else F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
 
 
-def runs(found: DataFrame, kind: Kind, detail: F.Column, bucket_offsets: int) -> DataFrame:
+def runs(found: DataFrame, kind: Anomaly, detail: F.Column, bucket_offsets: int) -> DataFrame:
     """Neighbouring offsets (topic, partition, offset, epochs, replicas, note) as one finding.
 
     A run ends with its bucket, so that no task gets all of a partition that is wrong from end to end; `merged` joins
@@ -170,13 +118,13 @@ def runs(found: DataFrame, kind: Kind, detail: F.Column, bucket_offsets: int) ->
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
     """The worst kinds first, then by place; runs that a bucket has cut are one again."""
-    order = list(Kind)
+    order = OF_AUDITS
     joined: list[Finding] = []
     for each in sorted(
         findings, key=lambda each: (order.index(each.kind), each.topic, each.partition, _number(each.first_offset))
     ):
         last = joined[-1] if joined else None
-        if last is not None and each.kind in (Kind.MISSING, Kind.DIVERGENT) and _adjoins(last, each):
+        if last is not None and each.kind in (Anomaly.MISSING, Anomaly.DIVERGENT) and _adjoins(last, each):
             joined[-1] = replace(last, last_offset=each.last_offset, records=last.records + each.records)
         else:
             joined.append(each)

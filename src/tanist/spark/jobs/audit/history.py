@@ -50,7 +50,7 @@ class History:
     events: DataFrame
     """One row for each send, and for each polled record: side (`SEND` or `POLL`), process, place ("orders-3"), value,
     hash, offset, began_ns (null if nobody knows), ended_ns. Of sends: outcome (ok, fail, info), promised (acks=all),
-    ordered (idempotent), aborted. Of polls: committed (read_committed)."""
+    ordered (idempotent, which no producer is without acks=all), aborted. Of polls: committed (read_committed)."""
     lines: ParquetLines | None = None
     """The same, if tasks can read it themselves."""
 
@@ -176,6 +176,7 @@ def _is_parquet(path: Path) -> bool:
 def _events(lines: DataFrame) -> DataFrame:
     """Of operations that stand on one line each."""
     is_send = F.col("f") == "send"
+    promised = F.coalesce(F.col("acks").isin("all", "-1"), F.lit(True))
     known = lines.where("(f = 'send' or (f = 'poll' and type = 'ok' and offset is not null)) and value is not null")
     return known.where("partition is not null").select(
         F.when(is_send, SEND).otherwise(POLL).cast("int").alias("side"),
@@ -187,8 +188,8 @@ def _events(lines: DataFrame) -> DataFrame:
         F.col("invoked_ns").alias("began_ns"),
         F.col("time_ns").alias("ended_ns"),
         F.when(is_send, F.col("type")).alias("outcome"),
-        F.coalesce(F.col("acks").isin("all", "-1"), F.lit(True)).alias("promised"),
-        F.coalesce("idempotent", F.lit(True)).alias("ordered"),
+        promised.alias("promised"),
+        (promised & F.coalesce("idempotent", F.lit(True))).alias("ordered"),
         F.coalesce("aborted", F.lit(False)).alias("aborted"),
         F.coalesce(F.col("isolation") == "read_committed", F.lit(False)).alias("committed"),
     )

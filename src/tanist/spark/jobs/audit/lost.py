@@ -12,14 +12,15 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.lab.anomalies import Anomaly
+from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.logs import Logs, Stretch
 
 _STRETCHES_MAX: Final = 10_000
 
 
 def can_be_located(finding: Finding) -> bool:
-    return finding.kind is Kind.LOST and finding.first_offset is not None
+    return finding.kind is Anomaly.LOST_WRITE and finding.first_offset is not None
 
 
 def located(spark: SparkSession, logs: Logs, findings: Sequence[Finding]) -> list[Finding]:
@@ -48,7 +49,7 @@ def located(spark: SparkSession, logs: Logs, findings: Sequence[Finding]) -> lis
     result = []
     for each in findings:
         found = [] if each.first_offset is None else holders.get((each.topic, each.partition, each.first_offset), [])
-        if each.kind is Kind.LOST and found:
+        if each.kind is Anomaly.LOST_WRITE and found:
             each = replace(
                 each,
                 epochs=tuple(sorted({row.leader_epoch for row in found})),

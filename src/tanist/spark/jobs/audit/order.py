@@ -18,11 +18,12 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import order_blocks
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.facts import PartitionFacts
-from tanist.spark.jobs.audit.findings import Kind, columns
+from tanist.spark.jobs.audit.findings import columns
 from tanist.spark.jobs.audit.history import History
 from tanist.spark.jobs.audit.logs import Logs, Stretch, stretches_at
 
@@ -132,7 +133,7 @@ def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
     valued = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
     return valued.select(
         *columns(
-            kind=F.lit(Kind.REORDERED.value),
+            kind=F.lit(Anomaly.REORDERED.value),
             topic=F.expr("regexp_replace(place, '-[0-9]+$', '')"),
             partition=F.expr("try_cast(substring_index(place, '-', -1) as int)"),
             first_offset=F.col("offset"), last_offset=F.col("offset"), records=F.lit(1), value=F.col("value"),

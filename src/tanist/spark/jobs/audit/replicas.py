@@ -15,10 +15,11 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
-from tanist.spark.jobs.audit.findings import Kind, columns, runs
+from tanist.spark.jobs.audit.findings import columns, runs
 from tanist.spark.jobs.audit.logs import Holder, Logs, Stretch
 
 BUCKET_OFFSETS: Final = 4096
@@ -174,7 +175,7 @@ def _divergent(there: DataFrame) -> DataFrame:
         "topic", "partition", "offset", "epochs", F.array_sort("present").alias("replicas"),
         F.when(F.size("epochs") > 1, _epochs_held()).otherwise(F.lit("the same epoch, and other bytes")).alias("note"),
     )  # fmt: skip
-    return runs(unequal, Kind.DIVERGENT, F.col("note"), BUCKET_OFFSETS)
+    return runs(unequal, Anomaly.DIVERGENT, F.col("note"), BUCKET_OFFSETS)
 
 
 def _epochs_held() -> F.Column:
@@ -218,7 +219,7 @@ def _missing(
             .alias("note"),
         )
     )  # fmt: skip
-    return runs(absent, Kind.MISSING, F.col("note"), BUCKET_OFFSETS)
+    return runs(absent, Anomaly.MISSING, F.col("note"), BUCKET_OFFSETS)
 
 
 def damaged_holders(level_one: DataFrame) -> list[Holder]:
@@ -233,7 +234,7 @@ def damaged(logs: Logs, where: Sequence[Holder]) -> DataFrame:
     found = logs.rows(names, holders=where).where("damage is not null")
     return found.select(
         *columns(
-            kind=F.lit(Kind.DAMAGED.value), topic=F.col("topic"), partition=F.col("partition"),
+            kind=F.lit(Anomaly.DAMAGED.value), topic=F.col("topic"), partition=F.col("partition"),
             first_offset=F.col("offset"), last_offset=F.col("offset"), records=F.lit(1),
             epochs=F.expr("if(leader_epoch is null, array(), array(leader_epoch))"),
             replicas=F.array("replica"),

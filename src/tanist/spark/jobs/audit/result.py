@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
-from tanist.spark.jobs.audit.findings import Counts, Finding, Kind
+from tanist.spark.jobs.audit.findings import Counts, Finding
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Metadata
 from tanist.spark.jobs.audit.transactions import OpenTransaction
@@ -53,8 +54,8 @@ class AuditResult:
         """Partitions whose logs begin above offset 0, and where."""
         return {place: facts.start for place, facts in self.facts.items() if facts.start > 0}
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: Anomaly) -> int:
         return sum(count for (each, _, _), count in self.counts.items() if each is kind)
 
-    def findings_of(self, kind: Kind) -> list[Finding]:
+    def findings_of(self, kind: Anomaly) -> list[Finding]:
         return [each for each in self.findings if each.kind is kind]
