@@ -29,9 +29,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher, TopicPartition
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.client.client import Client, ClusterView, KafkaError, PartitionView, TopicView, Unreachable
+from tanist.client.metadata import ClusterView, PartitionView, TopicView
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import LATEST, Producer, fetch, list_offset, partition_for, read
 from tanist.wire.batch import NewRecord, encode_batch, read_header
 from tanist.wire.errors import ErrorCode

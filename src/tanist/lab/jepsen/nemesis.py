@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tanist.client.metadata import PartitionView
 from tanist.lab.jepsen.schedule import Episode
 from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed, Target
-from tanist.runtime.client.client import Address, Client, KafkaError, PartitionView, Unreachable
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 
 IN_SYNC_PATIENCE_S = 60.0
 _ASK_S = 2.0

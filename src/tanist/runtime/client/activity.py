@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client import admin
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.records import LATEST
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
 

@@ -21,10 +21,12 @@ from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID, uuid4
 
+from tanist.client.errors import Meaning, error_in
+from tanist.client.offsets import offset_commit
+from tanist.client.range_assignor import RANGE, Subscription, assign_range
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.groups import ask_coordinator, commit_error, commit_request
-from tanist.runtime.client.range_assignor import RANGE, Subscription, assign_range
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.groups import ask_coordinator
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import consumer_group_heartbeat_request, consumer_protocol_assignment
@@ -57,10 +59,7 @@ _LEAVING = -1
 _SUBSCRIPTION_VERSION = 1
 """Of the classic protocol's messages between members: every library reads it."""
 
-_OUT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION)
-"""The group has gone on without this member."""
-_GOING_ON = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS)
-"""The group is changing, with this member in it."""
+_OF_GROUPS = frozenset({Meaning.JOIN, Meaning.REBALANCE})
 
 
 class Member(ABC):
@@ -95,10 +94,10 @@ class Member(ABC):
             mine = {place: offset for place, offset in offsets.items() if place in self.assigned}
             if not mine:
                 return not offsets
-            request = commit_request(self.group, mine, member_id=self.member_id, epoch=self._epoch)
-            answer = self._ask(request, OffsetCommitResponse, commit_error, (*_OUT, *_GOING_ON))
-            if commit_error(answer) != ErrorCode.STALE_MEMBER_EPOCH:
-                return commit_error(answer) == ErrorCode.NONE and mine.keys() == offsets.keys()
+            request = offset_commit(self.group, mine, member_id=self.member_id, epoch=self._epoch)
+            answer = self._ask(request, OffsetCommitResponse)
+            if error_in(answer) != ErrorCode.STALE_MEMBER_EPOCH:
+                return error_in(answer) == ErrorCode.NONE and mine.keys() == offsets.keys()
             self._speak()  # the group has a newer epoch for this member
         return False
 
@@ -110,23 +109,10 @@ class Member(ABC):
     def _speak(self) -> None:
         """Send the requests that are due, in this protocol."""
 
-    def _ask(
-        self,
-        request: Request,
-        answers: type[R],
-        error_of: Callable[[R], int],
-        expected: Sequence[int] = (),
-        *,
-        answer_within_s: float | None = None,
-    ) -> R:
-        """The coordinator's answer, which may have one of the `expected` errors."""
-
-        def unexpected(answer: R) -> int:
-            code = error_of(answer)
-            return 0 if code in expected else code
-
+    def _ask(self, request: Request, answers: type[R], *, answer_within_s: float | None = None) -> R:
+        """The coordinator's answer, which may say that the group is changing, or has gone on without this member."""
         answer, _ = ask_coordinator(
-            self.client, self.group, request, answers, unexpected, answer_within_s=answer_within_s
+            self.client, self.group, request, answers, expected=_OF_GROUPS, answer_within_s=answer_within_s
         )
         return answer
 
@@ -185,7 +171,7 @@ class ConsumerMember(Member):
                 for topic_id, indexes in by_topic.items()
             ),
         )
-        return self._ask(request, ConsumerGroupHeartbeatResponse, lambda answer: answer.error_code, _OUT)
+        return self._ask(request, ConsumerGroupHeartbeatResponse)
 
     def _name_of(self, topic_id: UUID) -> str | None:
         """None of a topic that is deleted meanwhile."""
@@ -204,17 +190,13 @@ class ClassicMember(Member):
         leaving = MemberIdentity(member_id=self.member_id)
         request = LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=(leaving,))
         with suppress(KafkaError, Unreachable):
-            _briefly(
-                self.client, lambda: self._ask(request, LeaveGroupResponse, lambda answer: answer.error_code, _OUT)
-            )
+            _briefly(self.client, lambda: self._ask(request, LeaveGroupResponse))
         self.member_id, self.assigned = "", frozenset()
 
     def _speak(self) -> None:
         if self._epoch >= 0:
             request = HeartbeatRequest(group_id=self.group, generation_id=self._epoch, member_id=self.member_id)
-            code = self._ask(
-                request, HeartbeatResponse, lambda answer: answer.error_code, (*_OUT, *_GOING_ON)
-            ).error_code
+            code = self._ask(request, HeartbeatResponse).error_code
             if code == ErrorCode.NONE:
                 self._due = time.monotonic() + _HEARTBEAT_S
                 return
@@ -243,8 +225,6 @@ class ClassicMember(Member):
         joined = self._ask(
             request,
             JoinGroupResponse,
-            lambda answer: answer.error_code,
-            (*_OUT, *_GOING_ON, ErrorCode.MEMBER_ID_REQUIRED),
             answer_within_s=REBALANCE_TIMEOUT_MS / 1000 + self.client.timeout_s,
         )
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -268,8 +248,6 @@ class ClassicMember(Member):
                 ),
             ),
             SyncGroupResponse,
-            lambda answer: answer.error_code,
-            (*_OUT, *_GOING_ON),
             answer_within_s=REBALANCE_TIMEOUT_MS / 1000 + self.client.timeout_s,
         )
         if synced.error_code:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.runtime.client import admin
+from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.runtime.client.merge_presence import MARK, Presence
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset
 from tanist.runtime.client.salvaged import PartitionSalvage, SalvagedRecord
@@ -217,27 +217,17 @@ def _parting(client: Client, salvage: PartitionSalvage) -> int:
     )
 
     def attempt() -> int:
-        answer = ask_leader(
-            client,
-            topic,
-            index,
-            request,
-            OffsetForLeaderEpochResponse,
-            lambda answer: (answer.topics[0].partitions[0].error_code, None),
-        )
+        answer = ask_leader(client, topic, index, request, OffsetForLeaderEpochResponse)
         return answer.topics[0].partitions[0].end_offset
 
     return min(client.persist(attempt), min(batch.base_offset for batch in salvage.batches))
 
 
 def _fetched(client: Client, topic: str, partition: int, request: FetchRequest) -> bytes:
-    def refusal(answer: FetchResponse) -> Refusal:
-        code = int(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if answer.responses:
-            code = answer.responses[0].partitions[0].error_code
-        return answer.error_code or code, f"{topic}-{partition} while reading what is there"
-
-    answer = ask_leader(client, topic, partition, request, FetchResponse, refusal, max_version=_FETCH_VERSION_MAX)
+    about = f"{topic}-{partition} while reading what is there"
+    answer = ask_leader(client, topic, partition, request, FetchResponse, max_version=_FETCH_VERSION_MAX, about=about)
+    if not answer.responses:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, about)
     return bytes(answer.responses[0].partitions[0].records or b"")
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id
+from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.wire.batch import NewRecord, Record, encode_batch
 from tanist.wire.compression import Compression
-from tanist.wire.errors import ErrorCode
 from tanist.wire.isolation import committed_batches
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
@@ -53,8 +52,7 @@ class Producer:
         self._acks = acks
         self._request_timeout_ms = request_timeout_ms
         self._idempotent = idempotent
-        self._id: tuple[int, int] | None = None
-        self._sequences: dict[tuple[str, int], int] = {}
+        self._sequences = Sequences()
 
     def send(
         self,
@@ -69,16 +67,16 @@ class Producer:
 
         -1 if the broker does not say: with acks=0, and for a batch that turns out to have been in the log already.
         """
-        if self._idempotent and self._id is None:
-            self._id = self._client.persist(self._new_id, timeout_s=timeout_s)
-        producer_id, epoch = self._id or (-1, -1)
-        sequence = self._sequences.get((topic, partition), 0) if self._idempotent else -1
+        sequences = self._sequences
+        if self._idempotent and sequences.producer == NO_PRODUCER:
+            sequences.begin(new_producer(self._client, timeout_s))
+        producer_id, epoch = sequences.producer
         batch = encode_batch(
             records,
             compression=compression,
             producer_id=producer_id,
             producer_epoch=epoch,
-            base_sequence=sequence,
+            base_sequence=sequences.next_of((topic, partition)) if self._idempotent else -1,
         )
         data = TopicProduceData(
             name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),)
@@ -87,11 +85,9 @@ class Producer:
         try:
             offset = self._client.persist(lambda: self._attempt(request, topic, partition), timeout_s=timeout_s)
         except (KafkaError, Unreachable):
-            self._id = None
-            self._sequences.clear()
+            sequences.begin(NO_PRODUCER)
             raise
-        if self._idempotent:
-            self._sequences[topic, partition] = (sequence + len(records)) & 0x7FFFFFFF
+        sequences.advance((topic, partition), len(records))
         return offset
 
     def _attempt(self, request: ProduceRequest, topic: str, partition: int) -> int:
@@ -105,13 +101,17 @@ class Producer:
             raise
         return -1
 
-    def _new_id(self) -> tuple[int, int]:
-        answer = self._client.ask(
-            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), InitProducerIdResponse
-        )
+
+def new_producer(client: Client, timeout_s: float | None = None) -> ProducerEpoch:
+    """The id and epoch of a new producer without transactions."""
+
+    def attempt() -> ProducerEpoch:
+        answer = client.ask(new_producer_id(), InitProducerIdResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code, "InitProducerId")
         return answer.producer_id, answer.producer_epoch
+
+    return client.persist(attempt, timeout_s=timeout_s)
 
 
 def produce(
@@ -127,14 +127,8 @@ def produce(
 
     -1 for a batch that is in the log already. `KafkaError` and `Unreachable` as of `ask_leader`.
     """
-
-    def refusal(answer: ProduceResponse) -> Refusal:
-        found = answer.responses[0].partition_responses[0]
-        known = found.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-        return 0 if known else found.error_code, found.error_message
-
     answer = ask_leader(
-        client, topic, partition, request, ProduceResponse, refusal, timeout_s=timeout_s, max_version=max_version
+        client, topic, partition, request, ProduceResponse, timeout_s=timeout_s, max_version=max_version
     )
     found = answer.responses[0].partition_responses[0]
     return -1 if found.error_code else found.base_offset
@@ -183,12 +177,9 @@ def fetch(
             partition,
             request,
             FetchResponse,
-            lambda answer: (
-                answer.error_code or answer.responses[0].partitions[0].error_code,
-                f"{topic}-{partition} at offset {offset}",
-            ),
             timeout_s=answer_within_s,
             max_version=_FETCH_VERSION_MAX,
+            about=f"{topic}-{partition} at offset {offset}",
         )
         found = answer.responses[0].partitions[0]
         aborted = [(each.first_offset, each.producer_id) for each in found.aborted_transactions or ()]
@@ -238,14 +229,7 @@ def list_offset(client: Client, topic: str, partition: int, timestamp: int, *, r
     )
 
     def attempt() -> int:
-        answer = ask_leader(
-            client,
-            topic,
-            partition,
-            request,
-            ListOffsetsResponse,
-            lambda answer: (answer.topics[0].partitions[0].error_code, None),
-        )
+        answer = ask_leader(client, topic, partition, request, ListOffsetsResponse)
         return answer.topics[0].partitions[0].offset
 
     return client.persist(attempt)

@@ -18,12 +18,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.coordinator.partitioning import partition_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import MemberAssigned, MemberRevoked, Place
 from tanist.sim.oracle import PartitionOracle, pieces
-from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicPartition
+from tanist.sim.workload.group_client import GroupPartition, Offsets
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue

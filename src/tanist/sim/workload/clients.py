@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tanist.broker.network.channel import Channel, Channels
+from tanist.client.metadata import ClusterView, cluster_view, metadata_request
 from tanist.ports import Clock, Network
 from tanist.sim.workload.history import History
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import BROKER_PORT, World
-from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import MetadataResponse
 
 _METADATA_VERSION = 12
@@ -35,9 +35,7 @@ class SimClient:
         world.clients.append(name)
         self._network: Network = world.network.view(name, self.process)
         self._channels = Channels(self.clock, self._network, client_id=name, max_frame_bytes=64 << 20)
-        self._brokers: dict[int, tuple[str, int]] = {}
-        self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
-        """(topic, partition) -> (leader, leader epoch)"""
+        self._view = ClusterView()
         self._bootstrap = [(host.name, BROKER_PORT) for host in world.brokers]
         self._next_bootstrap = 0
         self._refreshing = False
@@ -55,33 +53,22 @@ class SimClient:
         return self.channel(self._bootstrap[self._next_bootstrap % len(self._bootstrap)])
 
     def leader_of(self, topic: str, partition: int) -> tuple[int, int, Channel] | None:
-        known = self._leaders.get((topic, partition))
-        if known is None or known[0] not in self._brokers:
-            return None
-        return known[0], known[1], self.channel(self._brokers[known[0]])
+        """Its id, its leader epoch, and a channel to it."""
+        found = self._view.leader_of(topic, partition)
+        return None if found is None else (found[0].node_id, found[1], self.channel(found[0].address))
 
     def refresh(self, topics: Sequence[str]) -> None:
         """Ask any broker for the leaders; several calls at once are one request."""
         if self._refreshing:
             return
         self._refreshing = True
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=topic) for topic in topics), allow_auto_topic_creation=False
-        )
 
         def answered(response: MetadataResponse | None) -> None:
             self._refreshing = False
-            if response is None:
-                return
-            self._brokers = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
-            for topic in response.topics:
-                for partition in topic.partitions:
-                    key = (topic.name or "", partition.partition_index)
-                    known = self._leaders.get(key)
-                    if known is None or partition.leader_epoch >= known[1]:
-                        self._leaders[key] = (partition.leader_id, partition.leader_epoch)
+            if response is not None:
+                self._view = self._view.merged(cluster_view(response))
 
-        self.any_broker().call(request, _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
+        self.any_broker().call(metadata_request(topics), _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         self.clock.call_at(self.clock.now_ms() + delay_ms, callback)

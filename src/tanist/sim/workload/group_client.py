@@ -14,20 +14,13 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from tanist.broker.network.channel import Channel, Channels
+from tanist.client.coordinators import CoordinatorKind, coordinator_in, find_coordinator
+from tanist.client.errors import Meaning, error_in, meaning_in
+from tanist.client.metadata import metadata_request
+from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
+from tanist.client.offsets import offset_commit, offset_fetch, offsets_in
+from tanist.client.topic_partition import TopicPartition
 from tanist.ports import Clock, Network
-from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from tanist.wire.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from tanist.wire.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
 
 BACKOFF_MS: Final = 60
 REQUEST_TIMEOUT_MS: Final = 3_000
@@ -35,18 +28,9 @@ MAX_FRAME_BYTES: Final = 64 << 20
 
 _FIND_COORDINATOR_VERSION = 4
 _METADATA_VERSION = 12
-_OFFSET_COMMIT_VERSION = 9
-_OFFSET_FETCH_VERSION = 9
-
-ELSEWHERE: Final = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-)
-"""Errors after which a client looks for the coordinator again."""
 
 GroupPartition = tuple[str, str, int]
 """Group, topic and partition."""
-TopicPartition = tuple[str, int]
-"""Topic and partition."""
 Offsets = Mapping[TopicPartition, tuple[int, str]]
 """The commits of a group: offset and metadata. An offset of -1: nothing."""
 Answered = Callable[[Any | None], None]
@@ -201,11 +185,12 @@ class GroupClient:
 
         self.call(self.channel(self._coordinator), request, version, timeout_ms, heard)
 
-    def note(self, error: int) -> int:
-        """Count an error; some of them make the client look for the coordinator again."""
+    def note(self, response: Any) -> int:
+        """Count the error in a response, and look for the coordinator again if it means that."""
+        error = error_in(response)
         if error:
             self.refused[error] = self.refused.get(error, 0) + 1
-        if error in ELSEWHERE:
+        if meaning_in(response) is Meaning.FIND:
             self._coordinator = None
         return error
 
@@ -216,11 +201,10 @@ class GroupClient:
 
         def answered(response: Any | None) -> None:
             self._finding = False
-            found = None if response is None else response.coordinators[0]
-            if found is not None and not found.error_code:
-                self._coordinator = (found.host, found.port)
+            if meaning_in(response) is Meaning.DONE:
+                self._coordinator = coordinator_in(response).address
 
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(self.group,))
+        request = find_coordinator(CoordinatorKind.GROUP, self.group)
         self.call(self.any_broker(), request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def learn_topics(self, done: Callable[[], None]) -> None:
@@ -232,10 +216,7 @@ class GroupClient:
                     self.partitions[topic.name] = (topic.topic_id, len(topic.partitions))
             done()
 
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in self.topics), allow_auto_topic_creation=False
-        )
-        self.call(self.any_broker(), request, _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
+        self.call(self.any_broker(), metadata_request(self.topics), _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     # -- offsets
 
@@ -248,35 +229,18 @@ class GroupClient:
     ) -> None:
         """The group's commits for these partitions, or for all; None if the answer was an error."""
         asked = self.context.witness.asks(self.group)
-        wanted: dict[str, list[int]] = {}
-        for name, index in partitions or ():
-            wanted.setdefault(name, []).append(index)
-        topics = tuple(
-            OffsetFetchRequestTopics(name=name, partition_indexes=tuple(indexes)) for name, indexes in wanted.items()
-        )
 
         def answered(response: Any | None) -> None:
-            group = None if response is None else response.groups[0]
-            if group is None or self.note(group.error_code):
+            if response is None or self.note(response):
                 done(None)
                 return
-            found = {
-                (topic.name, each.partition_index): (each.committed_offset, each.metadata or "")
-                for topic in group.topics
-                for each in topic.partitions
-                if not each.error_code
-            }
+            found = offsets_in(response)
             nothing = {group_partition[1:]: (-1, "") for group_partition in asked} if partitions is None else {}
             self.context.witness.fetched(self.name, self.group, asked, {**nothing, **found})
             done(found)
 
-        group = OffsetFetchRequestGroup(
-            group_id=self.group,
-            member_id=member_id,
-            member_epoch=member_epoch,
-            topics=None if partitions is None else topics,
-        )
-        self.ask(OffsetFetchRequest(groups=(group,)), _OFFSET_FETCH_VERSION, answered)
+        request = offset_fetch(self.group, partitions, member_id=member_id, epoch=member_epoch)
+        self.ask(request, OFFSETS_VERSION_MAX, answered)
 
     def commit(
         self, partition: TopicPartition, offset: int, member_id: str, epoch: int, done: Callable[[int | None], None]
@@ -291,21 +255,13 @@ class GroupClient:
             if response is None:
                 done(None)
                 return
-            error = response.topics[0].partitions[0].error_code
+            error = self.note(response)
             if not error:
                 self.context.witness.committed(self.name, group_partition, offset, tag)
-            done(self.note(error))
+            done(error)
 
-        committed = OffsetCommitRequestPartition(
-            partition_index=partition[1], committed_offset=offset, committed_metadata=tag
-        )
-        request = OffsetCommitRequest(
-            group_id=self.group,
-            generation_id_or_member_epoch=epoch,
-            member_id=member_id,
-            topics=(OffsetCommitRequestTopic(name=partition[0], partitions=(committed,)),),
-        )
-        self.ask(request, _OFFSET_COMMIT_VERSION, answered)
+        request = offset_commit(self.group, {partition: offset}, member_id=member_id, epoch=epoch, metadata=tag)
+        self.ask(request, OFFSETS_VERSION_MAX, answered)
 
 
 class OffsetWatcher(GroupClient):

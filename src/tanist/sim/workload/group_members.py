@@ -15,15 +15,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.coordinator.consumer.member import LEAVING_EPOCH
-from tanist.sim.workload.group_client import (
-    BACKOFF_MS,
-    REQUEST_TIMEOUT_MS,
-    ClientContext,
-    GroupClient,
-    Offsets,
-    TopicPartition,
-)
+from tanist.sim.workload.group_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, ClientContext, GroupClient, Offsets
 from tanist.wire.consumer_protocol import decode_assignment, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -224,7 +218,7 @@ class ClassicMember(GroupMember):
         self.ask(request, _JOIN_GROUP_VERSION, self._joined, patience_ms)
 
     def _joined(self, response: Any | None) -> None:
-        error = -1 if response is None else self.note(response.error_code)
+        error = -1 if response is None else self.note(response)
         if response is None or error:
             if error == ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = response.member_id if response is not None else ""
@@ -269,7 +263,7 @@ class ClassicMember(GroupMember):
         self.ask(request, _SYNC_GROUP_VERSION, self._synced, patience_ms)
 
     def _synced(self, response: Any | None) -> None:
-        error = -1 if response is None else self.note(response.error_code)
+        error = -1 if response is None else self.note(response)
         if response is None or error:
             if error == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
@@ -292,7 +286,7 @@ class ClassicMember(GroupMember):
         def answered(response: Any | None) -> None:
             if not self._is_in(epoch):
                 return
-            error = 0 if response is None else self.note(response.error_code)
+            error = 0 if response is None else self.note(response)
             if not self._rejoins(error):
                 self.later(self._heartbeat_pause_ms, self._heartbeat)
 
@@ -380,7 +374,7 @@ class ConsumerMember(GroupMember):
         )
 
     def _answered(self, response: Any | None) -> None:
-        error = -1 if response is None else self.note(response.error_code)
+        error = -1 if response is None else self.note(response)
         if response is None or error:
             self._says_all = True
             if error in _EXPELLED and self.epoch:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness, TopicPartition
+from tanist.client.topic_partition import TopicPartition
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import Process

@@ -95,7 +95,7 @@ class StoryClients:
         written = []
         for partition in range(PARTITIONS):
             values, began_ns = self._values(partition, TRANSACTION), time.time_ns()
-            offset = producer.write(TOPIC, partition, _records(values, began_ns), 0)
+            offset = producer.write(TOPIC, partition, _records(values, began_ns))
             require(offset >= 0, f"nobody says where the batch in {TOPIC}-{partition} is")
             written.append((partition, values, offset, began_ns))
         if outcome == "open":

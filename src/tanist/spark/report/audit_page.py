@@ -13,8 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import OF_AUDITS, Anomaly
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import high_watermarks, replica_bars

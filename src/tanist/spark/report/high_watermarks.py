@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.jepsen import svg
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.metadata import Change
 from tanist.spark.jobs.audit.result import AuditResult

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
 from tanist.lab.jepsen import svg
 from tanist.log.salvage.manifest import Manifest
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import page

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.segments.arrow_rows import HEADERS
 from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
 from tanist.spark.sink.landed import SETTLING, Identity, ReadBack, Written, other_rows, read_back, tally
@@ -65,7 +65,7 @@ def settle(client: Client, messages: Sequence[TaskWritten], compression: int) ->
     try:
         for where, records in missing.items():
             earlier = written_by_tasks[0].earlier[where].get(settling.producer_id)
-            producer.go_on_at(where, 0 if earlier is None else earlier[1] + 1)
+            producer.sequences.continue_at(where, 0 if earlier is None else earlier[1] + 1)
             _write(producer, where, records, compression)
         producer.flush()
     finally:

@@ -17,8 +17,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.sink.options import Guarantee, SinkOptions, check_columns
 from tanist.spark.topic.options import OptionError, warn
 
@@ -270,7 +270,7 @@ class _Writing:
         missing = np.ones(count, bool)
         if where in self._earlier:
             if where not in self._known_before:
-                read = read_back(self._client, where, self._earlier[where], self.producer.producer_epoch)
+                read = read_back(self._client, where, self._earlier[where], self.producer.sequences.producer[1])
                 self._known_before[where] = tally(read)[0]
             missing = ~np.isin(found, self._known_before[where])
             self._left_out.setdefault(where, []).append(found[~missing].tobytes())
@@ -289,7 +289,7 @@ class _Writing:
             found = landed(self._client, places, self._who, self._earlier)
             self._landed |= found
             for where, each in found.items():
-                self.producer.go_on_at(where, each.next_sequence)
+                self.producer.sequences.continue_at(where, each.next_sequence)
         return count
 
 

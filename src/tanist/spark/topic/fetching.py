@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tanist.client.errors import error_in
 from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
 from tanist.spark.segments.record_columns import PADDING_BYTES
 from tanist.spark.topic.plan import OffsetRange
-from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.errors import WireError
 from tanist.wire.frames import correlation_id_of, decode_response
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse, PartitionData
@@ -100,11 +101,7 @@ class Fetching:
         except KafkaError as error:
             self._break()
             client.forget(wanted.topic)
-            raise KafkaError(
-                error.code,
-                f"{wanted.topic}-{wanted.partition} at offset {offset}",
-                final=error.code == ErrorCode.OFFSET_OUT_OF_RANGE,
-            ) from None
+            raise KafkaError(error.code, f"{wanted.topic}-{wanted.partition} at offset {offset}") from None
 
     def _request(self, offset: int) -> FetchRequest:
         asked = FetchPartition(
@@ -126,8 +123,7 @@ class Fetching:
         finally:
             self._buffers.append(arena)
         found = answer.responses[0].partitions[0] if answer.responses else PartitionData()
-        code = answer.error_code or found.error_code
-        if code:
+        if code := error_in(answer):
             raise KafkaError(code)
         if not found.records:
             return Fetched(found, arena, 0, 0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
 from tanist.wire.messages.offset_for_leader_epoch_request import (

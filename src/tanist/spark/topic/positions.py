@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import UNKNOWN, Found
 from tanist.spark.topic.plan import OffsetRange
 
