@@ -33,7 +33,7 @@ from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
 from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher
-from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.sim.workload.group_members import SimGroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_in_sync, wait_ready
@@ -69,7 +69,7 @@ class ReportedCommit:
 class Account:
     """The `Witness` of all members, and what it has to say in the end."""
 
-    members: dict[str, GroupMember] = field(default_factory=dict)
+    members: dict[str, SimGroupMember] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     kills: int = 0
@@ -245,11 +245,12 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
     for n in range(per_group * groups):
         group = n % groups
         name = f"{names[group]}/member{n // groups}"
-        account.members[name] = (ClassicMember if group % 2 else ConsumerMember)(
+        account.members[name] = SimGroupMember(
             ground_of(name),
             name,
             names[group],
             (TOPIC,),
+            is_classic=group % 2 == 1,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=SESSION_MS,
             pause_ms=COMMIT_PAUSE_MS,

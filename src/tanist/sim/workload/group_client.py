@@ -11,12 +11,11 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 from tanist.broker.network.channel import Channel, Channels
 from tanist.client.coordinators import CoordinatorKind, coordinator_in, find_coordinator
 from tanist.client.errors import Meaning, error_in, meaning_in
-from tanist.client.metadata import metadata_request
+from tanist.client.metadata import ClusterView, cluster_view, metadata_request
 from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
 from tanist.client.offsets import offset_commit, offset_fetch, offsets_in
 from tanist.client.topic_partition import TopicPartition
@@ -117,8 +116,6 @@ class GroupClient:
         self.name = name
         self.group = group
         self.topics = tuple(topics)
-        self.partitions: dict[str, tuple[UUID, int]] = {}
-        """The topics in the last Metadata response: id, and number of partitions."""
         self.life = 0
         """Answers to an earlier life are ignored."""
         self.refused: dict[int, int] = {}
@@ -207,16 +204,13 @@ class GroupClient:
         request = find_coordinator(CoordinatorKind.GROUP, self.group)
         self.call(self.any_broker(), request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
 
-    def learn_topics(self, done: Callable[[], None]) -> None:
-        """Ask any broker for the topics; `done` is called in any case."""
+    def learn_topics(self, names: Sequence[str], learnt: Callable[[ClusterView], None]) -> None:
+        """Ask any broker for topics; `learnt` is called in any case."""
 
         def answered(response: Any | None) -> None:
-            for topic in () if response is None else response.topics:
-                if not topic.error_code and topic.name is not None:
-                    self.partitions[topic.name] = (topic.topic_id, len(topic.partitions))
-            done()
+            learnt(ClusterView() if response is None else cluster_view(response))
 
-        self.call(self.any_broker(), metadata_request(self.topics), _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
+        self.call(self.any_broker(), metadata_request(names), _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     # -- offsets
 
@@ -243,22 +237,24 @@ class GroupClient:
         self.ask(request, OFFSETS_VERSION_MAX, answered)
 
     def commit(
-        self, partition: TopicPartition, offset: int, member_id: str, epoch: int, done: Callable[[int | None], None]
+        self,
+        partition: TopicPartition,
+        offset: int,
+        member_id: str,
+        epoch: int,
+        done: Callable[[Any | None, int], None],
     ) -> None:
-        """Commit one offset; `done` gets the error, or None if there was no answer."""
+        """Commit one offset; `done` gets the response, or None, and the error in it."""
         self._commits += 1
         tag = f"{self.name}#{self._commits}"
         group_partition = (self.group, *partition)
         self.context.witness.commits(self.name, group_partition, offset, tag)
 
         def answered(response: Any | None) -> None:
-            if response is None:
-                done(None)
-                return
-            error = self.note(response)
-            if not error:
+            error = 0 if response is None else self.note(response)
+            if response is not None and not error:
                 self.context.witness.committed(self.name, group_partition, offset, tag)
-            done(error)
+            done(response, error)
 
         request = offset_commit(self.group, {partition: offset}, member_id=member_id, epoch=epoch, metadata=tag)
         self.ask(request, OFFSETS_VERSION_MAX, answered)

@@ -24,7 +24,7 @@ from tanist.client.offsets import offsets_in
 from tanist.client.requests import Ask, Coordinator, Leader
 from tanist.client.transactions import Transactions
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
-from tanist.sim.workload.group_members import GroupMember
+from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import World
 from tanist.wire.batch import NewRecord
@@ -105,7 +105,7 @@ class TransactionalClient(SimClient):
         super().__init__(world, name, History())
         self.transactional_id = transactional_id
         self.group = f"{application or transactional_id}-group"
-        self.member: GroupMember | None = None
+        self.member: SimGroupMember | None = None
         if application:
             self._sources = [f"{application}/{index}" for index in range(partitions)]
         else:
