@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tanist.client.metadata import ClusterView, PartitionView, TopicView
+from tanist.client.positions import LATEST
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.records import LATEST, Producer, fetch, list_offset, partition_for, read
+from tanist.runtime.client.records import Producer, fetch, list_offset, partition_for, read
 from tanist.wire.batch import NewRecord, encode_batch, read_header
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import BrokerConnection, Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, list_offset, partition_for
+from tanist.runtime.client.records import list_offset, partition_for
 from tanist.runtime.client.records import read as read_records
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import Cluster

@@ -13,9 +13,10 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, list_offset
+from tanist.runtime.client.records import list_offset
 from tanist.runtime.client.records import read as read_records
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import Cluster

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.sink.encoding import Rows, encode, seal

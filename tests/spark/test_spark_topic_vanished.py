@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from tanist.client.positions import EARLIEST
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST
 from tanist.spark.topic.options import TopicOptions
 from tanist.spark.topic.plan import DataLoss, OffsetRange
 from tanist.spark.topic.positions import from_json, ranges_between

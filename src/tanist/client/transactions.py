@@ -28,10 +28,10 @@ from tanist.client.errors import Meaning, meaning_in
 from tanist.client.offsets import NO_EPOCH, offset_fetch
 from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
 from tanist.client.requests import Ask, Coordinator, Leader
-from tanist.client.sequences import Sequences
+from tanist.client.sequences import Sequences, produce_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.invariants import InvariantError
-from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.batch import NewRecord
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.end_txn_request import EndTxnRequest
@@ -39,7 +39,6 @@ from tanist.wire.messages.end_txn_response import EndTxnResponse
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -122,23 +121,9 @@ class Transactions:
         Once it is written: `written`. Until then the next one has the same sequence number.
         """
         self._must_be(State.READY)
-        producer_id, producer_epoch = self.producer
-        batch = encode_batch(
-            records,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=self.sequences.next_of(where),
-            transactional=True,
-        )
-        topic, partition = where
-        data = PartitionProduceData(index=partition, records=bytes(batch))
-        request = ProduceRequest(
-            transactional_id=self.transactional_id,
-            acks=-1,
-            timeout_ms=timeout_ms,
-            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-        )
-        return Ask(Leader(topic, partition), request, self._produce_version)
+        batch = self.sequences.batch(where, records, transactional=True)
+        request = produce_request(where, batch, timeout_ms=timeout_ms, transactional_id=self.transactional_id)
+        return Ask(Leader(*where), request, self._produce_version)
 
     def written(self, where: TopicPartition, count: int) -> None:
         """The last batch of so many records is in the log."""

@@ -13,11 +13,12 @@ import click
 from tanist.cli.commands.topic_partitions import partitions_of
 from tanist.cli.options import client_options, connect
 from tanist.cli.output.record_lines import Form
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.group_member import PROTOCOLS, Member, new_member
 from tanist.runtime.client.groups import committed_offsets
-from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
+from tanist.runtime.client.records import fetch, list_offset
 from tanist.text import counted
 from tanist.wire.batch import Record
 from tanist.wire.errors import ErrorCode

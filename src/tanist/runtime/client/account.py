@@ -16,10 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client.acknowledged import NOT_KNOWN, Acknowledged, Digest, digest_of
 from tanist.runtime.client.client import Client
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
+from tanist.runtime.client.records import list_offset, read
 from tanist.runtime.client.salvaged import by_partition, find_entries
 
 T = TypeVar("T", bound=Hashable)

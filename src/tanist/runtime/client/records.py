@@ -7,29 +7,22 @@ takes a new producer id, because its next sequence number is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id
+from tanist.client import positions
+from tanist.client.positions import Fetched, list_offsets_request, partition_in, read_from
+from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id, produce_request
+from tanist.client.sequences import VERSION_MAX as PRODUCE_VERSION_MAX
 from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.wire.batch import NewRecord, Record, encode_batch
+from tanist.wire.batch import NewRecord, Record
 from tanist.wire.compression import Compression
-from tanist.wire.isolation import committed_batches
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.messages.produce_response import ProduceResponse
-
-EARLIEST = -2
-LATEST = -1
-
-_PRODUCE_VERSION_MAX = 12
-_FETCH_VERSION_MAX = 12
-"""The last that name a topic by its name; later ones use its id."""
 
 _REQUEST_TIMEOUT_MS = 10_000
 
@@ -70,18 +63,8 @@ class Producer:
         sequences = self._sequences
         if self._idempotent and sequences.producer == NO_PRODUCER:
             sequences.begin(new_producer(self._client, timeout_s))
-        producer_id, epoch = sequences.producer
-        batch = encode_batch(
-            records,
-            compression=compression,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequences.next_of((topic, partition)) if self._idempotent else -1,
-        )
-        data = TopicProduceData(
-            name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),)
-        )
-        request = ProduceRequest(acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=(data,))
+        batch = sequences.batch((topic, partition), records, compression=compression)
+        request = produce_request((topic, partition), batch, acks=self._acks, timeout_ms=self._request_timeout_ms)
         try:
             offset = self._client.persist(lambda: self._attempt(request, topic, partition), timeout_s=timeout_s)
         except (KafkaError, Unreachable):
@@ -92,10 +75,10 @@ class Producer:
 
     def _attempt(self, request: ProduceRequest, topic: str, partition: int) -> int:
         if self._acks:
-            return produce(self._client, topic, partition, request, max_version=_PRODUCE_VERSION_MAX)
+            return produce(self._client, topic, partition, request, max_version=PRODUCE_VERSION_MAX)
         client = self._client
         try:
-            client.tell(request, client.leader_of(topic, partition), max_version=_PRODUCE_VERSION_MAX)
+            client.tell(request, client.leader_of(topic, partition), max_version=PRODUCE_VERSION_MAX)
         except Unreachable:
             client.forget(topic)
             raise
@@ -134,16 +117,6 @@ def produce(
     return -1 if found.error_code else found.base_offset
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The result of one fetch."""
-
-    records: tuple[Record, ...]
-    next_offset: int
-    """Where to go on; beyond control batches and what compaction has taken."""
-    high_watermark: int
-
-
 def fetch(
     client: Client,
     topic: str,
@@ -161,30 +134,20 @@ def fetch(
     `timeout_s` is for all attempts, `answer_within_s` for each. `read_committed` leaves out the records of transactions
     that were aborted, and ends before the first one that is open.
     """
-    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-    request = FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=int(read_committed),
-        topics=(FetchTopic(topic=topic, partitions=(asked,)),),
+    request = positions.fetch_request(
+        (topic, partition), offset, max_bytes=max_bytes, max_wait_ms=max_wait_ms, read_committed=read_committed
     )
+    about = f"{topic}-{partition} at offset {offset}"
 
     def attempt() -> Fetched:
+        version, within_s = positions.FETCH_VERSION_MAX, answer_within_s
         answer = ask_leader(
-            client,
-            topic,
-            partition,
-            request,
-            FetchResponse,
-            timeout_s=answer_within_s,
-            max_version=_FETCH_VERSION_MAX,
-            about=f"{topic}-{partition} at offset {offset}",
+            client, topic, partition, request, FetchResponse, timeout_s=within_s, max_version=version, about=about
         )
-        found = answer.responses[0].partitions[0]
-        aborted = [(each.first_offset, each.producer_id) for each in found.aborted_transactions or ()]
-        records, next_offset = _records_from(found.records or b"", offset, aborted if read_committed else ())
-        return Fetched(records, next_offset, found.high_watermark)
+        found = read_from(partition_in(answer), offset, read_committed=read_committed)
+        if found.is_corrupt and found.next_offset == offset:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, about)
+        return found
 
     return client.persist(attempt, timeout_s=timeout_s)
 
@@ -220,28 +183,12 @@ def list_offset(client: Client, topic: str, partition: int, timestamp: int, *, r
 
     With `read_committed` `LATEST` is where the first open transaction begins.
     """
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=int(read_committed),
-        topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
-        timeout_ms=_REQUEST_TIMEOUT_MS,
+    request = list_offsets_request(
+        {(topic, partition): timestamp}, read_committed=read_committed, timeout_ms=_REQUEST_TIMEOUT_MS
     )
 
     def attempt() -> int:
         answer = ask_leader(client, topic, partition, request, ListOffsetsResponse)
-        return answer.topics[0].partitions[0].offset
+        return int(partition_in(answer).offset)
 
     return client.persist(attempt)
-
-
-def _records_from(
-    data: bytes | memoryview, offset: int, aborted: Iterable[tuple[int, int]]
-) -> tuple[tuple[Record, ...], int]:
-    """Records from `offset` on (a batch may begin before it), and where to go on."""
-    records: list[Record] = []
-    position = offset
-    for header, batch in committed_batches(data, aborted):
-        records.extend(record for record in batch if record.offset >= offset)
-        position = max(position, header.next_offset)
-    return tuple(records), position

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.client.errors import Meaning, meaning_in
-from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id
+from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id, produce_request
 from tanist.sim.situations import BEGUN_ANEW, PRODUCED, count
 from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import History, Send
 from tanist.sim.world.world import World
-from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 _PRODUCE_VERSION = 9
 _INIT_PRODUCER_ID_VERSION = 4
@@ -128,22 +127,9 @@ class Producer(SimClient):
             self._refresh_and_retry(partition)
             return
         event_ms = self.clock.wall_ms() - self.event_age_ms
-        producer_id, producer_epoch = self._sequences.producer_of((self.topic, partition))
-        records = encode_batch(
-            [NewRecord(timestamp=event_ms, key=self._key_of(send.value), value=send.value) for send in batch],
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=self._sequences.next_of((self.topic, partition)) if self.idempotent else -1,
-        )
-        request = ProduceRequest(
-            acks=self.acks,
-            timeout_ms=2_000,
-            topic_data=(
-                TopicProduceData(
-                    name=self.topic, partition_data=(PartitionProduceData(index=partition, records=bytes(records)),)
-                ),
-            ),
-        )
+        place = self.topic, partition
+        records = [NewRecord(timestamp=event_ms, key=self._key_of(send.value), value=send.value) for send in batch]
+        request = produce_request(place, self._sequences.batch(place, records), acks=self.acks, timeout_ms=2_000)
         batch[0].asked = where[0]
         where[2].call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, batch, r))
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.lab.history import HistoryWriter
 from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing

@@ -29,9 +29,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark.segments.batch_table import walk
 from tanist.spark.segments.fingerprints import PADDING_BYTES, fingerprints
 from tanist.spark.segments.record_columns import decode

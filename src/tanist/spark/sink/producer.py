@@ -14,7 +14,7 @@ from struct import Struct as Layout
 from typing import Any, Final
 
 from tanist.client.errors import Meaning, meaning_in, refusal_in
-from tanist.client.sequences import Sequences
+from tanist.client.sequences import VERSION_MAX, Sequences, produce_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
@@ -23,13 +23,11 @@ from tanist.spark.sink.encoding import Sealed, Sealing
 from tanist.wire.codec import chunk_encoder
 from tanist.wire.errors import WireError
 from tanist.wire.frames import correlation_id_of, decode_response
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.messages.produce_response import ProduceResponse
 
 IN_FLIGHT: Final = 5
 """Batches without an answer for each leader: of so many a broker remembers that it has them (KIP-679)."""
-_VERSION_MAX: Final = 12
-"""The last that names a topic by its name; later ones use its id."""
 _WAIT_MS: Final = 10_000
 """How long a leader waits for the other replicas, each time it is asked."""
 _HEAD: Final = Layout(">hhih")
@@ -58,9 +56,7 @@ class _Batch:
     max_version: int
 
     def request(self, records: Any) -> ProduceRequest:
-        topic, partition = self.where
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=records),))
-        return ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,))
+        return produce_request(self.where, records, timeout_ms=_WAIT_MS, transactional_id=self.transactional_id)
 
 
 class TaskProducer:
@@ -70,7 +66,7 @@ class TaskProducer:
         producer_id: int,
         producer_epoch: int,
         transactional_id: str | None = None,
-        max_version: int = _VERSION_MAX,
+        max_version: int = VERSION_MAX,
     ) -> None:
         """`transactional_id`: the batches are sealed as transactional, and their partitions are in the transaction."""
         self.sequences = Sequences()

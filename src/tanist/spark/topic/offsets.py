@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from tanist.client import positions
+from tanist.client.positions import list_offsets_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
-from tanist.wire.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
 UNKNOWN = -1
@@ -45,17 +41,8 @@ def list_offsets(
     """
 
     def ask(leader: int, partitions: list[TopicPartition]) -> Answers:
-        topics = tuple(
-            ListOffsetsTopic(
-                name=topic,
-                partitions=tuple(
-                    ListOffsetsPartition(partition_index=each, timestamp=wanted[topic, each]) for each in numbers
-                ),
-            )
-            for topic, numbers in _by_topic(partitions).items()
-        )
-        request = ListOffsetsRequest(
-            replica_id=-1, isolation_level=1 if committed else 0, topics=topics, timeout_ms=_REQUEST_TIMEOUT_MS
+        request = list_offsets_request(
+            {where: wanted[where] for where in partitions}, read_committed=committed, timeout_ms=_REQUEST_TIMEOUT_MS
         )
         answer = client.ask(request, ListOffsetsResponse, node_id=leader)
         for topic in answer.topics:
@@ -71,16 +58,7 @@ def epoch_ends(client: Client, epochs: Mapping[TopicPartition, int]) -> dict[Top
     """
 
     def ask(leader: int, partitions: list[TopicPartition]) -> Answers:
-        topics = tuple(
-            OffsetForLeaderTopic(
-                topic=topic,
-                partitions=tuple(
-                    OffsetForLeaderPartition(partition=each, leader_epoch=epochs[topic, each]) for each in numbers
-                ),
-            )
-            for topic, numbers in _by_topic(partitions).items()
-        )
-        request = OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
+        request = positions.epoch_ends_request({where: epochs[where] for where in partitions})
         answer = client.ask(request, OffsetForLeaderEpochResponse, node_id=leader)
         for topic in answer.topics:
             for each in topic.partitions:
@@ -133,10 +111,3 @@ def _of_leaders(
         return done
 
     return client.persist(attempt)
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, []).append(partition)
-    return found

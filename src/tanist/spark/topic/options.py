@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Address, parse_bootstrap
-from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark.topic.patterns import PatternError, java_pattern
 
 KAFKA: Final = "kafka."

@@ -13,10 +13,10 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from tanist.client.metadata import ClusterView
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.quorum import metadata_age_ms
-from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
 from tanist.spark.topic.options import Offsets, OptionError, TopicOptions
 from tanist.wire.errors import ErrorCode

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from tanist.client.positions import EARLIEST
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.records import EARLIEST
 from tanist.spark.segments.arrow_rows import HEADERS, gather, header_arrays, timestamps
 from tanist.spark.segments.batch_table import BatchTable, crcs_right, walk
 from tanist.spark.segments.record_columns import PADDING_BYTES, RecordColumns, decode

@@ -23,9 +23,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark.topic.offsets import Found, epoch_ends, list_offsets
 from tanist.spark.topic.options import TopicOptions, warn
 from tanist.spark.topic.plan import DataLoss, There, partitions_of, resolved, split, together
