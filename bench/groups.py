@@ -26,7 +26,7 @@ from bench.measure import in_turn
 from bench.stands import single_node
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Witness
 from tanist.sim.workload.group_members import SimGroupMember
 from tests.interop import apache
 from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
@@ -45,7 +45,7 @@ SHARE = 2
 SESSION_MS = 45_000
 
 
-class CommitCount(SilentWitness):
+class CommitCount(Witness):
     """Counts commits, and nothing else."""
 
     def __init__(self) -> None:

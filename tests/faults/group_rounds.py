@@ -32,7 +32,7 @@ from pathlib import Path
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher, Witness
 from tanist.sim.workload.group_members import SimGroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -66,7 +66,7 @@ class ReportedCommit:
 
 
 @dataclass(slots=True)
-class Account:
+class Account(Witness):
     """The `Witness` of all members, and what it has to say in the end."""
 
     members: dict[str, SimGroupMember] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class Account:
     def __str__(self) -> str:
         refused: Counter[str] = Counter()
         for member in self.members.values():
-            refused.update({ErrorCode(error).name: count for error, count in member.refused.items()})
+            refused.update({ErrorCode(error).name: count for error, count in member.errors.items()})
         counted = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
         lines = [
             f"{len(self.members)} members, {self.kills} coordinators killed: {counted}",
@@ -239,8 +239,7 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
         return ClientContext(loop, network, bootstrap, random.Random(f"{seed}/{name}"), account)
 
     watchers = [
-        OffsetWatcher(ground_of(f"{name}/watcher"), f"{name}/watcher", name, (TOPIC,), pause_ms=WATCH_PAUSE_MS)
-        for name in names
+        OffsetWatcher(ground_of(f"{name}/watcher"), f"{name}/watcher", name, pause_ms=WATCH_PAUSE_MS) for name in names
     ]
     for n in range(per_group * groups):
         group = n % groups

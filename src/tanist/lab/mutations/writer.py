@@ -11,7 +11,8 @@ from typing import Any
 from tanist.client.sequences import produce_request
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import TOPIC
-from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import Send
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import NewRecord, encode_batch

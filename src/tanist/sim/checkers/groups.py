@@ -24,7 +24,7 @@ from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import MemberAssigned, MemberRevoked, Place
 from tanist.sim.oracle import PartitionOracle, pieces
-from tanist.sim.workload.group_client import GroupPartition, Offsets
+from tanist.sim.workload.group_client import GroupPartition, Offsets, Witness
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue
@@ -65,7 +65,7 @@ class Tenure:
     classic: bool
 
 
-class Ledger(Watcher):
+class Ledger(Watcher, Witness):
     """The `Witness` of a run's clients, and a `Watcher` of its world. It reads the checkers' oracle, so it runs after
     them. A process that ends takes nothing from it: committed records stay."""
 

@@ -105,7 +105,7 @@ class Groups:
 
     def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
         name = f"{plan.group}/watcher"
-        return OffsetWatcher(self._context(name), name, plan.group, plan.topics, pause_ms=self._settings.watch_pause_ms)
+        return OffsetWatcher(self._context(name), name, plan.group, pause_ms=self._settings.watch_pause_ms)
 
     def _context(self, name: str) -> ClientContext:
         world, process = self.world, Process(name)
@@ -144,7 +144,7 @@ class Groups:
             self._as(watcher, watcher.stop)
         world.run_for(1_000)
         liveness.run(stream(run.seed, LIVENESS_STREAM))
-        world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
+        world.counts["groups: commits refused"] += sum(sum(member.errors.values()) for member in self.members)
 
     def _settle(self, liveness: LivenessPhase) -> None:
         """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""

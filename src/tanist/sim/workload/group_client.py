@@ -10,33 +10,25 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any
 
-from tanist.broker.network.channel import Channel, Channels
-from tanist.client.coordinators import CoordinatorKind, coordinator_in, find_coordinator
-from tanist.client.errors import Meaning, error_in, meaning_in
-from tanist.client.metadata import ClusterView, cluster_view, metadata_request
+from tanist.client.coordinators import CoordinatorKind
+from tanist.client.errors import error_in
 from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
 from tanist.client.offsets import offset_commit, offset_fetch, offsets_in
+from tanist.client.requests import Ask, Coordinator
 from tanist.client.topic_partition import TopicPartition
 from tanist.ports import Clock, Network
-
-BACKOFF_MS: Final = 60
-REQUEST_TIMEOUT_MS: Final = 3_000
-MAX_FRAME_BYTES: Final = 64 << 20
-
-_FIND_COORDINATOR_VERSION = 4
-_METADATA_VERSION = 12
+from tanist.sim.workload.cluster_client import ClusterClient
 
 GroupPartition = tuple[str, str, int]
 """Group, topic and partition."""
 Offsets = Mapping[TopicPartition, tuple[int, str]]
 """The commits of a group: offset and metadata. An offset of -1: nothing."""
-Answered = Callable[[Any | None], None]
 
 
-class Witness(Protocol):
-    """Gets the answers to clients of groups."""
+class Witness:
+    """Gets the answers to clients of groups. This one looks at nothing."""
 
     def assigned(
         self,
@@ -55,6 +47,7 @@ class Witness(Protocol):
 
     def asks(self, group: str) -> Mapping[GroupPartition, Any]:
         """A client will fetch a group's offsets. The result, the offsets returned so far, goes to `fetched`."""
+        return {}
 
     def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
         """The client received these offsets. If it asked for all, a missing partition has no committed offset."""
@@ -64,37 +57,6 @@ class Witness(Protocol):
 
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         """The commit was acknowledged."""
-
-
-class SilentWitness:
-    """A `Witness` that looks at nothing: the base of those that look at little."""
-
-    def assigned(
-        self,
-        client: str,
-        group: str,
-        member_id: str,
-        epoch: int,
-        partitions: Iterable[TopicPartition],
-        *,
-        classic: bool,
-    ) -> None:
-        pass
-
-    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
-        pass
-
-    def asks(self, group: str) -> Mapping[GroupPartition, Any]:
-        return {}
-
-    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
-        pass
-
-    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
-
-    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,109 +70,19 @@ class ClientContext:
     witness: Witness
 
 
-class GroupClient:
-    """Finds the coordinator of one group and speaks to it; each of its lives is a process of its own to the cluster."""
+class GroupClient(ClusterClient):
+    """A client of one group, with a witness."""
 
-    def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str]) -> None:
+    def __init__(self, context: ClientContext, name: str, group: str) -> None:
+        super().__init__(name, context.clock, context.network, context.bootstrap)
         self.context = context
-        self.name = name
         self.group = group
-        self.topics = tuple(topics)
-        self.life = 0
-        """Answers to an earlier life are ignored."""
-        self.refused: dict[int, int] = {}
-        """Error -> how often it was the answer."""
-        self._channels = Channels(context.clock, context.network, client_id=name, max_frame_bytes=MAX_FRAME_BYTES)
-        self._coordinator: tuple[str, int] | None = None
-        self._finding = False
-        self._next_bootstrap = 0
+        self._coordinator = Coordinator(CoordinatorKind.GROUP, group)
         self._commits = 0
-
-    # -- lives
 
     def start(self) -> None:
         """Start the client's work."""
         raise NotImplementedError
-
-    def next_life(self) -> None:
-        """Ignore all open requests and timers from here on."""
-        self.life += 1
-        self._finding = False
-
-    def end_life(self) -> None:
-        """As if the process was killed: its connections close, without a goodbye."""
-        self.next_life()
-        self._coordinator = None
-        self._channels.close()
-
-    def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
-        """Call later, if this life still runs then."""
-        life = self.life
-
-        def due() -> None:
-            if self.life == life:
-                callback()
-
-        clock = self.context.clock
-        clock.call_at(clock.now_ms() + delay_ms, due)
-
-    # -- requests
-
-    def call(self, channel: Channel, request: Any, version: int, timeout_ms: int, answered: Answered) -> None:
-        life = self.life
-        channel.call(request, version, timeout_ms, lambda response: answered(response) if self.life == life else None)
-
-    def channel(self, address: tuple[str, int]) -> Channel:
-        return self._channels.to(address)
-
-    def any_broker(self) -> Channel:
-        self._next_bootstrap += 1
-        bootstrap = self.context.bootstrap
-        return self.channel(bootstrap[self._next_bootstrap % len(bootstrap)])
-
-    def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
-        """Ask the coordinator. `None`, a little later, also if the coordinator is unknown."""
-        if self._coordinator is None:
-            self._find_coordinator()
-            self.later(BACKOFF_MS, lambda: answered(None))
-            return
-
-        def heard(response: Any | None) -> None:
-            if response is None:
-                self._coordinator = None
-            answered(response)
-
-        self.call(self.channel(self._coordinator), request, version, timeout_ms, heard)
-
-    def note(self, response: Any) -> int:
-        """Count the error in a response, and look for the coordinator again if it means that."""
-        error = error_in(response)
-        if error:
-            self.refused[error] = self.refused.get(error, 0) + 1
-        if meaning_in(response) is Meaning.FIND:
-            self._coordinator = None
-        return error
-
-    def _find_coordinator(self) -> None:
-        if self._finding:
-            return
-        self._finding = True
-
-        def answered(response: Any | None) -> None:
-            self._finding = False
-            if meaning_in(response) is Meaning.DONE:
-                self._coordinator = coordinator_in(response).address
-
-        request = find_coordinator(CoordinatorKind.GROUP, self.group)
-        self.call(self.any_broker(), request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
-
-    def learn_topics(self, names: Sequence[str], learnt: Callable[[ClusterView], None]) -> None:
-        """Ask any broker for topics; `learnt` is called in any case."""
-
-        def answered(response: Any | None) -> None:
-            learnt(ClusterView() if response is None else cluster_view(response))
-
-        self.call(self.any_broker(), metadata_request(names), _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     # -- offsets
 
@@ -225,7 +97,7 @@ class GroupClient:
         asked = self.context.witness.asks(self.group)
 
         def answered(response: Any | None) -> None:
-            if response is None or self.note(response):
+            if response is None or error_in(response):
                 done(None)
                 return
             found = offsets_in(response)
@@ -234,7 +106,7 @@ class GroupClient:
             done(found)
 
         request = offset_fetch(self.group, partitions, member_id=member_id, epoch=member_epoch)
-        self.ask(request, OFFSETS_VERSION_MAX, answered)
+        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), answered)
 
     def commit(
         self,
@@ -251,20 +123,20 @@ class GroupClient:
         self.context.witness.commits(self.name, group_partition, offset, tag)
 
         def answered(response: Any | None) -> None:
-            error = 0 if response is None else self.note(response)
+            error = 0 if response is None else error_in(response)
             if response is not None and not error:
                 self.context.witness.committed(self.name, group_partition, offset, tag)
             done(response, error)
 
         request = offset_commit(self.group, {partition: offset}, member_id=member_id, epoch=epoch, metadata=tag)
-        self.ask(request, OFFSETS_VERSION_MAX, answered)
+        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), answered)
 
 
 class OffsetWatcher(GroupClient):
     """Fetches its group's offsets again and again, like an operator's dashboard, and never joins."""
 
-    def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str], *, pause_ms: int) -> None:
-        super().__init__(context, name, group, topics)
+    def __init__(self, context: ClientContext, name: str, group: str, *, pause_ms: int) -> None:
+        super().__init__(context, name, group)
         self._pause_ms = pause_ms
         self.answers = 0
         self.stopped = False

@@ -16,7 +16,8 @@ from tanist.client.membership import Assigned, Effect, GroupMember, LearnTopics,
 from tanist.client.offsets import NO_EPOCH
 from tanist.client.requests import Ask
 from tanist.client.topic_partition import TopicPartition
-from tanist.sim.workload.group_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, ClientContext, GroupClient, Offsets
+from tanist.sim.workload.cluster_client import BACKOFF_MS
+from tanist.sim.workload.group_client import ClientContext, GroupClient, Offsets
 
 _HEARTBEATS_A_SESSION = 10
 _TOPICS_PAUSE_MS = 1_000
@@ -39,7 +40,7 @@ class SimGroupMember(GroupClient):
         pause_ms: int | None,
     ) -> None:
         """`pause_ms`: between two commits; None: it commits nothing."""
-        super().__init__(context, name, group, topics)
+        super().__init__(context, name, group)
         self.is_classic = is_classic
         self.pause_ms = pause_ms
         self.owned: dict[TopicPartition, int] = {}
@@ -114,7 +115,7 @@ class SimGroupMember(GroupClient):
         for effect in effects:
             match effect:
                 case Ask():
-                    self._send(member, effect)
+                    self.ask(effect, lambda answer, asked=effect: self._carry_out(member.answered(asked, answer)))  # type: ignore[misc]
                 case Pause():
                     self.later(effect.ms, lambda pause=effect: self._carry_out(member.due(pause)))  # type: ignore[misc]
                 case LearnTopics():
@@ -123,14 +124,6 @@ class SimGroupMember(GroupClient):
                     self._own(effect.partitions)
                 case Lost():
                     self._lose(list(self.owned))
-
-    def _send(self, member: GroupMember, asked: Ask) -> None:
-        def answered(response: Any | None) -> None:
-            if response is not None:
-                self.note(response)
-            self._carry_out(member.answered(asked, response))
-
-        self.ask(asked.request, asked.newest, answered, REQUEST_TIMEOUT_MS + asked.patience_ms)
 
     # -- partitions
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from itertools import cycle
 from typing import Any, Protocol
 
-from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT, World
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest

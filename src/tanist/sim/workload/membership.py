@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tanist.client.topic_partition import TopicPartition
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Witness
 from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import Process
@@ -18,7 +18,7 @@ from tanist.sim.world.world import BROKER_PORT, World
 CLASSIC, CONSUMER = "classic", "consumer"
 
 
-class Assignments(SilentWitness):
+class Assignments(Witness):
     """The newest assignment of each partition of each group, and when its member got it."""
 
     def __init__(self, world: World) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 from tanist.client.errors import Meaning, meaning_in
 from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id, produce_request
 from tanist.sim.situations import BEGUN_ANEW, PRODUCED, count
-from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import History, Send
 from tanist.sim.world.world import World
 from tanist.wire.batch import NewRecord

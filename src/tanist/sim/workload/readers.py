@@ -21,7 +21,8 @@ from tanist.client.positions import (
     read_from,
 )
 from tanist.sim.situations import FETCHED, count
-from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import EndSeen, History, Read
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import World

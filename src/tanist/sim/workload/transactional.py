@@ -11,25 +11,22 @@ that it cannot get over.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tanist.broker.network.channel import Channel
-from tanist.client.coordinators import coordinator_in, find_coordinator
-from tanist.client.errors import Meaning, error_in, meaning_in
+from tanist.client.errors import Meaning
 from tanist.client.offsets import offsets_in
-from tanist.client.requests import Ask, Coordinator, Leader
+from tanist.client.requests import Ask, Leader
 from tanist.client.transactions import Transactions
-from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS
 from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import World
 from tanist.wire.batch import NewRecord
 
-_FIND_COORDINATOR_VERSION: Final = 4
 _PRODUCE_TIMEOUT_MS: Final = 2_000
 _GIVES_UP_SHARE: Final = 0.2
 """Of the failed attempts to write a batch: the application aborts instead of trying again."""
@@ -117,16 +114,13 @@ class TransactionalClient(SimClient):
         self.bumps = bumps
         self.committed = 0
         """Transactions whose commit was acknowledged."""
-        self.errors: Counter[int] = Counter()
         self.transactions = Transactions(transactional_id, timeout_ms=timeout_ms, adds_itself=bumps)
         self._witness = witness
         self._pause_ms = pause_ms
         self._abort_share = abort_share
         self._small_batches = small_batches
-        self._coordinators: dict[Coordinator, tuple[str, int]] = {}
         self._attempt: Attempt
         """The transaction that is open, or was last."""
-        self._life = 0
 
     def start(self) -> None:
         if self.member is not None:
@@ -142,7 +136,7 @@ class TransactionalClient(SimClient):
     def abandon(self) -> None:
         """The client is gone for good, perhaps in the middle of a transaction."""
         self.stopped = True
-        self._life += 1
+        self.next_life()
         if self.member is not None:
             self.run(self.member.die)
 
@@ -150,79 +144,42 @@ class TransactionalClient(SimClient):
 
     def _carry_out(self, asked: Ask | None, done: Callable[[Any, Meaning], None]) -> None:
         """Ask until there is an answer that is not a plain "later"; `done` gets it. None: nothing is to be asked."""
-        life, tries = self._life, 0
+        tries = 0
 
         def ask() -> None:
             nonlocal tries
-            if self._life != life:
-                return
             tries += 1
-            where = None if asked is None else self._channel_to(asked.to)
             if tries > _TRIES_MAX:
                 self._start_again()
             elif asked is None:
                 done(None, Meaning.DONE)
-            elif where is not None:
-                where.call(asked.request, asked.newest, REQUEST_TIMEOUT_MS, answered)
-            elif isinstance(asked.to, Coordinator):
-                self._find(asked.to, ask)
             else:
-                self._refresh_and(ask)
+                self.ask(asked, answered)
 
         def answered(response: Any) -> None:
-            if self._life != life or asked is None:
-                return
             meaning = self.transactions.answered(response)
-            error = -1 if response is None else error_in(response)
-            if error > 0 and meaning is not Meaning.DONE:
-                self.errors[error] += 1
-            if meaning is Meaning.FIND and isinstance(asked.to, Coordinator):
-                self._coordinators.pop(asked.to, None)
-            if isinstance(asked.to, Leader) and meaning is not Meaning.DONE and self.rng.random() < _GIVES_UP_SHARE:
+            is_batch = asked is not None and isinstance(asked.to, Leader)
+            if asked is not None and is_batch and meaning is not Meaning.DONE and self.rng.random() < _GIVES_UP_SHARE:
                 self._give_up(asked)
-            elif not meaning.is_retriable:
-                done(response, meaning)
-            elif isinstance(asked.to, Leader):
-                self._refresh_and(ask)
-            else:
+            elif meaning.is_retriable:
                 self.later(BACKOFF_MS, ask)
+            else:
+                done(response, meaning)
 
         ask()
-
-    def _channel_to(self, to: Leader | Coordinator) -> Channel | None:
-        if isinstance(to, Coordinator):
-            address = self._coordinators.get(to)
-            return None if address is None else self.channel(address)
-        where = self.leader_of(to.topic, to.partition)
-        return None if where is None else where[2]
-
-    def _refresh_and(self, ask: Callable[[], None]) -> None:
-        self.refresh([self.topic])
-        self.later(BACKOFF_MS, ask)
-
-    def _find(self, to: Coordinator, then: Callable[[], None]) -> None:
-        def answered(response: Any) -> None:
-            if meaning_in(response) is Meaning.DONE:
-                self._coordinators[to] = coordinator_in(response).address
-            self.later(0 if to in self._coordinators else BACKOFF_MS, then)
-
-        request = find_coordinator(to.kind, to.key)
-        self.any_broker().call(request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     # -- the course of a transaction
 
     def _start_again(self) -> None:
         """An error that the application cannot get over: its next life fences this one."""
         self.world.counts["transactions: applications that start again"] += 1
-        self._life += 1
-        life = self._life
-        pause_ms = self.rng.randint(0, 4 * self._pause_ms + 100)
-        self.later(pause_ms, lambda: self._initialize() if self._life == life else None)
+        self.next_life()
+        self.later(self.rng.randint(0, 4 * self._pause_ms + 100), self._initialize)
 
     def _give_up(self, batch: Ask) -> None:
         """Abort without an answer to each batch. One that the network has held up arrives after the marker."""
         self.world.counts["transactions: aborted with batches under way"] += 1
-        self._life += 1
+        self.next_life()
         self._attempt.commits = False
         self._end(goes_on=self.bumps, late=batch)
 
@@ -249,8 +206,7 @@ class TransactionalClient(SimClient):
         if self.member is not None:
             owned = sorted(self.member.owned)
             if not owned:
-                life = self._life
-                self.later(BACKOFF_MS, lambda: self._read() if self._life == life else None)
+                self.later(BACKOFF_MS, self._read)
                 return
             partition, member = self.rng.choice(owned)[1], (self.member.member_id, self.member.epoch)
 
@@ -333,15 +289,15 @@ class TransactionalClient(SimClient):
             self._witness.ended(attempt, committed=attempt.commits)
             self.committed += attempt.commits
             if late is not None:
-                self.later(self.rng.randint(0, _HELD_UP_MS), lambda: self._arrive_late(late))
-            life = self._life
+                held_up_ms = self.rng.randint(0, _HELD_UP_MS)
+                self.clock.call_at(self.clock.now_ms() + held_up_ms, lambda: self._arrive_late(late))
             following = self._read if goes_on else partial(self._initialize, keeps_id=True)
             pause_ms = self.rng.randint(0, self._pause_ms if goes_on else _HELD_UP_MS)
-            self.later(pause_ms, lambda: following() if self._life == life else None)
+            self.later(pause_ms, following)
 
         self._step(self.transactions.end(committed=attempt.commits), ended)
 
     def _arrive_late(self, batch: Ask) -> None:
-        where = self._channel_to(batch.to)
+        where = self.channel_to(batch.to)
         if where is not None:
             where.call(batch.request, batch.newest, REQUEST_TIMEOUT_MS, lambda response: None)

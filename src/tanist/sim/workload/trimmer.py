@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from tanist.sim.events import DeletionAnswered, DeletionRequested
 from tanist.sim.oracle import Oracle, PartitionOracle
-from tanist.sim.workload.clients import BACKOFF_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS
 from tanist.sim.workload.history import History
 from tanist.sim.workload.operations import Operation, Topic
 from tanist.sim.world.world import World
