@@ -269,9 +269,17 @@ class PartitionOracle:
         return mirror.agreed_end >= self.high_watermark
 
     def is_excused(self, mirror: ReplicaMirror) -> bool:
-        """Whether it differs from the history only by lost records that it has yet to truncate."""
-        rest = mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
-        return rest is not None and rest.epoch < self.unclean_epoch and rest not in self.unclean_tail
+        """Whether it differs from the history only by records that were lost, or that an unclean election kept."""
+        rest = self._rest(mirror)
+        return rest is not None and rest.epoch < self.unclean_epoch
+
+    def has_to_truncate(self, mirror: ReplicaMirror) -> bool:
+        """Whether it differs from the history by lost records, which the elected replica did not have."""
+        return self.is_excused(mirror) and self._rest(mirror) not in self.unclean_tail
+
+    def _rest(self, mirror: ReplicaMirror) -> Batch | None:
+        """Its first batch beyond those that agree."""
+        return mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
 
     def agree(self, mirror: ReplicaMirror) -> None:
         """Count how far the mirror agrees with the history."""
