@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.alter_partition import alter_partition
 from tanist.controller.decision import Decision
+from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tanist.controller.catalogue import (
+from tanist.controller.configs.catalogue import (
     BROKER_SETTINGS,
     CLIENT_METRICS_SETTINGS,
     GROUP_SETTINGS,
     NO_EFFECT_SETTINGS,
     TOPIC_SETTINGS,
 )
-from tanist.controller.catalogue.notation import read
-from tanist.controller.definitions import Importance, Setting, Update
+from tanist.controller.configs.catalogue.notation import read
+from tanist.controller.configs.definitions import Importance, Setting, Update
 
 # name, type, default; read off LogConfig.configDefCopy().
 KAFKA_TOPIC = """

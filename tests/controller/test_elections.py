@@ -9,11 +9,11 @@ from time import process_time
 from typing import Any
 from uuid import UUID
 
-from tanist.controller import elections
 from tanist.controller.decision import ControllerSettings
-from tanist.controller.elect_leaders import elect_leaders
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage
-from tanist.controller.unclean_recovery import UncleanRecoveries
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from tanist.controller.partitions import elections
+from tanist.controller.partitions.elect_leaders import elect_leaders
+from tanist.controller.partitions.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.metadata import (

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.delta import ImageDelta
-from tanist.controller.image import (
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.differences import delta_between, local_changes
+from tanist.controller.image.image import (
     BROKER,
     ELR_VERSION,
     METADATA_VERSION,
@@ -18,7 +19,6 @@ from tanist.controller.image import (
     MetadataImage,
     PartitionState,
 )
-from tanist.controller.image_changes import delta_between, local_changes
 from tanist.wire.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import (
     AbortTransactionRecord,

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.image import PartitionState
-from tanist.controller.partition_change import (
+from tanist.controller.image.image import PartitionState
+from tanist.controller.partitions.change import (
     Context,
     Elected,
     Election,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.controller.assignment import Completion, Reassignment, Reversal, complete, reassign, revert
-from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
+from tanist.controller.partitions.assignment import Completion, Reassignment, Reversal, complete, reassign, revert
+from tanist.controller.partitions.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

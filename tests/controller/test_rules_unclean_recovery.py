@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tanist.controller.features import Bootstrap
-from tanist.controller.unclean_recovery import Phase
+from tanist.controller.partitions.unclean_recovery import Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tests.controller.controller_double import Cluster

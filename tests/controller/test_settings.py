@@ -8,17 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.controller.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.definitions import ConfigSource, ConfigType, InvalidConfig
-from tanist.controller.description import describe_broker, describe_cluster, describe_topic
-from tanist.controller.settings import (
+from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.configs.definitions import ConfigSource, ConfigType, InvalidConfig
+from tanist.controller.configs.description import describe_broker, describe_cluster, describe_topic
+from tanist.controller.configs.settings import (
     Candidate,
     Levels,
     resolve_broker_config,
     resolve_topic_config,
     topic_configs,
 )
-from tanist.controller.validation import validate_broker_configs, validate_static_configs, validate_topic_configs
+from tanist.controller.configs.validation import (
+    validate_broker_configs,
+    validate_static_configs,
+    validate_topic_configs,
+)
 
 NOTHING = Levels({}, {}, {})
 
@@ -205,7 +209,7 @@ def test_integers_are_accepted_exactly_in_their_range(number: int) -> None:
 
 
 def test_password_values_are_never_shown() -> None:
-    from tanist.controller.definitions import Setting
+    from tanist.controller.configs.definitions import Setting
 
     secret = Setting("some.secret", ConfigType.PASSWORD, None, "A secret.", lambda value: "is not good")
     with pytest.raises(InvalidConfig) as refusal:

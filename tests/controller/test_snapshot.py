@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, ImageError, MetadataImage, PartitionState
-from tanist.controller.partition_state import state_of
-from tanist.controller.snapshot import from_records, to_records
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, ImageError, MetadataImage, PartitionState
+from tanist.controller.image.partition_state import state_of
+from tanist.controller.image.snapshot import from_records, to_records
 from tanist.wire.metadata import (
     AccessControlEntryRecord,
     BeginTransactionRecord,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.recovery_strategy import Strategy, recovery_strategy
-from tanist.controller.snapshot import from_records, to_records
-from tanist.controller.unclean_recovery import AskReplica, LogInfo, Phase
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.snapshot import from_records, to_records
+from tanist.controller.partitions.recovery_strategy import Strategy, recovery_strategy
+from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tanist.lab.model import CONFIGURATIONS
-from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.partition import PartitionModel
+from tanist.lab.model.partition.configuration import Configuration
+from tanist.lab.model.partition.model import PartitionModel
 
 
 def partition_model(name: str) -> PartitionModel:

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from tanist.controller.recovery_strategy import Strategy
-from tanist.lab.model.components import AlterRequest, Controller, Proposal, Recovery, Registration, Reply
-from tanist.lab.model.controlling import Controlling, Event, moves
-from tanist.lab.model.symmetry import CONTROLLER, NETWORK
+from tanist.controller.partitions.recovery_strategy import Strategy
+from tanist.lab.model.partition.components import AlterRequest, Controller, Proposal, Recovery, Registration, Reply
+from tanist.lab.model.partition.controlling import Controlling, Event, moves
+from tanist.lab.model.partition.symmetry import CONTROLLER, NETWORK
 from tanist.wire.errors import ErrorCode
 from tests.lab.models import partition_model
 

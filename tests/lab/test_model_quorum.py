@@ -8,9 +8,8 @@ from itertools import permutations
 import pytest
 
 from tanist.lab.model import CONFIGURATIONS, Limits, check, checking
-from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration, QuorumModel
-from tanist.lab.model.quorum_member import Member
-from tanist.lab.model.quorum_state import BUDGET, MEMBERS
+from tanist.lab.model.quorum.member import BUDGET, MEMBERS, Member
+from tanist.lab.model.quorum.model import QuorumBudget, QuorumConfiguration, QuorumModel
 from tanist.lab.model.steps import State, directed
 from tanist.lab.mutations.model import applied
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tanist.lab.model.components import Budget, SentAnswer, SentFetch
-from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.controller_events import ControllerEvents
-from tanist.lab.model.events import BrokerEvents
-from tanist.lab.model.partition import PartitionModel
+from tanist.lab.model.partition.components import Budget, SentAnswer, SentFetch
+from tanist.lab.model.partition.configuration import Configuration
+from tanist.lab.model.partition.controller_events import ControllerEvents
+from tanist.lab.model.partition.events import BrokerEvents
+from tanist.lab.model.partition.model import PartitionModel
+from tanist.lab.model.partition.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK
 from tanist.lab.model.search import search
 from tanist.lab.model.steps import State
-from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK
 
 
 def _configuration(**budget: int) -> Configuration:

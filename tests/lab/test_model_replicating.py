@@ -6,12 +6,21 @@ import random
 
 import pytest
 
-from tanist.lab.model import replicating
-from tanist.lab.model.components import AlterAnswer, Answer, Broker, LeaderReplica, Registration, Request, View, ids_of
-from tanist.lab.model.partition import PartitionModel
-from tanist.lab.model.replicating import LAG_MS, NOW_MS, Registrations, statuses
+from tanist.lab.model.partition import replicating
+from tanist.lab.model.partition.components import (
+    AlterAnswer,
+    Answer,
+    Broker,
+    LeaderReplica,
+    Registration,
+    Request,
+    View,
+    ids_of,
+)
+from tanist.lab.model.partition.model import PartitionModel
+from tanist.lab.model.partition.replicating import LAG_MS, NOW_MS, Registrations, statuses
+from tanist.lab.model.partition.symmetry import BROKERS, CONTROLLER, NETWORK
 from tanist.lab.model.steps import Label, State
-from tanist.lab.model.symmetry import BROKERS, CONTROLLER, NETWORK
 from tanist.replica.follower import Phase
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import LeaderState

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from tanist.lab.model.partition import PartitionModel
+from tanist.lab.model.partition.model import PartitionModel
 from tanist.lab.model.steps import State
 from tests.lab.models import partition_model
 

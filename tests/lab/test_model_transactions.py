@@ -8,8 +8,8 @@ import pytest
 
 from tanist.lab import model_scenario
 from tanist.lab.model import CONFIGURATIONS, Limits, check
-from tanist.lab.model.transaction_state import Batch, TransactionBudget, outcomes_in
-from tanist.lab.model.transactions import TransactionModel, TransactionsConfiguration
+from tanist.lab.model.transactions.model import TransactionModel, TransactionsConfiguration
+from tanist.lab.model.transactions.state import Batch, TransactionBudget, outcomes_in
 from tanist.lab.mutations.model import applied
 from tanist.lab.mutations.model_transactions import MODEL_TRANSACTION_MUTATIONS
 

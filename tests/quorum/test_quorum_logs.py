@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk, FileRange
 from tanist.quorum import CorruptBatch, LogEnd, MemoryLog, RaftLog, SnapshotId
-from tanist.quorum.batches import encode_leader_change, encode_values, read_headers
-from tanist.quorum.log import FOLDER, InconsistentSnapshots, MetadataLog, MetadataLogConfig
-from tanist.quorum.snapshots import BATCH_BYTES, decode_snapshot, encode_snapshot, file_name, parse_name
+from tanist.quorum.storage.batches import encode_leader_change, encode_values, read_headers
+from tanist.quorum.storage.metadata_log import FOLDER, InconsistentSnapshots, MetadataLog, MetadataLogConfig
+from tanist.quorum.storage.snapshots import BATCH_BYTES, decode_snapshot, encode_snapshot, file_name, parse_name
 from tanist.quorum.voters import Voter, VoterSet
 from tanist.wire.ids import ZERO_UUID
 from tests.quorum.quorum_disk import LossyDisk

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tanist.quorum import ElectionState, QuorumStateFile
-from tanist.quorum.log import FOLDER
+from tanist.quorum.storage.metadata_log import FOLDER
 from tests.quorum.quorum_network import Machine, Network
 from tests.quorum.test_quorum_logs import Host
 from tests.quorum.test_quorum_random import run

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.quorum import ElectionState, QuorumStateFile, ReplicaKey, UnreadableState
-from tanist.quorum.store import decode_election_state, encode_election_state
+from tanist.quorum.storage.quorum_state_file import decode_election_state, encode_election_state
 from tanist.wire.ids import ZERO_UUID
 from tests.quorum.quorum_disk import LossyDisk
 

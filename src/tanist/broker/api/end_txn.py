@@ -12,11 +12,11 @@ from functools import partial
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
-from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.ports import Clock
 from tanist.wire.messages.end_txn_request import EndTxnRequest
 from tanist.wire.messages.end_txn_response import EndTxnResponse
