@@ -15,8 +15,8 @@ from tanist.controller.image.snapshot import checked_values, from_records
 from tanist.controller.partitions import change as changes
 from tanist.invariants import InvariantError
 from tanist.wire.metadata import ConfigRecord, FeatureLevelRecord, PartitionRecord, TopicRecord, decode_record
-from tests.controller.test_partition_change import context, intent, partition
-from tests.controller.test_snapshot import images
+from tests.controller.image.test_snapshot import images
+from tests.controller.partitions.test_partition_change import context, intent, partition
 
 UNSOUND: dict[str, dict[str, Any]] = {
     "a member of the ISR is no replica": {"isr": (1, 4)},

@@ -1,7 +1,7 @@
 """A `RaftLog` in memory, with a page cache that a crash can take: for tests and the model checker.
 
 Behaves as `MetadataLog` does, but for retention: it keeps the latest snapshot and the records after it.
-`tests/quorum/test_quorum_logs.py` holds both to one suite.
+`tests/quorum/storage/test_quorum_logs.py` holds both to one suite.
 """
 
 from __future__ import annotations

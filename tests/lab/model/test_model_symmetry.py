@@ -9,7 +9,7 @@ import pytest
 
 from tanist.lab.model.partition.model import PartitionModel
 from tanist.lab.model.steps import State
-from tests.lab.models import partition_model
+from tests.lab.model.models import partition_model
 
 WALKED = (
     "last-replica-standing",

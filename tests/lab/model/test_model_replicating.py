@@ -28,7 +28,7 @@ from tanist.replica.memory import MemoryLog
 from tanist.replica.metadata import ReplicaConfig
 from tanist.replica.partition import Partition
 from tanist.replica.remote import NEVER_MS
-from tests.lab.models import partition_model
+from tests.lab.model.models import partition_model
 
 
 class Live:

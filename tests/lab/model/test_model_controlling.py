@@ -11,7 +11,7 @@ from tanist.lab.model.partition.components import AlterRequest, Controller, Prop
 from tanist.lab.model.partition.controlling import Controlling, Event, moves
 from tanist.lab.model.partition.symmetry import CONTROLLER, NETWORK
 from tanist.wire.errors import ErrorCode
-from tests.lab.models import partition_model
+from tests.lab.model.models import partition_model
 
 ALL_WELL = Controller(
     leader=0,

@@ -9,7 +9,7 @@ from tanist.controller.partitions.unclean_recovery import Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tests.controller.controller_double import Cluster
-from tests.controller.test_unclean_recovery import TIMEOUT_MS, Rig, lost
+from tests.controller.partitions.test_unclean_recovery import TIMEOUT_MS, Rig, lost
 
 
 def test_balanced_asks_all_registered_replicas_when_nobody_of_last_known_elr_is_left() -> None:

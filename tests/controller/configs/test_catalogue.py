@@ -296,7 +296,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
 
 
 def test_the_gaps_name_what_has_no_effect_though_its_part_is_there() -> None:
-    gaps = (Path(__file__).parents[2] / "GAPS.md").read_text()
+    gaps = (Path(__file__).parents[3] / "GAPS.md").read_text()
     settings = {**BROKER_SETTINGS, **TOPIC_SETTINGS, **GROUP_SETTINGS}
     for name, setting in settings.items():
         in_a_part_that_is_not_there = "there is no" in setting.doc or "there are no" in setting.doc

@@ -10,7 +10,7 @@ import pytest
 from tanist.quorum import ElectionState, QuorumStateFile
 from tanist.quorum.storage.metadata_log import FOLDER
 from tests.quorum.quorum_network import Machine, Network
-from tests.quorum.test_quorum_logs import Host
+from tests.quorum.storage.test_quorum_logs import Host
 from tests.quorum.test_quorum_random import run
 
 
