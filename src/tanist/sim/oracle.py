@@ -259,6 +259,8 @@ class PartitionOracle:
         """Committed records that were lost so."""
         self.unclean_epoch = -1
         """The leader epoch of the last of these. A node that does not know it may still count with the lost records."""
+        self.unclean_tail: frozenset[Batch] = frozenset()
+        """What the replica that was elected then had beyond the history: not committed, and not lost either."""
 
     def is_complete(self, mirror: ReplicaMirror | None) -> bool:
         """Whether the replica has all committed records."""
@@ -269,7 +271,7 @@ class PartitionOracle:
     def is_excused(self, mirror: ReplicaMirror) -> bool:
         """Whether it differs from the history only by lost records that it has yet to truncate."""
         rest = mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
-        return rest is not None and rest.epoch < self.unclean_epoch
+        return rest is not None and rest.epoch < self.unclean_epoch and rest not in self.unclean_tail
 
     def agree(self, mirror: ReplicaMirror) -> None:
         """Count how far the mirror agrees with the history."""
@@ -310,6 +312,7 @@ class PartitionOracle:
                     if self.offsets.get(value) == offset:
                         del self.offsets[value]
         self.high_watermark = end
+        self.unclean_tail = frozenset(mirror.batches[mirror.agreeing :])
         if self.trimming is not None:
             self.trimming.history_lost()
         for other in self.mirrors.values():
