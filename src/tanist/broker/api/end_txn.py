@@ -1,6 +1,7 @@
 """EndTxn (key 26), versions 0-5: commit or abort a transaction.
 
-The answer comes when the decision is in the log; the markers follow. From version 5 on it carries the producer's next
+`TransactionShard.end` decides, and fences producers of another epoch (`coordinator.transactions.fencing`). The answer
+comes when the decision is in the log; the markers follow. From version 5 on it carries the producer's next
 epoch (KIP-890). Before version 2 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588).
 """
 

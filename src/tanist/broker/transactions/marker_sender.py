@@ -23,13 +23,13 @@ from tanist.coordinator.transactions.state import TopicIndex
 from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
 from tanist.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
-from tanist.wire.partitions import indexes_by_topic
 
 _VERSION: Final = 1
 _RETRY_MS: Final = 100

@@ -20,6 +20,7 @@ from tanist.broker.transactions.transaction_coordinator import TransactionCoordi
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, TopicIndex
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.internal_topics import TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
@@ -27,7 +28,6 @@ from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTransaction,
 )
 from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
-from tanist.wire.partitions import indexes_by_topic
 
 _VERSION: Final = 5
 _TIMEOUT_MS: Final = 10_000

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from tanist.wire.errors import WireError
-from tanist.wire.partitions import indexes_by_topic
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.transaction_records import TransactionKey, TransactionPartitions, TransactionValue
 
 NO_PRODUCER_ID: Final = -1
