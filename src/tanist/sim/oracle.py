@@ -14,8 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from tanist.controller.image import MetadataImage
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.image.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.sim.events import Place
 from tanist.wire.batch import BatchHeader, Record, iterate_headers

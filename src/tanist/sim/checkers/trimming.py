@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import DeletionAnswered, DeletionRequested, Event, Place
