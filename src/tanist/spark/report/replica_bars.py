@@ -7,7 +7,7 @@ however many findings there are: marks that fall on the same pixels are drawn on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,6 +45,7 @@ MARKS: Final = {
     "way": "as far as clients knew",
 }
 """By the class of the mark, in the order of the legend."""
+_WRONG: Final = {Anomaly.MISSING: "missing", Anomaly.DIVERGENT: "divergent", Anomaly.DAMAGED: "damaged"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +67,19 @@ class Window:
 def whole(result: AuditResult, place: TopicPartition) -> Window:
     """From the first offset that somebody has, has saved or was promised, to the last."""
     epoch_ranges = [held for held in result.epoch_ranges if (held.topic, held.partition) == place]
-    entries, lost = saved_of(result, place), _spans(result.findings, place, Anomaly.LOST_WRITE)
     start = result.facts[place].start
-    firsts = [held.first_offset for held in epoch_ranges] or [start]
     ends = [
         start + 1,
         *(held.last_offset + 1 for held in epoch_ranges),
-        *(entry.to_offset for entry in entries),
+        *(entry.to_offset for entry in saved_of(result, place)),
+        *(last + 1 for _, last in _spans(result.findings, place, Anomaly.LOST_WRITE)),
     ]
-    return Window(min(firsts), max([*ends, *(last + 1 for _, last in lost)]))
+    return Window(min((held.first_offset for held in epoch_ranges), default=start), max(ends))
 
 
 def closer(result: AuditResult, place: TopicPartition, seen: Window) -> Window | None:
     """Around what is wrong, if that is a small part of the whole."""
-    spans = [
-        (each.first_offset, each.last_offset or each.first_offset)
-        for each in result.findings
-        if (each.topic, each.partition) == place and each.first_offset is not None
-    ]
+    spans = _spans(result.findings, place, *Anomaly)
     if not spans:
         return None
     first, last = min(span[0] for span in spans), max(span[1] for span in spans) + 1
@@ -109,7 +105,7 @@ def rows(result: AuditResult, place: TopicPartition, window: Window) -> list[cha
         drawn.append(chart.Row("", chart.strip(22, [text, chart.upright(where, 16, 22, "high-watermark")])))
     lost = _spans(result.findings, place, Anomaly.LOST_WRITE)
     if any(window.shows(first, last + 1) for first, last in lost):
-        bar = [*_uprights(window, ticks, mark, _BAR), *_marks(window, lost, 0, "lost")]
+        bar = [*_uprights(window, ticks, mark, _BAR), *_marks(window, lost, "lost")]
         drawn.append(chart.Row("acknowledged, and lost", chart.strip(_BAR, bar)))
     for replica in replicas:
         bar = [*_uprights(window, ticks, None, _ROW), *_replica_bar(result, place, replica, window, mark)]
@@ -120,13 +116,18 @@ def rows(result: AuditResult, place: TopicPartition, window: Window) -> list[cha
 
 def _notes(result: AuditResult, place: TopicPartition, replica: int, window: Window) -> list[str]:
     notes = ["the log that leads"] if replica == result.facts[place].reference else []
-    for entry in saved_of(result, place):
-        if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
-            saved = counted(entry.to_offset - entry.from_offset, "offset", separator=",")
-            notes.append(f"{saved} saved: {entry.why.value}")
+    for entry in _saved_by(result, place, replica, window):
+        saved = counted(entry.to_offset - entry.from_offset, "offset", separator=",")
+        notes.append(f"{saved} saved: {entry.why.value}")
     if len(notes) > _NOTES_MAX:
         notes = [*notes[: _NOTES_MAX - 1], f"and {len(notes) - _NOTES_MAX + 1} more like these"]
     return notes
+
+
+def _saved_by(result: AuditResult, place: TopicPartition, replica: int, window: Window) -> Iterator[Manifest]:
+    for entry in saved_of(result, place):
+        if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
+            yield entry
 
 
 def _replica_bar(
@@ -145,12 +146,10 @@ def _replica_bar(
             kind = f"on {shade} halo" + ("" if right - left > _LABEL_SHARE[0] else " wide")
             labels.append(chart.label((left + right) / 2, 14.5, f"epoch {held.epoch}", kind, anchor="middle"))
     mine = [each for each in result.findings if replica in each.replicas]
-    yield from _marks(window, _spans(mine, place, Anomaly.MISSING), 0, "missing")
-    yield from _marks(window, _spans(mine, place, Anomaly.DIVERGENT), 0, "divergent")
-    yield from _marks(window, _spans(mine, place, Anomaly.DAMAGED), 0, "damaged")
-    for entry in saved_of(result, place):
-        if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
-            yield chart.bar(window.x(entry.from_offset), window.x(entry.to_offset), _BAR + 3, 9, "saved")
+    for wrong, kind in _WRONG.items():
+        yield from _marks(window, _spans(mine, place, wrong), kind)
+    for entry in _saved_by(result, place, replica, window):
+        yield chart.bar(window.x(entry.from_offset), window.x(entry.to_offset), _BAR + 3, 9, "saved")
     if mark is not None:
         yield chart.upright(window.x(mark), 0, _ROW, "high-watermark")
     # Last, and with a rim in the bar's colour: the line of the high watermark does not go through them.
@@ -177,16 +176,16 @@ def _uprights(window: Window, ticks: Sequence[int], mark: int | None, bottom: fl
         yield chart.upright(window.x(mark), 0, bottom, "high-watermark")
 
 
-def _spans(findings: Sequence[Finding], place: TopicPartition, kind: Anomaly) -> list[tuple[int, int]]:
+def _spans(findings: Sequence[Finding], place: TopicPartition, *kinds: Anomaly) -> list[tuple[int, int]]:
     return [
         (each.first_offset, each.last_offset or each.first_offset)
         for each in findings
-        if (each.topic, each.partition) == place and each.kind is kind and each.first_offset is not None
+        if (each.topic, each.partition) == place and each.kind in kinds and each.first_offset is not None
     ]
 
 
-def _marks(window: Window, spans: Sequence[tuple[int, int]], y: float, kind: str) -> Iterable[Markup]:
+def _marks(window: Window, spans: Sequence[tuple[int, int]], kind: str) -> Iterable[Markup]:
     """Spans that would touch on the picture are one."""
     for first, last in chart.joined(spans, gap=max(1, round((window.last - window.first) / _STEPS))):
         if window.shows(first, last + 1):
-            yield chart.bar(window.x(first), window.x(last + 1), y, _BAR, kind)
+            yield chart.bar(window.x(first), window.x(last + 1), 0, _BAR, kind)
