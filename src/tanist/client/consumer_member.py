@@ -12,9 +12,9 @@ from typing import Final
 from tanist.client.errors import Meaning, meaning_in
 from tanist.client.membership import Assigned, Effects, GroupMember, Lost, MemberSettings
 from tanist.client.topic_partition import TopicPartition
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from tanist.wire.messages.consumer_group_heartbeat_response import Assignment, ConsumerGroupHeartbeatResponse
-from tanist.wire.partitions import indexes_by_topic
 from tanist.wire.schema import Response
 
 JOINING: Final = 0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tanist.client.topic_partition import TopicPartition
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -20,7 +21,6 @@ from tanist.wire.messages.offset_fetch_request import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tanist.wire.partitions import indexes_by_topic
 
 VERSION_MAX: Final = 9
 """Of both requests: later ones name a topic by its id."""

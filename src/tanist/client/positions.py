@@ -13,6 +13,7 @@ from typing import Any, Final
 from tanist.client.offsets import NO_EPOCH
 from tanist.client.topic_partition import TopicPartition
 from tanist.wire.batch import Record, crc_matches, iterate_headers
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.isolation import committed_batches
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -21,7 +22,6 @@ from tanist.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tanist.wire.partitions import indexes_by_topic
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -32,6 +32,7 @@ from tanist.client.sequences import Sequences, produce_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.invariants import InvariantError
 from tanist.wire.batch import NewRecord
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.end_txn_request import EndTxnRequest
@@ -44,7 +45,6 @@ from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tanist.wire.partitions import indexes_by_topic
 from tanist.wire.schema import Request, Response
 
 
