@@ -173,13 +173,17 @@ class ClassicGroupMember(GroupMember):
             self._begun = True
             yield from self._join()
         elif self._state is _State.ASSIGNING:
-            self._assigned_of = self.topics.counts()
+            self._assigned_of = self._counts()
             yield from self._sync(self._assignments())
         elif self._state is _State.STABLE and self._subscriptions:
-            if self.topics.counts() != self._assigned_of:
+            if self._counts() != self._assigned_of:
                 yield from self._join()
             else:
                 yield from self._watch_topics(self.settings.topics_ms)
+
+    def _counts(self) -> dict[str, int]:
+        """The number of partitions of each topic that is there."""
+        return {name: len(topic.partitions) for name, topic in self._view.topics.items() if topic.partitions}
 
     def _assignments(self) -> dict[str, bytes]:
         return {

@@ -49,7 +49,7 @@ class ConsumerGroupMember(GroupMember):
             request.subscribed_topic_names = self.settings.topics
         if self._says_all or not self.is_in or self._has_changed:
             request.topic_partitions = tuple(
-                TopicPartitions(topic_id=self.topics.by_name[name][0], partitions=tuple(indexes))
+                TopicPartitions(topic_id=self._view.topics[name].topic_id, partitions=tuple(indexes))
                 for name, indexes in indexes_by_topic(self._owned).items()
             )
         self._has_changed = False
@@ -76,7 +76,7 @@ class ConsumerGroupMember(GroupMember):
 
     def _assign(self, assignment: Assignment) -> Effects:
         """Take the partitions of known topics. Another broker may have assigned one that this member does not know."""
-        names = self.topics.names
+        names = {topic.topic_id: name for name, topic in self._view.topics.items()}
         partitions = frozenset(
             (names[topic.topic_id], index)
             for topic in assignment.topic_partitions

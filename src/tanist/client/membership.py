@@ -16,10 +16,9 @@ and one pause of each kind at a time. It never commits; a driver tells it of a r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias
-from uuid import UUID
 
 from tanist.client.coordinators import CoordinatorKind
 from tanist.client.errors import Meaning, error_in, meaning_in, refusal_in
@@ -76,25 +75,6 @@ Effects: TypeAlias = Iterator[Effect]
 """As a machine makes them, before an event gives them all."""
 
 
-@dataclass(slots=True)
-class Topics:
-    """What is known of topics: id and number of partitions."""
-
-    by_name: dict[str, tuple[UUID, int]] = field(default_factory=dict)
-
-    def add(self, view: ClusterView) -> None:
-        for name, topic in view.topics.items():
-            if not topic.error_code:
-                self.by_name[name] = (topic.topic_id, len(topic.partitions))
-
-    @property
-    def names(self) -> Mapping[UUID, str]:
-        return {topic_id: name for name, (topic_id, _) in self.by_name.items()}
-
-    def counts(self) -> dict[str, int]:
-        return {name: count for name, (_, count) in self.by_name.items()}
-
-
 class GroupMember(ABC):
     """One life of a member, from `start` to `leave`, or to the end of its process."""
 
@@ -103,7 +83,8 @@ class GroupMember(ABC):
         self.member_id = member_id
         self.epoch = NO_GENERATION
         """Generation, or member epoch."""
-        self.topics = Topics()
+        self._view = ClusterView()
+        """The topics that it has learnt."""
         self._asked: Ask | None = None
         self._pause: Pause | None = None
         self._topics_pause: Pause | None = None
@@ -136,7 +117,7 @@ class GroupMember(ABC):
 
     def learnt(self, view: ClusterView) -> list[Effect]:
         """What a Metadata response says of the topics."""
-        self.topics.add(view)
+        self._view = self._view.merged(view)
         return list(self._topics_learnt())
 
     def commit_refused(self, answer: Response) -> list[Effect]:

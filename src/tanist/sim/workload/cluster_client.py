@@ -39,8 +39,8 @@ class ClusterClient:
         self._channels = Channels(clock, network, client_id=name, max_frame_bytes=_MAX_FRAME_BYTES)
         self._view = ClusterView()
         self._coordinators: dict[Coordinator, tuple[str, int]] = {}
-        self._looking: set[Coordinator | None] = set()
-        """Coordinators that it asks for; None: leaders."""
+        self._looking: dict[Coordinator | None, list[Callable[[], None]]] = {}
+        """Coordinators that it asks for, and what waits for that; None: leaders."""
 
     def next_life(self) -> None:
         """Ignore the answers to open requests, and timers, from here on."""
@@ -83,11 +83,16 @@ class ClusterClient:
     # -- requests
 
     def ask(self, asked: Ask, answered: Answered) -> None:
-        """Ask whom it concerns. `None` if no answer came; a little later, too, if that one is not known."""
+        """Ask whom it concerns, after looking for that one if need be. `None` if no answer came."""
+        if self.channel_to(asked.to) is None:
+            self._look_for(asked.to, lambda: self._send_once(asked, answered))
+        else:
+            self._send_once(asked, answered)
+
+    def _send_once(self, asked: Ask, answered: Answered) -> None:
         channel = self.channel_to(asked.to)
         if channel is None:
-            self._look_for(asked.to)
-            self.later(BACKOFF_MS, lambda: answered(None))
+            answered(None)
             return
 
         def heard(response: Any | None) -> None:
@@ -97,7 +102,7 @@ class ClusterClient:
                 if isinstance(asked.to, Coordinator):
                     self._coordinators.pop(asked.to, None)
                 else:
-                    self._look_for(asked.to)
+                    self.refresh([asked.to.topic])
             answered(response)
 
         self._call(channel, asked.request, asked.newest, heard, REQUEST_TIMEOUT_MS + asked.patience_ms)
@@ -105,8 +110,8 @@ class ClusterClient:
     def refresh(self, topics: Iterable[str]) -> None:
         """Ask any broker for the leaders; several calls at once are one request."""
         if None not in self._looking:
-            self._looking.add(None)
-            self.learn_topics(topics, lambda view: self._looking.discard(None))
+            self._looking[None] = []
+            self.learn_topics(topics, lambda view: self._looked_for(None))
 
     def learn_topics(self, names: Iterable[str], learnt: Callable[[ClusterView], None]) -> None:
         """Ask any broker for topics; `learnt` is called in any case."""
@@ -119,18 +124,25 @@ class ClusterClient:
 
         self._call(self.any_broker(), metadata_request(names), _METADATA_VERSION, answered)
 
-    def _look_for(self, to: Leader | Coordinator) -> None:
+    def _look_for(self, to: Leader | Coordinator, then: Callable[[], None]) -> None:
+        """`then` is called in any case."""
         if isinstance(to, Leader):
             self.refresh([to.topic])
-        elif to not in self._looking:
-            self._looking.add(to)
+            self._looking[None].append(then)
+            return
+        self._looking.setdefault(to, []).append(then)
+        if len(self._looking[to]) == 1:
 
             def answered(response: Any | None) -> None:
-                self._looking.discard(to)
                 if meaning_in(response) is Meaning.DONE:
                     self._coordinators[to] = coordinator_in(response).address
+                self._looked_for(to)
 
             self._call(self.any_broker(), find_coordinator(to.kind, to.key), _FIND_COORDINATOR_VERSION, answered)
+
+    def _looked_for(self, to: Coordinator | None) -> None:
+        for then in self._looking.pop(to, ()):
+            then()
 
     def _call(
         self, channel: Channel, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS
