@@ -34,7 +34,7 @@ CONFIG = ChaosConfig(
 PLAN = Plan(
     1,
     CONFIG,
-    (Fault(500_000, "kill", 3, 1, 700_000, 0.5), Fault(2_500_000, "stop", 2, 1, 400_000, 0.5)),
+    (Fault(500_000, "crash", 3, 1, 700_000, 0.5), Fault(2_500_000, "stop", 2, 1, 400_000, 0.5)),
     (Operation(4_000_000, "preferred", 0.1, 0.1),),
 )
 """A cluster that loses two of its nodes, one after the other, and is whole in the end."""

@@ -58,7 +58,7 @@ def test_a_rule_that_nothing_notices_is_named() -> None:
 
 
 def test_the_picture_has_a_bar_for_each_fault() -> None:
-    drawn = picture.draw([("kill", "", 10), ("power", "", 5), ("rot", "", 0)], "Faults & more")
+    drawn = picture.draw([("crash", "", 10), ("power-loss", "", 5), ("rot", "", 0)], "Faults & more")
     bars = [each for each in ElementTree.fromstring(drawn).iter() if each.get("class") == "bar"]
     widths = [float(bar.attrib["width"]) for bar in bars]
     assert widths[1] == widths[0] / 2

@@ -7,7 +7,7 @@ another; each client is a host here. No link fault kills a process or touches a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tanist.sim.events import BytesLate, LinksFailed, LinksMended, LinksSteady, NearEndsReset
 from tanist.sim.world.scheduler import MICROSECONDS
@@ -43,9 +43,9 @@ def partition(world: World, host: Host, other: Host, detail: float) -> Mend:
     return _block(world, links, (host.name,))
 
 
-def one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
+def partition_one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
     """Packets to one other node do not arrive."""
-    world.emit(LinksFailed("one_way", (host.name,), (other.name,)))
+    world.emit(LinksFailed("partition-one-way", (host.name,), (other.name,)))
     return _block(world, [(host.name, other.name)], (host.name,))
 
 
@@ -61,12 +61,12 @@ def deaf(world: World, host: Host, other: Host, detail: float) -> Mend:
     return _block(world, [(name, host.name) for name in _everybody(world, host)], (host.name,))
 
 
-def clients(world: World, host: Host, other: Host, detail: float) -> Mend:
+def partition_clients(world: World, host: Host, other: Host, detail: float) -> Mend:
     """Some clients and the node do not hear each other, or only in one direction; nodes hear each other."""
     some = [name for number, name in enumerate(world.clients) if (number + int(detail * 997)) % 2]
     links = [(name, host.name) for name in some] if detail < 0.6 else []
     links += [(host.name, name) for name in some] if detail > 0.3 else []
-    world.emit(LinksFailed("clients", (host.name,), number=len(links)))
+    world.emit(LinksFailed("partition-clients", (host.name,), number=len(links)))
     return _block(world, links, (host.name,))
 
 
@@ -128,19 +128,10 @@ def strand_clients(world: World, host: Host, other: Host, detail: float) -> Mend
     return _strand(world, [(name, host.name) for name in world.clients], detail)
 
 
-LINK_FAULTS: dict[str, LinkFault] = {
-    "partition": partition,
-    "one_way": one_way,
-    "slow": slow,
-    "reset": reset,
-    "mute": mute,
-    "deaf": deaf,
-    "clients": clients,
-    "flap": flap,
-    "lossy": lossy,
-    "strand": strand,
-    "strand_clients": strand_clients,
-}
+_ALL = (
+    partition, partition_one_way, slow, reset, mute, deaf, partition_clients, flap, lossy, strand, strand_clients
+)  # fmt: skip
+LINK_FAULTS: Final[dict[str, LinkFault]] = {each.__name__.replace("_", "-"): each for each in _ALL}
 
 
 def cut(world: World, hosts: Sequence[Host]) -> Mend:
