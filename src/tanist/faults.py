@@ -92,7 +92,12 @@ _RATE = Parameter("rate", "Bytes a second for each connection, each way, such as
 _LOG_DIR = Parameter("log_dir", "Only one of the node's log directories: its path, or its last part.", None)
 _SYNC = Parameter("latency", "How slow each sync is.", 100, "ms")
 _WRITES = Parameter("writes", "Slow down writes, too, not only syncs; the whole node waits for each below 128 KB.")
-_AFTER = Parameter("after", "Carry the request out all the same, or do not.", None, opposite="before")
+_AFTER = Parameter(
+    "after",
+    "Carry the request out all the same, or do not.",
+    None,
+    opposite="before",
+)
 
 # fmt: off
 _ROWS = (

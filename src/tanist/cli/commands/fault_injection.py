@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tanist.cli.commands.faults import duration
+from tanist.cli.fault_options import duration, fault_command
 from tanist.cli.options import data_option, json_option
 from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
@@ -23,8 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def trigger_options(command: F) -> F:
     """When it happens, and to whose requests."""
     for option in (
-        json_option,
-        data_option,
         click.option("--nodes", is_flag=True, help="Also requests between nodes, and of tanist's own tools."),
         click.option("--client", default="", metavar="TEXT", help="Only clients whose id has this in it."),
         click.option("--probability", type=click.FloatRange(0, 1, min_open=True), help="At each call, this likely."),
@@ -73,7 +71,7 @@ def _list(folder: Path, as_json: bool) -> None:
     orders = FaultRequests(folder)
     present, paused = orders.present(), orders.paused()
     if as_json:
-        frozen: list[dict[str, Any]] = [{"kind": "freeze", "node": node_id} for node_id in paused]
+        frozen: list[dict[str, Any]] = [{"kind": "pause", "node": node_id} for node_id in paused]
         print_json({"faults": present.described() + orders.described_requests() + frozen})
         return
     for fault in present.faults:
@@ -102,48 +100,40 @@ def inject_group() -> None:
     """
 
 
-@inject_group.command("error")
+@fault_command("error", command=inject_group.command)
 @click.argument("api", type=_api)
 @click.argument("error", type=_error)
-@click.option(
-    "--after/--before",
-    default=None,
-    help="Carry the request out all the same, or do not.  [default: as Kafka does with this error]",
-)
 @trigger_options
 def error_command(api: int, error: int, after: bool | None, **options: Any) -> None:
-    """Answer requests of an API with an error.
-
-    Nearly all errors refuse the request, which then has no effect. Kafka gives some when it is carried out:
+    """Nearly all errors refuse the request, which then has no effect. Kafka gives some when it is carried out:
     REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND.
     """
     _inject(error_fault(api, error, after), **options)
 
 
-@inject_group.command("delay")
+@fault_command("delay", command=inject_group.command)
 @click.argument("api", type=_api)
 @click.argument("delay_ms", metavar="TIME", type=duration)
 @trigger_options
 def delay_command(api: int, delay_ms: int, **options: Any) -> None:
-    """Hold answers back for TIME, such as 500ms or 2s."""
+    """TIME is such as 500ms or 2s."""
     if not delay_ms:
         raise click.UsageError("a delay of nothing is none")
     _inject(RequestFault("delay", api, delay_ms=delay_ms), **options)
 
 
-@inject_group.command("disconnect")
+@fault_command("disconnect", command=inject_group.command)
 @click.argument("api", type=_api)
 @trigger_options
 def disconnect_command(api: int, **options: Any) -> None:
-    """End the connection in place of the answer."""
     _inject(RequestFault("disconnect", api), **options)
 
 
-@inject_group.command("blackhole")
+@fault_command("blackhole", command=inject_group.command)
 @click.argument("client_id", metavar="CLIENT")
 @trigger_options
 def blackhole_command(client_id: str, **options: Any) -> None:
-    """Drop the requests of clients whose id has CLIENT in it."""
+    """CLIENT is a part of the client's id."""
     if not client_id:
         raise click.UsageError("name a part of the client's id")
     _inject(RequestFault("blackhole"), **(options | {"client": client_id}))

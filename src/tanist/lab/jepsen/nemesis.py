@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tanist.lab.jepsen.schedule import Episode
-from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed, Target
+from tanist.lab.jepsen.target import Reach, RunFailed, Target
 from tanist.runtime.client.client import Address, Client, KafkaError, PartitionView, Unreachable
+from tanist.runtime.faults.settings import DiskState
 
 IN_SYNC_PATIENCE_S = 60.0
 _ASK_S = 2.0
@@ -88,8 +89,8 @@ class Nemesis:
         play = {
             "last-replica": self._last_replica,
             "last-standing": self._last_standing,
-            "kill": self._kill,
-            "power": self._power,
+            "crash": self._crash,
+            "power-loss": self._power_loss,
             "pause": self._paused,
             "partition": self._partition,
             "slow": self._slow,
@@ -153,14 +154,14 @@ class Nemesis:
             self._start(second)
             self._wait(episode.lasts_s / 2)
 
-    def _kill(self, episode: Episode) -> None:
+    def _crash(self, episode: Episode) -> None:
         chosen = episode.nodes[: 2 if episode.how == "two" else 1]
         self._say(f"    nodes {', '.join(map(str, chosen))}: killed")
         for node_id in chosen:
             self._down(node_id, self._target.kill)
         self._wait(episode.lasts_s)
 
-    def _power(self, episode: Episode) -> None:
+    def _power_loss(self, episode: Episode) -> None:
         self._lose_power(episode.nodes[0])
         self._wait(episode.lasts_s)
 
@@ -188,11 +189,11 @@ class Nemesis:
             self._target.heal()
 
     def _disk(self, episode: Episode) -> None:
-        troubles: dict[str, DiskTrouble] = {"full": "full", "slow": "slow", "failed": "failed"}
+        states: dict[str, DiskState] = {"full": "full", "slow": "slow", "failed": "failed"}
         node_id = episode.nodes[0]
         self._say(f"    node {node_id}: its disk is {episode.how}")
         with self._marked([node_id], "bad disk"):
-            self._target.disk(node_id, troubles[episode.how])
+            self._target.disk(node_id, states[episode.how])
             self._wait(episode.lasts_s)
             self._target.heal()
         # A broker ends when its only log directory is offline; give it the time for that.
@@ -207,7 +208,7 @@ class Nemesis:
     def _gone(self, how: str, centre: int, nodes: list[int], others: Iterable[int] | None = None) -> Iterator[None]:
         """`nodes` do not replicate: cut off from `others` (from `centre`, if none are named), paused or killed."""
         target = self._target
-        if how == "kill":
+        if how == "crash":
             for node_id in nodes:
                 self._down(node_id, target.kill)
             yield

@@ -159,7 +159,7 @@ def events(plan: Plan, width: int = WIDTH) -> Iterator[str]:
         at = f"{each.at_us / 1e6:8.3f} s of load  "
         if isinstance(each, Fault):
             whose = "" if each.kind in _OF_NO_NODE else f" of node {each.host}"
-            text = f"{each.kind}{whose}, {each.duration_us // 1000} ms: {FAULTS[each.kind].does}"
+            text = f"{each.kind}{whose}, {each.duration_us // 1000} ms. {FAULTS[each.kind].does}"
         else:
             text = f"an operator, {each.kind}: {OPERATORS[each.kind]}"
         indent = " " * len(at)

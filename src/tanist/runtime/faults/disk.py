@@ -8,7 +8,7 @@ have their own classes again. So a disk without a fault pays nothing, not even a
 * Slow: each sync takes so much longer; with `writes`, each write as well, and with small ones the whole node.
 * Read-only: every change fails with EROFS (writes, cutting, new and removed names). Reads go on, and so do syncs, which
   have nothing to write. A kernel remounts a file system like that when it finds it damaged.
-* Broken: everything below fails with EIO, reads and what is being sent to clients included.
+* Failed: everything below fails with EIO, reads and what is being sent to clients included.
 
 A file whose sync has failed stays failed, healed or not (`group_sync`): a node has to give the directory up, and is
 restarted when it is mended.
@@ -38,28 +38,28 @@ class _Troubles:
     def check(self, path: str) -> None:
         """Of any access."""
         for folder, fault in self._faults:
-            if fault.trouble == "disk_error" and _is_below(path, folder):
+            if fault.state == "failed" and _is_below(path, folder):
                 raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def check_change(self, path: str) -> None:
         """Of the operations that change something."""
         self.check(path)
         for folder, fault in self._faults:
-            if fault.trouble == "disk_read_only" and _is_below(path, folder):
+            if fault.state == "read-only" and _is_below(path, folder):
                 raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
     def check_space(self, path: str) -> None:
         """Of the changes that take space on the disk."""
         self.check_change(path)
         for folder, fault in self._faults:
-            if fault.trouble == "disk_full" and _is_below(path, folder):
+            if fault.state == "full" and _is_below(path, folder):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def wait(self, path: str, *, write: bool) -> None:
         """As long as a slow disk takes."""
         late_ms = 0
         for folder, fault in self._faults:
-            if fault.trouble == "disk_slow" and (fault.writes or not write) and _is_below(path, folder):
+            if fault.state == "slow" and (fault.writes or not write) and _is_below(path, folder):
                 late_ms = max(late_ms, fault.latency_ms)
         if late_ms:
             time.sleep(late_ms / 1000)

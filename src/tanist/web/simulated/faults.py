@@ -12,10 +12,12 @@ from typing import Final
 
 from tanist.sim.events import DiskFilled, Healed, LinksFailed
 from tanist.sim.world.world import Host, World
-from tanist.web.actions import ACTIONS, ALL_HEALED, SLOW_MS, done
+from tanist.web.actions import ALL_HEALED, SLOW_MS, done
 from tanist.web.state import FaultState
 
 _AT_MAX_US: Final = 3_600_000_000
+_FORMER: Final = {"crash-page-cache": "power-loss", "cut-off": "partition"}
+"""Names in links that people have kept."""
 
 
 class ActionError(ValueError):
@@ -37,6 +39,7 @@ class Action:
     def parse(cls, text: str) -> Action:
         at, _, rest = text.partition(".")
         kind, _, node = rest.partition(".")
+        kind = _FORMER.get(kind, kind)
         if not at.isdigit() or int(at) > _AT_MAX_US or kind not in _ACTS or not (node.isdigit() or not node):
             raise ActionError(f"{text!r} is no action")
         if not node and kind != "heal":
@@ -69,7 +72,7 @@ def _crash(world: World, host: Host) -> str | None:
     return done("crash", host.node_id)
 
 
-def _crash_page_cache(world: World, host: Host) -> str | None:
+def _power_loss(world: World, host: Host) -> str | None:
     if not host.powered:
         return None
     host.lose_power()
@@ -88,11 +91,11 @@ def _links(world: World, host: Host) -> list[tuple[str, str]]:
     return [link for other in others for link in ((host.name, other), (other, host.name))]
 
 
-def _cut_off(world: World, host: Host) -> str | None:
+def _partition(world: World, host: Host) -> str | None:
     for link in _links(world, host):
         world.network.block(*link)
     world.emit(LinksFailed("alone", (host.name,)))
-    return f"{done('cut-off', host.node_id)}; clients still reach it"
+    return f"{done('partition', host.node_id)}; clients still reach it"
 
 
 def _slow(world: World, host: Host) -> str | None:
@@ -135,13 +138,17 @@ def _heal(world: World, host: Host) -> str | None:
     return done("heal", host.node_id)
 
 
-_ACTS: Final[dict[str, Callable[[World, Host], str | None]]] = dict(
-    zip(
-        ACTIONS,
-        (_crash, _crash_page_cache, _pause, _cut_off, _slow, _disk_full, _stop, _start, _heal),
-        strict=True,
-    )
-)
+_ACTS: Final[dict[str, Callable[[World, Host], str | None]]] = {
+    "crash": _crash,
+    "power-loss": _power_loss,
+    "pause": _pause,
+    "partition": _partition,
+    "slow": _slow,
+    "disk-full": _disk_full,
+    "stop": _stop,
+    "start": _start,
+    "heal": _heal,
+}
 
 
 class Links:
@@ -170,11 +177,11 @@ class Links:
         ]
         for host in self._world.hosts.values():
             if host.frozen:
-                found.append(FaultState("freeze", (host.node_id,), done("pause", host.node_id)))
+                found.append(FaultState("pause", (host.node_id,), done("pause", host.node_id)))
             if host.disk.full:
-                found.append(FaultState("disk_full", (host.node_id,), done("disk-full", host.node_id)))
+                found.append(FaultState("disk-full", (host.node_id,), done("disk-full", host.node_id)))
             if host.disk.failing:
-                found.append(FaultState("disk_error", (host.node_id,), f"the disk of node {host.node_id} fails"))
+                found.append(FaultState("disk-failed", (host.node_id,), f"the disk of node {host.node_id} fails"))
         return tuple(found)
 
     def _of_links(self, kind: str, links: list[tuple[str, str]], what: str) -> list[FaultState]:
