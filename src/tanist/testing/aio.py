@@ -190,7 +190,7 @@ class AsyncOperations:
     ) -> None:
         """Make a node's disk, or one of its log directories, full, failed, slow or read-only.
 
-        full: Fail what needs space on the disk (ENOSPC). failed: Fail every access to the disk (EIO).
+        full: Fail what needs space on a disk (ENOSPC). failed: Fail every access to the disk (EIO).
         read-only: Fail every change to the disk (EROFS). slow: Let each sync take longer. By `latency_s`; with
         `writes` each write, too.
         """

@@ -62,10 +62,6 @@ class Noted:
         self.done.append(f"pause {node_id}")
         self.silent.add(node_id)
 
-    def resume(self, node_id: int) -> None:
-        self.done.append(f"resume {node_id}")
-        self.silent.remove(node_id)
-
     def cut(self, source: Sequence[int], target: Sequence[int], reach: Reach) -> None:
         self.done.append(f"cut {list(source)} {list(target)} {reach}")
         self.silent |= set(target) if len(target) == 2 and list(source) == [self.leader] else set(source)
@@ -110,7 +106,7 @@ def _played(kind: str, how: str) -> tuple[Noted, Nemesis]:
         ("last-standing", "cut", ["cut [1] [2, 3] nodes", "kill 3", "lose 2", "start 2", "start 3", "heal", "heal"]),
         ("crash", "two", ["kill 3", "kill 1", "heal", "start 1", "start 3"]),
         ("power-loss", "one", ["lose 3", "heal", "start 3"]),
-        ("pause", "one", ["pause 3", "resume 3", "heal"]),
+        ("pause", "one", ["pause 3", "heal", "heal"]),
         ("partition", "one-way", ["cut [3] [1001, 1, 2] one-way", "heal", "heal"]),
         ("slow", "clients", ["slow 3 clients", "heal", "heal"]),
         ("disk", "full", ["disk 3 full", "heal", "heal", "start 3"]),

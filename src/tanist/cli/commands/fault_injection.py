@@ -35,18 +35,16 @@ def trigger_options(command: F) -> F:
     return command
 
 
-def _api(value: str) -> int:
-    try:
-        return api_key_of(value)
-    except UnknownName as error:
-        raise click.BadParameter(str(error)) from None
+def _named(find: Callable[[str], int]) -> Callable[[str], int]:
+    """The type of an argument that is a name of Kafka's."""
 
+    def found(value: str) -> int:
+        try:
+            return find(value)
+        except UnknownName as error:
+            raise click.BadParameter(str(error)) from None
 
-def _error(value: str) -> int:
-    try:
-        return error_code_of(value)
-    except UnknownName as error:
-        raise click.BadParameter(str(error)) from None
+    return found
 
 
 @click.group("faults", cls=Group, invoke_without_command=True)
@@ -101,8 +99,8 @@ def inject_group() -> None:
 
 
 @fault_command("error", command=inject_group.command)
-@click.argument("api", type=_api)
-@click.argument("error", type=_error)
+@click.argument("api", type=_named(api_key_of))
+@click.argument("error", type=_named(error_code_of))
 @trigger_options
 def error_command(api: int, error: int, after: bool | None, **options: Any) -> None:
     """Nearly all errors refuse the request, which then has no effect. Kafka gives some when it is carried out:
@@ -112,7 +110,7 @@ def error_command(api: int, error: int, after: bool | None, **options: Any) -> N
 
 
 @fault_command("delay", command=inject_group.command)
-@click.argument("api", type=_api)
+@click.argument("api", type=_named(api_key_of))
 @click.argument("delay_ms", metavar="TIME", type=duration)
 @trigger_options
 def delay_command(api: int, delay_ms: int, **options: Any) -> None:
@@ -123,7 +121,7 @@ def delay_command(api: int, delay_ms: int, **options: Any) -> None:
 
 
 @fault_command("disconnect", command=inject_group.command)
-@click.argument("api", type=_api)
+@click.argument("api", type=_named(api_key_of))
 @trigger_options
 def disconnect_command(api: int, **options: Any) -> None:
     _inject(RequestFault("disconnect", api), **options)

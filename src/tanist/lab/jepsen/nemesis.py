@@ -86,16 +86,7 @@ class Nemesis:
 
     def play(self, episode: Episode) -> None:
         """Play an episode, until the cluster is whole again or its time is over."""
-        play = {
-            "last-replica": self._last_replica,
-            "last-standing": self._last_standing,
-            "crash": self._crash,
-            "power-loss": self._power_loss,
-            "pause": self._paused,
-            "partition": self._partition,
-            "slow": self._slow,
-            "disk": self._disk,
-        }[episode.kind]
+        play: Callable[[Episode], None] = getattr(self, f"_{episode.kind.replace('-', '_')}")
         played = Played(episode, time.monotonic_ns())
         self.played.append(played)
         try:
@@ -165,37 +156,23 @@ class Nemesis:
         self._lose_power(episode.nodes[0])
         self._wait(episode.lasts_s)
 
-    def _paused(self, episode: Episode) -> None:
-        self._say(f"    node {episode.nodes[0]}: paused")
-        with self._marked([episode.nodes[0]], "paused"):
-            self._target.pause(episode.nodes[0])
-            self._wait(episode.lasts_s)
-            self._target.resume(episode.nodes[0])
+    def _pause(self, episode: Episode) -> None:
+        with self._struck(episode, "paused", "paused") as node_id:
+            self._target.pause(node_id)
 
     def _partition(self, episode: Episode) -> None:
         ways: dict[str, Reach] = {"network": "network", "nodes": "nodes", "one-way": "one-way"}
-        node_id = episode.nodes[0]
-        self._say(f"    node {node_id}: cut off ({episode.how})")
-        with self._marked([node_id], "cut off"):
+        with self._struck(episode, "cut off", f"cut off ({episode.how})") as node_id:
             self._target.cut([node_id], self._target.everybody_else(node_id), ways[episode.how])
-            self._wait(episode.lasts_s)
-            self._target.heal()
 
     def _slow(self, episode: Episode) -> None:
-        self._say(f"    node {episode.nodes[0]}: slow")
-        with self._marked([episode.nodes[0]], "slow"):
-            self._target.slow(episode.nodes[0], "clients" if episode.how == "clients" else "nodes")
-            self._wait(episode.lasts_s)
-            self._target.heal()
+        with self._struck(episode, "slow", "slow") as node_id:
+            self._target.slow(node_id, "clients" if episode.how == "clients" else "nodes")
 
     def _disk(self, episode: Episode) -> None:
         states: dict[str, DiskState] = {"full": "full", "slow": "slow", "failed": "failed"}
-        node_id = episode.nodes[0]
-        self._say(f"    node {node_id}: its disk is {episode.how}")
-        with self._marked([node_id], "bad disk"):
+        with self._struck(episode, "bad disk", f"its disk is {episode.how}") as node_id:
             self._target.disk(node_id, states[episode.how])
-            self._wait(episode.lasts_s)
-            self._target.heal()
         # A broker ends when its only log directory is offline; give it the time for that.
         if episode.how != "slow":
             self._until(lambda: not self._target.alive(node_id), _ASK_S)
@@ -203,6 +180,16 @@ class Nemesis:
             self.marks.append(Mark(node_id, "down", time.monotonic_ns()))
 
     # -- steps
+
+    @contextmanager
+    def _struck(self, episode: Episode, what: str, said: str) -> Iterator[int]:
+        """The episode's node; what is done to it lasts as long as the episode."""
+        node_id = episode.nodes[0]
+        self._say(f"    node {node_id}: {said}")
+        with self._marked([node_id], what):
+            yield node_id
+            self._wait(episode.lasts_s)
+            self._target.heal()
 
     @contextmanager
     def _gone(self, how: str, centre: int, nodes: list[int], others: Iterable[int] | None = None) -> Iterator[None]:

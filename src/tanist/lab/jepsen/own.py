@@ -79,9 +79,6 @@ class OwnCluster:
     def pause(self, node_id: int) -> None:
         self._orders.pause(node_id)
 
-    def resume(self, node_id: int) -> None:
-        self._orders.resume(node_id)
-
     def cut(self, source: Sequence[int], target: Sequence[int], reach: Reach) -> None:
         beyond = [*target, CLIENTS] if reach == "network" else target
         self._orders.set(Partition(side(source), side(beyond), reach == "one-way"))

@@ -39,8 +39,6 @@ class Target(Protocol):
 
     def pause(self, node_id: int) -> None: ...
 
-    def resume(self, node_id: int) -> None: ...
-
     def cut(self, source: Sequence[int], target: Sequence[int], reach: Reach) -> None:
         """`network`: clients are cut off too. `one-way`: only the source's packets vanish."""
 

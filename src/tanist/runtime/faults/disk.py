@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tanist.ports import Buffer
-from tanist.runtime.faults.settings import BadDisk
+from tanist.runtime.faults.settings import BadDisk, DiskState
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import DiskFile
 
@@ -35,25 +35,23 @@ class _Troubles:
     def __init__(self, faults: Sequence[BadDisk]) -> None:
         self._faults = [(_folder(fault.log_dir), fault) for fault in faults]
 
+    def _refuse(self, path: str, state: DiskState, number: int) -> None:
+        if any(fault.state == state and _is_below(path, folder) for folder, fault in self._faults):
+            raise OSError(number, os.strerror(number), path)
+
     def check(self, path: str) -> None:
         """Of any access."""
-        for folder, fault in self._faults:
-            if fault.state == "failed" and _is_below(path, folder):
-                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        self._refuse(path, "failed", errno.EIO)
 
     def check_change(self, path: str) -> None:
         """Of the operations that change something."""
         self.check(path)
-        for folder, fault in self._faults:
-            if fault.state == "read-only" and _is_below(path, folder):
-                raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        self._refuse(path, "read-only", errno.EROFS)
 
     def check_space(self, path: str) -> None:
         """Of the changes that take space on the disk."""
         self.check_change(path)
-        for folder, fault in self._faults:
-            if fault.state == "full" and _is_below(path, folder):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        self._refuse(path, "full", errno.ENOSPC)
 
     def wait(self, path: str, *, write: bool) -> None:
         """As long as a slow disk takes."""

@@ -1,7 +1,8 @@
 """Faults of links: cut links, delays, loss, and bytes of old connections that arrive after those of new ones.
 
-Each fault is a function that breaks something and returns the function that repairs it. Links lead from one host to
-another; each client is a host here. No link fault kills a process or touches a disk, so the promise always holds.
+Each fault (`tanist.faults`) is a function that breaks something and returns the function that repairs it. Links lead
+from one host to another; each client is a host here. No link fault kills a process or touches a disk, so the promise
+always holds.
 """
 
 from __future__ import annotations
@@ -44,19 +45,16 @@ def partition(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def partition_one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """Packets to one other node do not arrive."""
     world.emit(LinksFailed("partition-one-way", (host.name,), (other.name,)))
     return _block(world, [(host.name, other.name)], (host.name,))
 
 
 def mute(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """No node hears this one, which hears all."""
     world.emit(LinksFailed("mute", (host.name,)))
     return _block(world, [(host.name, name) for name in _everybody(world, host)], (host.name,))
 
 
 def deaf(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The node hears no other, and all hear it."""
     world.emit(LinksFailed("deaf", (host.name,)))
     return _block(world, [(name, host.name) for name in _everybody(world, host)], (host.name,))
 
@@ -71,7 +69,6 @@ def partition_clients(world: World, host: Host, other: Host, detail: float) -> M
 
 
 def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The links to one other node go down and up and down again."""
     links = [(host.name, other.name), (other.name, host.name)]
     world.emit(LinksFailed("flap", (host.name,), (other.name,)))
     network, ended = world.network, False
@@ -95,7 +92,6 @@ def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def slow(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """Packets to one other node are late."""
     links, link = world.network.conditions.slow_links, (host.name, other.name)
     links[link] = (5_000, 50_000, 400_000)[int(detail * 3)]
     world.emit(LinksFailed("slow", (host.name,), (other.name,)))
@@ -112,7 +108,6 @@ def lossy(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def reset(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The connections to one other node break, at both ends."""
     world.network.reset_some(host.name, other.name)
     world.emit(LinksFailed("reset", (host.name,), (other.name,)))
     return _nothing
@@ -124,7 +119,6 @@ def strand(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def strand_clients(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The same, of every client's connections to the node."""
     return _strand(world, [(name, host.name) for name in world.clients], detail)
 
 

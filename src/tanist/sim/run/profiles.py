@@ -27,27 +27,10 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
 _RECOVERY = "unclean.recovery.manager.enabled"
-_LEAVING = (
-    "stop",
-    "partition",
-    "partition-one-way",
-    "pause",
-    "crash-leader",
-    "crash",
-    "power-loss",
-    "blackout",
-    "crash-mid-turn",
-)
-_OF_CONTROLLERS = (
-    "crash-controller",
-    "partition",
-    "partition-one-way",
-    "slow",
-    "reset",
-    "pause",
-    "disk-slow",
-    "power-loss",
-)
+_CUT = ("partition", "partition-one-way")
+_LOSSLESS = ("stop", "crash", "crash-leader", "crash-mid-turn", "pause", *_CUT)
+_LEAVING = ("stop", *_CUT, "pause", "crash-leader", "crash", "power-loss", "blackout", "crash-mid-turn")
+_OF_CONTROLLERS = ("crash-controller", *_CUT, "slow", "reset", "pause", "disk-slow", "power-loss")
 
 
 def drawn(seed: int, *, trims: bool) -> ChaosConfig:
@@ -245,18 +228,7 @@ def lost_quorums(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """ELR is switched off and on, while brokers leave. No node loses a page cache."""
-    lossless = (
-        "stop",
-        "crash",
-        "crash-leader",
-        "crash-mid-turn",
-        "pause",
-        "partition",
-        "partition-one-way",
-        "crash-controller",
-        "rolling",
-        "quorum",
-    )
+    lossless = (*_LOSSLESS, "crash-controller", "rolling", "quorum")
     return replace(
         config,
         may_lose=False,
@@ -281,18 +253,7 @@ def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 def compacted_topics(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Compacted topics of many short segments, which are cleaned all the time, while brokers die and replicas move."""
-    kinds = (
-        "stop",
-        "crash",
-        "crash-leader",
-        "crash-mid-turn",
-        "pause",
-        "partition",
-        "partition-one-way",
-        "power-loss",
-        "blackout",
-        "slow",
-    )
+    kinds = (*_LOSSLESS, "power-loss", "blackout", "slow")
     settings = {
         POLICY: "compact",
         "segment.ms": str(rng.choice((200, 600))),
