@@ -16,16 +16,16 @@ OBSERVERS = ("sim", "lab", "web")
 PRODUCT = ("broker", "controller", "coordinator", "log", "quorum", "replica")
 
 REGEXES = {
-    "lab/model/quorum_trace_format.py": "labels of its own steps",
+    "lab/model/quorum/trace_format.py": "labels of its own steps",
     "lab/report/pages.py": "the Markdown that it has written itself",
     "lab/scenarios/outcome.py": "names of Java's exceptions, in files",
 }
 """Modules with regular expressions, and what they read."""
 
 SETTERS = {
-    "lab/model/quorum_nodes.py": "the model checker puts a node into the state that it explores",
-    "lab/model/replicating.py": "the same, of a partition",
-    "lab/model/transactions.py": "the same, of a transaction",
+    "lab/model/quorum/nodes.py": "the model checker puts a node into the state that it explores",
+    "lab/model/partition/replicating.py": "the same, of a partition",
+    "lab/model/transactions/model.py": "the same, of a transaction",
     "lab/scenarios/brokers.py": "a scenario begins with the configuration that it names",
     "lab/scenarios/quorum_node.py": "a scenario begins in the role that it names",
     "sim/oracle.py": "reads below a log's start, which it puts back",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tanist.cli.app import COMMANDS
-from tanist.controller.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
 from tools.site import api, commands, links, properties, staging
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -86,7 +86,7 @@ _.MV_4_0
 
 # Fields that are read by their position, or compared as part of a tuple.
 _.fewer_records  # runtime/client/salvaged.py: the order of batches
-_.restarts  # lab/model/components.py: budgets of the search
+_.restarts  # lab/model/partition/components.py: budgets of the search
 _.fences
 _.cancellations
 _.failovers

@@ -7,6 +7,9 @@
 * **produce**: one produce request with acks=all of a simulated broker, from its frame's arrival to the
   acknowledgement's bytes: to a partition without followers, and to one with two, where the follower's fetch that
   moves the high watermark is followed as well, as far as it leads to the answer.
+* **fetch**: a consumer's fetch of a record that is there, from its frame's arrival to the answer's bytes.
+* **fence to leader**: from the end of a leader's process to the next leader: the controller's decision and its append,
+  the commit, and the new leader's role. Only the way itself, without the calls beside it.
 * **seed**: one seed of `tanist lab run`, from the command to the verdict: of the driver only, that is `tanist.cli`,
   `tanist.lab` and `tanist.sim.run`. The world that is driven and what checks it are not in it.
 
@@ -253,12 +256,12 @@ class Wire:
     pending_bytes = 0
 
     def __init__(self, recorder: Recorder) -> None:
-        self.sent = b""
+        self.answered = False
         self._recorder = recorder
 
     def send(self, chunks: Sequence[Any]) -> None:
         self._recorder.stop()
-        self.sent = b"".join(map(bytes, chunks))
+        self.answered = True
 
     def pause(self) -> None: ...
 
@@ -267,69 +270,133 @@ class Wire:
     def close(self) -> None: ...
 
 
-def produce_walk(replicas: int = 1) -> Walk:
-    """A produce with acks=all to a partition with so many replicas, all of them in sync."""
-    from tanist.broker.api.table import ApiTable
-    from tanist.broker.network.client_connection import ClientConnection
-    from tanist.sim.workload.history import History
-    from tanist.sim.workload.operations import Admin, Topic
-    from tanist.sim.world.world import World
+class Served:
+    """A calm cluster with one topic of one partition, which all replicas have in sync, and a client of its leader."""
 
-    world = World(1, nodes=3)
-    topic = Topic("t", 1, replicas)
-    oracle: Any = None
-    admin = Admin(world, History(), oracle, oracle, (topic,))
-    created: list[bool] = []
-    world.start()
-    if not world.run_until(world.ready, within_ms=30_000):
-        raise RuntimeError("the cluster does not become ready")
-    admin.create_topics(lambda: created.append(True))
+    def __init__(self, replicas: int) -> None:
+        from tanist.broker.api.table import ApiTable
+        from tanist.broker.network.client_connection import ClientConnection
+        from tanist.sim.workload.history import History
+        from tanist.sim.workload.operations import Admin, Topic
+        from tanist.sim.world.world import World
 
-    def led() -> list[Host]:
+        world = self.world = World(1, nodes=3)
+        topic = self.topic = Topic("t", 1, replicas)
+        oracle: Any = None
+        admin = Admin(world, History(), oracle, oracle, (topic,))
+        created: list[bool] = []
+        world.start()
+        if not world.run_until(world.ready, within_ms=30_000):
+            raise RuntimeError("the cluster does not become ready")
+        admin.create_topics(lambda: created.append(True))
+        if not world.run_until(lambda: bool(created and self.leaders(replicas)), within_ms=30_000):
+            raise RuntimeError("nobody leads the partition")
+        (self.leader,) = self.leaders(replicas)
+        self.recorder = Recorder(lambda module: module.startswith("tanist.") and not module.startswith(WORLD))
+        self.wire = Wire(self.recorder)
+        node = self.leader.node
+        assert node is not None
+        parts = node.parts
+        connection: Any = self.wire
+        apis = ApiTable(parts).of_listener("PLAINTEXT")
+        self._client = ClientConnection(parts.connections, parts.turn.touch, connection, "PLAINTEXT", apis)
+
+    def leaders(self, in_sync: int) -> list[Host]:
         return [
             host
-            for host in world.hosts.values()
+            for host in self.world.hosts.values()
             if host.node is not None
-            and (hosted := host.node.replicas.get(topic.name, 0)) is not None
+            and (hosted := host.node.replicas.get(self.topic.name, 0)) is not None
             and hosted.leader is not None
-            and len(hosted.leader.isr) == replicas
+            and len(hosted.leader.isr) >= in_sync
         ]
 
-    if not world.run_until(lambda: bool(created and led()), within_ms=30_000):
-        raise RuntimeError("nobody leads the partition")
-    (host,) = led()
-    node = host.node
-    assert node is not None
-    recorder = Recorder(lambda module: module.startswith("tanist.") and not module.startswith(WORLD))
-    wire = Wire(recorder)
-    apis = ApiTable(node.parts).of_listener("PLAINTEXT")
-    connection: Any = wire
-    client = ClientConnection(node.parts.connections, node.parts.turn.touch, connection, "PLAINTEXT", apis)
-    for sequence in range(2):  # the first produce reads and compiles what all others find
-
-        def deliver(frame: bytes = _produce_frame(topic.name, world.now_ms, sequence)) -> None:
-            client.on_frame(memoryview(bytearray(frame)))
-
+    def ask(self, frame: bytes, *, recorded: bool) -> None:
+        """Send a request, and wait for its answer."""
+        world, wire = self.world, self.wire
         world.run_for(_CALM_MS)
-        wire.sent = b""
-        world.scheduler.after(0, deliver, host.process)
-        if sequence:
-            recorder.start()
-        if not world.run_until(lambda: bool(wire.sent), within_ms=10_000):
-            raise RuntimeError("the produce is not answered")
-    return Reader(recorder.roots if replicas == 1 else list(_led_to_answer(recorder.roots))).walk
+        wire.answered = False
+        received = memoryview(bytearray(frame))
+        world.scheduler.after(0, lambda: self._client.on_frame(received), self.leader.process)
+        if recorded:
+            self.recorder.start()
+        if not world.run_until(lambda: wire.answered, within_ms=10_000):
+            raise RuntimeError("the request is not answered")
+
+
+def produce_walk(replicas: int = 1) -> Walk:
+    """A produce with acks=all to a partition with so many replicas, all of them in sync."""
+    served = Served(replicas)
+    for sequence in range(2):  # the first produce reads and compiles what all others find
+        frame = _produce_frame(served.topic.name, served.world.now_ms, sequence)
+        served.ask(frame, recorded=sequence == 1)
+    roots = served.recorder.roots
+    return Reader(roots if replicas == 1 else list(_led_to_answer(roots))).walk
+
+
+def fetch_walk() -> Walk:
+    """A consumer's fetch of a record that is there."""
+    served = Served(1)
+    served.ask(_produce_frame(served.topic.name, served.world.now_ms, 0), recorded=False)
+    for recorded in (False, True):
+        served.ask(_fetch_frame(served), recorded=recorded)
+    return Reader(served.recorder.roots).walk
+
+
+def fence_walk() -> Walk:
+    """From the end of a leader's process to the next leader: the way of the decision, and nothing beside it."""
+    served = Served(3)
+    served.world.run_for(_CALM_MS)
+    served.recorder.start()
+    served.leader.kill()
+    followers = [host for host in served.world.hosts.values() if host is not served.leader]
+    if not served.world.run_until(lambda: any(each in followers for each in served.leaders(1)), within_ms=30_000):
+        raise RuntimeError("nobody else leads the partition")
+    served.recorder.stop()
+    return Reader(list(_fenced_to_led(served.recorder.roots))).walk
 
 
 def _led_to_answer(roots: Sequence[Call]) -> Iterator[Call]:
     """The request itself and the write at the end of its turn; the fetch that settles it, and the sending."""
     yield roots[0]
-    written = next(way for root in roots[1:] if (way := root.find("Appender.write_pending")))
-    settled = next(way for root in roots[1:] if (way := root.find("ProduceWait.settle")))
+    written = _way(roots[1:], "Appender.write_pending")
+    settled = _way(roots[1:], "ProduceWait.settle")
     sent = roots[-1].find("ClientConnection.flush")
     for way in (written, settled, sent or []):
         for caller, callee in pairwise(way):
             caller.calls = [callee]
         yield way[0]
+
+
+def _fenced_to_led(roots: Sequence[Call]) -> Iterator[Call]:
+    """The decision and its append; the commit; what the new leader makes of it."""
+    decided = next(root for root in roots if root.find("partition_change"))
+    left = roots[roots.index(decided) + 1 :]
+    yield _only([decided.find(name) or [] for name in ("partition_change", "QuorumLeader.append")])
+    yield _only([_way(left, "QuorumLeader._commit")])
+    yield _only([_way(left, "LeaderState.__init__")])
+
+
+def _way(roots: Iterable[Call], name: str) -> list[Call]:
+    return next(way for root in roots if (way := root.find(name)))
+
+
+def _only(ways: Iterable[list[Call]]) -> Call:
+    """The root of these ways, without the calls beside them."""
+    kept: dict[int, tuple[Call, list[Call]]] = {}
+    first: Call | None = None
+    for way in ways:
+        first = first or way[0]
+        for caller, callee in pairwise(way):
+            _, calls = kept.setdefault(id(caller), (caller, []))
+            if callee not in calls:
+                calls.append(callee)
+        way[-1].calls = []
+    for caller, calls in kept.values():
+        caller.calls = calls
+    if first is None:
+        raise RuntimeError("no way")
+    return first
 
 
 def _produce_frame(topic: str, now_ms: int, sequence: int) -> bytes:
@@ -345,11 +412,23 @@ def _produce_frame(topic: str, now_ms: int, sequence: int) -> bytes:
     return encode_request(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(data,)), 9, 1, "client")[4:]
 
 
+def _fetch_frame(served: Served) -> bytes:
+    from tanist.wire.frames import encode_request
+    from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = FetchTopic(topic=served.topic.name, partitions=(partition,))
+    request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, topics=(topic,))
+    return encode_request(request, 12, 1, "client")[4:]
+
+
 def main() -> None:
     for name, walk in (
         ("seed", seed_walk()),
         ("produce to one replica", produce_walk()),
         ("produce to three replicas", produce_walk(3)),
+        ("fetch", fetch_walk()),
+        ("fence to leader", fence_walk()),
     ):
         print(f"{name}: {walk}")
         print(*(f"  {step}" for step in walk.steps), sep="\n")

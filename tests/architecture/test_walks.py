@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.walks import Call, Function, Reader, Recorder, produce_walk, seed_walk
+from tools.walks import Call, Function, Reader, Recorder, fence_walk, fetch_walk, produce_walk, seed_walk
 
 
 def test_a_seed_from_command_to_verdict() -> None:
@@ -22,6 +22,19 @@ def test_a_produce_from_its_frame_to_its_acknowledgement(replicas: int) -> None:
     assert {"tanist.broker.network.client_connection", "tanist.log.appender", "tanist.broker.turn"} <= set(walk.files)
     assert ("tanist.broker.api.fetch" in walk.files) == (replicas > 1), "the follower's fetch acknowledges it"
     assert walk.returns <= 10, "\n".join(walk.steps)
+
+
+def test_a_fetch_from_its_frame_to_its_answer() -> None:
+    walk = fetch_walk()
+    assert {"tanist.broker.api.fetch", "tanist.replica.reads", "tanist.log.log"} <= set(walk.files)
+    assert walk.returns <= 8, "\n".join(walk.steps)
+
+
+def test_from_the_end_of_a_leader_to_the_next_leader() -> None:
+    walk = fence_walk()
+    decided = {"tanist.controller.brokers", "tanist.controller.partitions.change"}
+    assert {*decided, "tanist.quorum.leader", "tanist.replica.leader"} <= set(walk.files)
+    assert walk.returns <= 8, "\n".join(walk.steps)
 
 
 def walked(*roots: Any) -> tuple[str, int]:

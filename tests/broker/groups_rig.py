@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

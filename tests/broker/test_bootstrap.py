@@ -7,7 +7,7 @@ import pytest
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap, read_bootstrap
 from tanist.controller.features import Bootstrap
-from tanist.controller.image import ELR_VERSION
+from tanist.controller.image.image import ELR_VERSION
 from tanist.events.event import Event
 from tanist.events.stream import Events
 from tanist.events.text import describe

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.broker.api.describe_topic_partitions import InvalidCursor, describe
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.events.process import MalformedRequest
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_topic_partitions_request import (

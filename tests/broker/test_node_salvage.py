@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tanist.controller.image import ELR_VERSION
+from tanist.controller.image.image import ELR_VERSION
 from tanist.events.storage import RecordsSalvaged
 from tanist.log.salvage.manifest import QUARANTINE, Manifest, SalvageReason
 from tanist.log.salvage.quarantine import Quarantine

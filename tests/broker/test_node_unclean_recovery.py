@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from tanist.broker.network.client_connection import ClientConnection
-from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.events.metadata import LogInfoUnanswered, LogInfoUnsupported, UncleanElection
 from tanist.events.process import MalformedRequest
 from tanist.sim.world.world import PRIVATE_REQUESTS

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from tanist.broker.api.describe_topic_partitions import describe
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from tanist.wire.metadata import (
     BrokerRegistrationChangeRecord,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tanist.controller.image import ELR_VERSION, BrokerRegistration
+from tanist.controller.image.image import ELR_VERSION, BrokerRegistration
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions

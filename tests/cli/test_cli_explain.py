@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.controller.decision import ControllerSettings
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
-from tanist.controller.partition_change import Context, Election, Intent, elected_leader
-from tanist.controller.unclean_recovery import Phase, UncleanRecoveries
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
+from tanist.controller.partitions.change import Context, Election, Intent, elected_leader
+from tanist.controller.partitions.unclean_recovery import Phase, UncleanRecoveries
 from tanist.runtime.client.explain import Situation, explain
 from tanist.wire.ids import MIGRATING_DIRECTORY, ZERO_UUID
 from tanist.wire.metadata import (

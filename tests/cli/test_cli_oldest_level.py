@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tanist.controller.features import GROUP_VERSION, METADATA_VERSIONS
-from tanist.controller.image import METADATA_VERSION
+from tanist.controller.image.image import METADATA_VERSION
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.features import describe_features
 from tanist.runtime.cluster.addresses import addresses_of

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.coordinator.partitioning import partition_of
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 from tests.clients.topics import create_topics
 from tests.interop import apache
 from tests.interop.cluster import Cluster

@@ -8,11 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from tanist.controller.controller import Bootstrap, Controller
-from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.election_wait import ElectionWait
+from tanist.controller.decision import ControllerSettings, Decision, ElectionWait
 from tanist.controller.features import SUPPORTED_FEATURES
-from tanist.controller.image import MetadataImage, PartitionState
-from tanist.controller.unclean_recovery import AskReplica
+from tanist.controller.image.image import MetadataImage, PartitionState
+from tanist.controller.partitions.unclean_recovery import AskReplica
 from tanist.events.stream import Events
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData

@@ -404,7 +404,7 @@ def test_rule_48_a_failed_directory_empties_the_isr_of_what_was_in_it() -> None:
         cluster.register(broker_id, log_dirs=(directory(broker_id), directory(broker_id, 1)))
         cluster.heartbeat(broker_id)
     cluster.create_topic("foo", (1, 2))
-    from tests.controller.test_directories import assign
+    from tests.controller.partitions.test_directories import assign
 
     assign(cluster, 1, directory(1, 1), "foo")
     since = len(cluster.log)
@@ -424,7 +424,7 @@ def test_a_directory_is_lost_before_its_broker_is_unfenced() -> None:
     cluster.register(1, log_dirs=(directory(1), directory(1, 1)))
     cluster.heartbeat(1)
     cluster.create_topic("foo", (1,))
-    from tests.controller.test_directories import assign
+    from tests.controller.partitions.test_directories import assign
 
     assign(cluster, 1, directory(1, 1), "foo")
     cluster.heartbeat(1, want_fence=True)

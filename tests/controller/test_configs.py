@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tanist.controller.configs import APPEND, DELETE, SET, SUBTRACT
+from tanist.controller.alter_configs import APPEND, DELETE, SET, SUBTRACT
 from tanist.controller.features import Bootstrap
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tanist.controller.configs import SET
+from tanist.controller.alter_configs import SET
 from tanist.controller.controller import _DECIDE, Bootstrap, Controller, not_controller_response
 from tanist.controller.decision import ControllerSettings
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import (
     alter_client_quotas_request,

@@ -9,14 +9,14 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 
-from tanist.controller import partition_change as changes
-from tanist.controller import snapshot
-from tanist.controller.image import METADATA_VERSION, MetadataImage
-from tanist.controller.snapshot import checked_values, from_records
+from tanist.controller.image import snapshot
+from tanist.controller.image.image import METADATA_VERSION, MetadataImage
+from tanist.controller.image.snapshot import checked_values, from_records
+from tanist.controller.partitions import change as changes
 from tanist.invariants import InvariantError
 from tanist.wire.metadata import ConfigRecord, FeatureLevelRecord, PartitionRecord, TopicRecord, decode_record
-from tests.controller.test_partition_change import context, intent, partition
-from tests.controller.test_snapshot import images
+from tests.controller.image.test_snapshot import images
+from tests.controller.partitions.test_partition_change import context, intent, partition
 
 UNSOUND: dict[str, dict[str, Any]] = {
     "a member of the ISR is no replica": {"isr": (1, 4)},

@@ -22,7 +22,7 @@ from tanist.controller.features import (
     metadata_version_name,
     update_features,
 )
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.metadata import (

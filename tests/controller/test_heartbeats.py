@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.controller.heartbeats import NO_ACTIVE_BROKER, BrokerState, HeartbeatTable, next_state, state_of
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.registration import BrokerRegistration
 
 FENCED, UNFENCED = BrokerState.FENCED, BrokerState.UNFENCED
 SHUTTING_DOWN, SHUTDOWN_NOW = BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW

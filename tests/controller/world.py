@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.lab.scenarios.cluster import EVENTS, Cluster
 from tanist.lab.scenarios.fields import Fields
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from tanist.coordinator.effects import Answer, Append, Effect, MarkerAppend
 from tanist.coordinator.group import JoinContext
+from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.rebalance import GroupSettings
-from tanist.coordinator.shard import Shard
 from tanist.sim.checkers.coordinators import state_of_groups
 from tanist.wire.coordinator_records import encode_key, encode_value
 from tanist.wire.group_records import decode_group_record
@@ -64,7 +64,7 @@ class Rig:
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.topics = StandingTopics()
         self.topics.create("t", 6)
-        self.shard = Shard(self.settings, self.topics)
+        self.shard = GroupShard(self.settings, self.topics)
         self.now_ms = 1_000
         self.commits = commits
         self.log: list[tuple[bytes, bytes | None]] = []
@@ -125,7 +125,7 @@ class Rig:
         If nothing waited, it has all that its predecessor had.
         """
         before = None if self.uncommitted else state_of_groups(self.shard)
-        self.shard = Shard(self.settings, self.topics)
+        self.shard = GroupShard(self.settings, self.topics)
         for position, (key, value) in enumerate(self.log):
             self._replay_marker(position)
             decoded = decode_group_record(key, value)

@@ -14,7 +14,7 @@ import pytest
 from tanist.broker.transactions import marker_sender
 from tanist.broker.transactions.marker_writes import MarkerWrites
 from tanist.broker.transactions.verification import TransactionVerifier
-from tanist.coordinator.transactions import shard, state
+from tanist.coordinator.transactions import state, transaction_shard
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.state import COMPLETE_COMMIT, MAX_EPOCH, ONGOING, TransactionValues
 from tanist.lab.mutations.patching import Patch, always, replaced
@@ -58,7 +58,7 @@ def ends_bump_no_epoch() -> tuple[Patch, ...]:
     def same_epoch(values: TransactionValues, *args: Any, **how: Any) -> TransactionValues:
         return replace(prepared(values, *args, **how), producer_epoch=values.producer_epoch)
 
-    return (Patch(TransactionValues, "prepared", same_epoch), Patch(shard, "_end_with_bump_error", always((0, False))))
+    return (Patch(TransactionValues, "prepared", same_epoch), Patch(transaction_shard, "end_error", always((0, False))))
 
 
 # -- KAFKA-18575, KAFKA-18654
@@ -120,7 +120,7 @@ def the_old_producer_id_is_answered() -> tuple[Patch, ...]:
     def old(error: int = 0, producer_id: int = -1, producer_epoch: int = -1) -> Any:
         return made(error, 101 if producer_epoch == 0 and producer_id > 101 else producer_id, producer_epoch)
 
-    return (Patch(shard, "ProducerAnswer", old),)
+    return (Patch(transaction_shard, "ProducerAnswer", old),)
 
 
 # -- KAFKA-19999
@@ -179,7 +179,7 @@ def two_producer_ids_are_not_written() -> tuple[Patch, ...]:
     def without(record: Any) -> TransactionValues:
         return replace(values_of(record), previous_producer_id=-1, next_producer_id=-1)
 
-    return (Patch(shard, "values_of", without),)
+    return (Patch(transaction_shard, "values_of", without),)
 
 
 # -- KAFKA-13727

@@ -12,8 +12,8 @@ from tanist.coordinator.transactions.effects import (
     TransactionEffect,
     WriteMarkers,
 )
-from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
 from tanist.coordinator.transactions.state import TopicIndex, TransactionValues, record_of
+from tanist.coordinator.transactions.transaction_shard import TransactionSettings, TransactionShard
 from tanist.events.event import Event
 from tanist.events.stream import Events
 from tanist.wire.coordinator_records import encode_key, encode_value

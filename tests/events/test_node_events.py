@@ -400,7 +400,7 @@ ONE_PARTITION = {"offsets.topic.num.partitions": "1", "min.insync.replicas": "1"
 
 
 def test_a_coordinator_meets_an_exception_and_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = Plant("tanist.coordinator.shard:Shard.apply", lambda: PlantedError("planted"))
+    plant = Plant("tanist.coordinator.group_shard:GroupShard.apply", lambda: PlantedError("planted"))
     plant.install(monkeypatch.setattr)
     cluster = Cluster(config=ONE_PARTITION)
     cluster.create_topic("t")

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.events.metadata import BrokerRegistered
 from tanist.lab import model_scenario as model
 from tanist.lab.replay.moments import Moment, Weight

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.controller.recovery_strategy import Strategy
-from tanist.lab.model.losses import Until
+from tanist.controller.partitions.recovery_strategy import Strategy
+from tanist.lab.model.partition.losses import Until
 from tanist.lab.model_scenario import moments
 from tanist.lab.what_if import Question, QuestionError, Table, answer, report
 from tanist.lab.what_if.question import SETTINGS

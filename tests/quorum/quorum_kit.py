@@ -23,7 +23,7 @@ from tanist.quorum import (
     VoterSet,
     messages,
 )
-from tanist.quorum import batches as quorum_batches
+from tanist.quorum.storage import batches as quorum_batches
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from tanist.wire.messages import (

@@ -36,7 +36,7 @@ from tanist.quorum import (
     Voter,
     VoterSet,
 )
-from tanist.quorum.voter_history import VoterHistory, to_record
+from tanist.quorum.storage.voter_history import VoterHistory, to_record
 from tanist.quorum.voters import Listener
 from tanist.wire.control import KRaftVersionRecord
 from tanist.wire.messages import add_raft_voter_request

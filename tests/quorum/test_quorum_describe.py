@@ -8,7 +8,7 @@ from tanist.quorum import (
     ElectionState,
     ReplicaKey,
 )
-from tanist.quorum.progress import MAX_OBSERVERS, OBSERVER_SESSION_MS
+from tanist.quorum.state.progress import MAX_OBSERVERS, OBSERVER_SESSION_MS
 from tanist.wire.ids import METADATA_TOPIC
 from tanist.wire.messages import describe_quorum_request
 from tests.quorum.quorum_kit import (

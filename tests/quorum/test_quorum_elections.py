@@ -18,7 +18,7 @@ from tanist.quorum import (
     SaveElectionState,
     Send,
 )
-from tanist.quorum.roles import TRANSITIONS, Leader, Tally, diagram, is_allowed
+from tanist.quorum.state.roles import TRANSITIONS, Leader, Tally, diagram, is_allowed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.fetch_request import FetchRequest

@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from tanist.quorum import (
-    Effect,
-    ElectionState,
-    SnapshotId,
-    fetch_purgatory,
-)
+from tanist.quorum import Effect, ElectionState, SnapshotId
+from tanist.quorum.state import fetch_purgatory
 from tanist.wire.ids import ZERO_UUID
 from tests.quorum.quorum_kit import (
     ME,

@@ -15,7 +15,7 @@ from tanist.quorum import (
     RaftConfig,
     SyncLog,
 )
-from tanist.quorum import batches as quorum_batches
+from tanist.quorum.storage import batches as quorum_batches
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest

@@ -8,8 +8,8 @@ import pytest
 
 from tanist.invariants import InvariantError
 from tanist.quorum import QuorumRules
-from tanist.quorum.roles import Leader
-from tanist.quorum.voter_history import to_record
+from tanist.quorum.state.roles import Leader
+from tanist.quorum.storage.voter_history import to_record
 from tanist.quorum.voters import LogEnd, VoterSet
 from tests.quorum.quorum_kit import Kit, voters_of
 from tests.quorum.quorum_network import voter_of

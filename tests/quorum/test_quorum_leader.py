@@ -20,7 +20,7 @@ from tanist.quorum import (
     SteppedDown,
     SyncLog,
 )
-from tanist.quorum import batches as quorum_batches
+from tanist.quorum.storage import batches as quorum_batches
 from tanist.wire.control import LeaderChangeMessage, decode_control_batch
 from tests.quorum.quorum_kit import (
     ME,

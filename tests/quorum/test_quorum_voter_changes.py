@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tanist.quorum import QuorumError, QuorumRules, RaftConfig, Send, VoterSet
-from tanist.quorum.voter_history import VoterHistory, to_record
+from tanist.quorum.storage.voter_history import VoterHistory, to_record
 from tanist.quorum.voters import Endpoint
 from tanist.quorum.voters import Listener as VoterListener
 from tanist.wire.control import KRaftVersionRecord

@@ -8,8 +8,8 @@ import pytest
 
 from tanist.broker.config import NodeConfig
 from tanist.log.checkpoints import MetaProperties
-from tanist.quorum.batches import voter_records
-from tanist.quorum.voter_history import of_record
+from tanist.quorum.storage.batches import voter_records
+from tanist.quorum.storage.voter_history import of_record
 from tanist.quorum.voters import Voter
 from tanist.runtime.first_voters import Choice, FirstVoters, FirstVotersError, parse_controllers
 from tanist.runtime.format import FormatError, format_folders

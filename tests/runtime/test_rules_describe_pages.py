@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tanist.broker.api.describe_topic_partitions import describe
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.runtime.client.admin import describe_topics
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tanist.ports import Connection, FileRange
-from tanist.runtime.ports.bulk import BULK_BYTES, SENT_PER_PASS, Bulk
+from tanist.runtime.ports.bulk import BULK_BYTES, LARGE_WRITE_BYTES, SENT_PER_PASS, Bulk
 from tanist.runtime.ports.disk import RealDisk
-from tanist.runtime.ports.late_write import LARGE_WRITE_BYTES
 from tests.runtime.network_rig import Handler, frame, sending
 
 LARGE = BULK_BYTES + 1

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.controller.description import describe_topic
-from tanist.controller.image import MetadataImage
-from tanist.controller.recovery_strategy import recovery_strategy as controllers_strategy
-from tanist.controller.settings import Levels
+from tanist.controller.configs.description import describe_topic
+from tanist.controller.configs.settings import Levels
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.partitions.recovery_strategy import recovery_strategy as controllers_strategy
 from tanist.runtime.client.admin import _SOURCES, ConfigEntry
 from tanist.runtime.client.partition_context import recovery_strategy
 from tanist.wire.metadata import ConfigRecord

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.registration import BrokerRegistration
 from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks

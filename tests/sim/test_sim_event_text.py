@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.sim import event_text, events
 from tanist.sim.event_text import FAULT, Line, line
 from tanist.sim.events import Event

@@ -69,6 +69,16 @@ def test_what_is_given_up_is_forgotten_and_who_has_it_is_excused_for_a_while() -
     assert not oracle.is_excused(other), "written since: no longer what was given up"
 
 
+def test_what_the_elected_replica_has_beyond_the_history_is_not_truncated() -> None:
+    oracle = PartitionOracle(KEY, "t-0")
+    chosen = oracle.mirrors[1] = with_log(1, batch(0, 3), batch(3, 5))
+    other = oracle.mirrors[2] = with_log(2, batch(0, 3), batch(3, 5, crc=1))
+    oracle.extend([batch(0, 3)])
+    assert oracle.forget_beyond(chosen, leader_epoch=7) == 0
+    assert not oracle.has_to_truncate(chosen), "it leads with these records: they are not cut off"
+    assert oracle.has_to_truncate(other)
+
+
 @given(st.lists(st.integers(1, 4), max_size=12), st.integers(0, 60))
 def test_the_batch_before_an_offset(sizes: list[int], offset: int) -> None:
     content: list[Batch] = []

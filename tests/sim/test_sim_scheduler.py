@@ -134,6 +134,17 @@ def test_a_crash_point_ends_the_turn_and_the_process() -> None:
     assert not issubclass(CrashPoint, Exception)
 
 
+def test_nobody_dies_of_being_looked_at() -> None:
+    scheduler = Scheduler()
+    process = Process("p")
+    scheduler.after_turn = lambda seen: seen.burn()
+    process.fuse = 1
+    scheduler.after(0, process.burn, process)
+    scheduler.run_until(1)
+    assert process.alive
+    assert process.fuse == 0
+
+
 def test_streams_of_rng_are_apart_and_do_not_depend_on_hashes() -> None:
     assert stream(7, "faults").randrange(1 << 30) == stream(7, "faults").randrange(1 << 30) == 144887225
     assert stream(7, "faults").random() != stream(7, "network").random() != stream(8, "network").random()

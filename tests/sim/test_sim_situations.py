@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tanist.controller.committed import partition_changed
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.committed_events import partition_changed
+from tanist.controller.image.partition_state import PartitionState
 from tanist.events.event import Event
 from tanist.sim.run.chaos_run import run
 from tanist.sim.run.coverage import EXPECTED, added

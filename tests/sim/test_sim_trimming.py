@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.lab.mutations.examination import hunt
 from tanist.lab.mutations.simulator import MUTANTS
 from tanist.log.config import LogConfig

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.registration import BrokerRegistration
 from tanist.sim.checkers.violation import CRASH, Violation
 from tanist.sim.events import Place
 from tanist.sim.run.chaos_run import ChaosRun, SeedResult

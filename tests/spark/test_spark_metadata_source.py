@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from tanist.quorum.batches import encode_values
-from tanist.quorum.snapshots import encode_snapshot, file_name
+from tanist.quorum.storage.batches import encode_values
+from tanist.quorum.storage.snapshots import encode_snapshot, file_name
 from tanist.quorum.voters import SnapshotId
 from tanist.runtime.client.admin import TOPIC, alter_configs, create_topic, delete_topic, describe_topics
 from tanist.runtime.client.client import Client, parse_bootstrap

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tanist.controller.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.definitions import Setting, Update
+from tanist.controller.configs.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.configs.definitions import Setting, Update
 
 _TABLES: tuple[tuple[str, Mapping[str, Setting], str], ...] = (
     ("Topics", TOPIC_SETTINGS, "For `tanist topics create --config` and `tanist configs`."),

@@ -19,18 +19,18 @@ from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.events.metadata import MetadataLogMissing, QuorumStateMissing
 from tanist.log.checkpoints import MetaProperties
 from tanist.log.directory import LogDirectory
 from tanist.log.names import parse_folder
 from tanist.ports import Disk, Random
 from tanist.quorum.config import RaftConfig
-from tanist.quorum.log import FOLDER, MetadataLog, MetadataLogConfig
 from tanist.quorum.raft import RaftNode
-from tanist.quorum.store import FILE_NAME as QUORUM_STATE
-from tanist.quorum.store import QuorumStateFile
-from tanist.quorum.voter_history import address
+from tanist.quorum.storage.metadata_log import FOLDER, MetadataLog, MetadataLogConfig
+from tanist.quorum.storage.quorum_state_file import FILE_NAME as QUORUM_STATE
+from tanist.quorum.storage.quorum_state_file import QuorumStateFile
+from tanist.quorum.storage.voter_history import address
 from tanist.quorum.voters import Endpoint, Listener, Voter
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID
 

@@ -2,8 +2,8 @@
 
 Owns `NodeConfig`: every setting that the code reads is an attribute named like Kafka's property, with underscores
 (`replica.fetch.max.bytes` is `replica_fetch_max_bytes`). Names, types, defaults and ranges come from
-`controller.settings`, so that DescribeConfigs and the node cannot disagree; what must hold *between* settings is
-checked here. Every complaint is one line that says what is wrong and what to write instead.
+`controller.configs.settings`, so that DescribeConfigs and the node cannot disagree; what must hold *between* settings
+is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
 Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
 node does not give (TLS, SASL, an authorizer) are refused instead of ignored.
@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tanist.broker.endpoints import ConfigError, Endpoint, Voter, controller_endpoints, network, parse_address, quorum
-from tanist.controller.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
-from tanist.controller.definitions import Value, split_list
-from tanist.controller.settings import base_name, meant_by, static_text
-from tanist.controller.validation import validate_static_configs
+from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
+from tanist.controller.configs.definitions import Value, split_list
+from tanist.controller.configs.settings import base_name, meant_by, static_text
+from tanist.controller.configs.validation import validate_static_configs
 from tanist.log.properties import PropertiesError, log_directories, parse_properties, split_paths
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
@@ -139,7 +139,7 @@ class NodeConfig:
     socket_request_max_bytes: int = _from("socket.request.max.bytes")
     socket_send_buffer_bytes: int = _from("socket.send.buffer.bytes")
 
-    # Logs. Settings that topics can override are not here but in `controller.settings.topic_configs(topic, levels)`.
+    # Logs. Settings that topics can override are in `controller.configs.settings.topic_configs(topic, levels)`.
     log_cleaner_backoff_ms: int = _from("log.cleaner.backoff.ms")
     log_cleaner_dedupe_buffer_size: int = _from("log.cleaner.dedupe.buffer.size")
     log_cleaner_enable: bool = _from("log.cleaner.enable")

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tanist.controller.partition_state import NO_LEADER_CHANGE, RECOVERING
+from tanist.controller.image.partition_state import NO_LEADER_CHANGE, RECOVERING
 from tanist.events.event import Event
 from tanist.events.replication import IsrChanged, IsrUpdateFailed, LogTruncated
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
-    from tanist.controller.image import MetadataImage
+    from tanist.controller.image.image import MetadataImage
 
 WINDOW_MS = 30_000
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tanist.controller.definitions import split_list
-from tanist.controller.settings import static_text
+from tanist.controller.configs.definitions import split_list
+from tanist.controller.configs.settings import static_text
 
 
 class ConfigError(ValueError):

@@ -17,7 +17,7 @@ from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
 from tanist.broker.parts import assemble
 from tanist.broker.unexpected import OnCrash, OnMet
-from tanist.controller.delta import ImageDelta
+from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
 from tanist.events.stream import Events
 from tanist.ports import Clock, Disk, Network, Random

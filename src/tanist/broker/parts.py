@@ -40,12 +40,12 @@ from tanist.broker.storage.housekeeping import Housekeeping
 from tanist.broker.storage.salvage import Salvage
 from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
-    from tanist.broker.groups.coordinator import Coordinator
+    from tanist.broker.groups.group_coordinator import GroupCoordinator
 
 _FETCH_SESSION_EVICTION_MS = 120_000
 
@@ -128,10 +128,10 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
 
     runtime_parts = RuntimeParts(context, metadata, replicas, leadership, effects, purgatory, turn)
 
-    def make_coordinator() -> Coordinator:
-        from tanist.broker.groups.coordinator import Coordinator
+    def make_coordinator() -> GroupCoordinator:
+        from tanist.broker.groups.group_coordinator import GroupCoordinator
 
-        return Coordinator(runtime_parts)
+        return GroupCoordinator(runtime_parts)
 
     groups = Groups(make_coordinator)
     producer_ids = ProducerIds(context, controller_channel, lifecycle)

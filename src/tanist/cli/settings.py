@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.settings import base_name, meant_by
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.settings import base_name, meant_by
 
 
 def unknown_setting(names: Iterable[str]) -> str | None:

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from tanist.controller import elections
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.features import CONTROLLER_REGISTRATION_FROM, DIRECTORY_ASSIGNMENT_FROM
 from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state, state_of
-from tanist.controller.image import METADATA_VERSION, MetadataImage
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.image import METADATA_VERSION, MetadataImage
+from tanist.controller.image.registration import BrokerRegistration
+from tanist.controller.partitions import elections
 from tanist.events.metadata import (
     DirectoriesLost,
     FencingBegun,

@@ -12,23 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from tanist.controller import elections, topics
-from tanist.controller.alter_partition import alter_partition
+from tanist.controller import topics
+from tanist.controller.alter_configs import alter_configs, incremental_alter_configs
 from tanist.controller.brokers import Brokers
-from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.configs import alter_configs, incremental_alter_configs
-from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.delta import ImageDelta
-from tanist.controller.directories import assign_replicas_to_dirs
-from tanist.controller.elect_leaders import elect_leaders, settle
-from tanist.controller.election_wait import ElectionWait
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.decision import ControllerSettings, Decision, ElectionWait
 from tanist.controller.features import Bootstrap, bootstrap_records, update_features
 from tanist.controller.heartbeats import HeartbeatTable
-from tanist.controller.image import METADATA_VERSION, MetadataImage
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.image import METADATA_VERSION, MetadataImage
+from tanist.controller.partitions import elections
+from tanist.controller.partitions.alter_partition import alter_partition
+from tanist.controller.partitions.directories import assign_replicas_to_dirs
+from tanist.controller.partitions.elect_leaders import elect_leaders, settle
+from tanist.controller.partitions.reassignment import alter_partition_reassignments, list_partition_reassignments
+from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids
-from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.refusals import not_controller_response, refusal
-from tanist.controller.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode

@@ -1,7 +1,8 @@
 """The value of a controller's decision, and the static settings on which decisions depend.
 
-Owns the two values that every module of this package shares: `Decision` (the records and the answer) and
-`ControllerSettings` (the operator's properties file). Holds no state and decides nothing.
+Owns the values that every module of this package shares: `Decision` (the records and the answer), `ElectionWait` (the
+answer to an ElectLeaders that waits for its last election; `elect_leaders` fills it in), and `ControllerSettings` (the
+operator's properties file). Decides nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,60 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
-from tanist.controller.election_wait import ElectionWait
+from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
+from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from tanist.wire.schema import MetadataRecord
+
+ElectionResult = tuple[ErrorCode, str | None]
+
+
+class ElectionWait:
+    """A request whose elections are not all decided yet, or were just now."""
+
+    def __init__(self, everything: bool, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.pending: dict[TopicIdPartition, int] = {}
+        """Undecided partition -> its index in the request."""
+        self._everything = everything
+        self._partitions: list[tuple[str, int]] = []
+        """As the request lists them."""
+        self._results: dict[int, ElectionResult] = {}
+        """Index in the request -> its result."""
+
+    def add(self, topic: str, partition: int, result: ElectionResult) -> None:
+        """The next partition of the request."""
+        self._results[len(self._partitions)] = result
+        self._partitions.append((topic, partition))
+
+    def add_pending(self, topic: str, partition: int, key: TopicIdPartition) -> None:
+        """The next partition of the request; `resolve` will set its result."""
+        self.pending[key] = len(self._partitions)
+        self._partitions.append((topic, partition))
+
+    def resolve(self, key: TopicIdPartition, result: ElectionResult) -> None:
+        self._results[self.pending.pop(key)] = result
+
+    @property
+    def done(self) -> bool:
+        return not self.pending
+
+    def response(self) -> ElectLeadersResponse:
+        """Partitions that need no election are left out when all were meant."""
+        by_topic: dict[str, list[PartitionResult]] = {}
+        for place, (topic, partition) in enumerate(self._partitions):
+            error, message = self._results[place]
+            if self._everything and error == ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            result = PartitionResult(partition_id=partition, error_code=error, error_message=message)
+            by_topic.setdefault(topic, []).append(result)
+        return ElectLeadersResponse(
+            replica_election_results=tuple(
+                ReplicaElectionResult(topic=topic, partition_result=tuple(results))
+                for topic, results in by_topic.items()
+            )
+        )
 
 
 class UncleanReason(NamedTuple):

@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tanist.controller.config_names import MIN_INSYNC_REPLICAS
+from tanist.controller.configs.settings import BROKER_RESOURCE, CLUSTER, MIN_INSYNC_REPLICAS
 from tanist.controller.decision import Decision
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage
-from tanist.controller.settings import BROKER_RESOURCE, CLUSTER
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.registration import BrokerRegistration
 from tanist.events.metadata import FencingInterrupted
 from tanist.events.stream import NOBODY, Events
 

@@ -7,7 +7,7 @@ no id is ever given out twice, whatever fails in between. Must never give out le
 from __future__ import annotations
 
 from tanist.controller.decision import Decision
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse

@@ -15,15 +15,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.controller.configs.description import describe_topic
+from tanist.controller.configs.settings import Levels
+from tanist.controller.configs.validation import validate_topic_configs
 from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.description import describe_topic
-from tanist.controller.image import TOPIC, MetadataImage, TopicImage
-from tanist.controller.partition_context import PartitionChangeBuilder, supports_directories
+from tanist.controller.image.image import TOPIC, MetadataImage, TopicImage
+from tanist.controller.partitions.context import PartitionChangeBuilder, supports_directories
+from tanist.controller.partitions.reassignment import Refused, check_assignment
 from tanist.controller.placement import PlacementError, Placer, UsableBroker
-from tanist.controller.reassignment import Refused, check_assignment
-from tanist.controller.settings import Levels
 from tanist.controller.topic_names import TakenNames, name_error
-from tanist.controller.validation import validate_topic_configs
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
+
+NEVER_MS: Final = 1 << 62
+"""No deadline, by the monotonic clock."""
 
 GroupRecord: TypeAlias = tuple[CoordinatorKey, CoordinatorValue | None]
 """A key and a value; no value is a tombstone. The appender fills in its times of day."""
@@ -46,7 +49,7 @@ class MarkerAppend(LogAppend):
 
 @dataclass(frozen=True, slots=True)
 class Append(LogAppend):
-    """Append these records, in one batch. Once they are committed: `Shard.apply`; then, or on failure: `Shard.written`.
+    """Append these records, in one batch. Once they are committed: `GroupShard.apply`; then, or on failure: `written`.
 
     An append that was reported as failed may be committed all the same, and is applied then.
     """

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import (
+    NEVER_MS,
     Answer,
     AssignmentStored,
     Effect,

@@ -12,8 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tanist.coordinator.deadlines import NEVER_MS
-from tanist.coordinator.effects import Answer, Append, AssignmentStored, Effect, GroupEmptied, StaticMemberStored
+from tanist.coordinator.effects import (
+    NEVER_MS,
+    Answer,
+    Append,
+    AssignmentStored,
+    Effect,
+    GroupEmptied,
+    StaticMemberStored,
+)
 from tanist.coordinator.membership import GroupState, Member, Membership
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember

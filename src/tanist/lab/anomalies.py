@@ -13,7 +13,7 @@ from typing import Final
 
 
 class Judge(Flag):
-    """Whoever finds the anomaly."""
+    """The judge that finds the anomaly."""
 
     HISTORY = auto()
     """The history checker."""

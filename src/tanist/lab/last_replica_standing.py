@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.patching import replaced
 from tanist.lab.stage import Ending, PlayError, Setup, Stage
 

@@ -12,18 +12,18 @@ from contextlib import ExitStack
 from dataclasses import MISSING, fields
 from typing import Any
 
-from tanist.controller.recovery_strategy import Strategy
+from tanist.controller.partitions.recovery_strategy import Strategy
 from tanist.lab.model.checking import AnyConfiguration, AnyModel, model_of
-from tanist.lab.model.components import Budget
-from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.judgements import payload_text
-from tanist.lab.model.losses import Losses
-from tanist.lab.model.partition import PartitionModel
-from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration
+from tanist.lab.model.partition.components import Budget
+from tanist.lab.model.partition.configuration import Configuration
+from tanist.lab.model.partition.judgements import payload_text
+from tanist.lab.model.partition.losses import Losses
+from tanist.lab.model.partition.model import PartitionModel
+from tanist.lab.model.quorum.model import QuorumBudget, QuorumConfiguration
 from tanist.lab.model.search import Counterexample
 from tanist.lab.model.steps import State, named, take
-from tanist.lab.model.transaction_state import TransactionBudget
-from tanist.lab.model.transactions import TransactionsConfiguration
+from tanist.lab.model.transactions.model import TransactionsConfiguration
+from tanist.lab.model.transactions.state import TransactionBudget
 from tanist.lab.mutations.model import MUTATIONS, Mutation, applied
 from tanist.lab.mutations.model_transactions import MODEL_TRANSACTION_MUTATIONS
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS

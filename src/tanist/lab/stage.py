@@ -13,7 +13,7 @@ from typing import Any
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.patching import Patch
 from tanist.lab.mutations.rules_of_replicas import a1_ignores_min_isr
 from tanist.log.salvage.manifest import QUARANTINE

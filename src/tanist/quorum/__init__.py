@@ -25,11 +25,11 @@ from tanist.quorum.effects import (
     Send,
     SyncLog,
 )
-from tanist.quorum.memory import MemoryLog
 from tanist.quorum.raft import RaftNode
-from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, RaftLog
-from tanist.quorum.rules import QuorumRules
-from tanist.quorum.store import ElectionState, QuorumStateFile, UnreadableState
+from tanist.quorum.state.rules import QuorumRules
+from tanist.quorum.storage.memory_log import MemoryLog
+from tanist.quorum.storage.quorum_state_file import ElectionState, QuorumStateFile, UnreadableState
+from tanist.quorum.storage.raft_log import CorruptBatch, MetadataBatch, RaftLog
 from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, SnapshotId, Voter, VoterSet
 
 __all__ = [

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tanist.quorum import messages, voters
-from tanist.quorum.progress import ReplicaProgress
-from tanist.quorum.roles import Leader
-from tanist.quorum.state import Quorum
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.progress import ReplicaProgress
+from tanist.quorum.state.roles import Leader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest

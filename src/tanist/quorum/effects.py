@@ -17,7 +17,7 @@ from tanist.events.quorum import (
     SnapshotDownloaded,
     SteppedDown,
 )
-from tanist.quorum.store import ElectionState
+from tanist.quorum.storage.quorum_state_file import ElectionState
 from tanist.quorum.voters import Endpoint
 from tanist.wire.schema import Request, Response
 

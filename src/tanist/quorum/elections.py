@@ -1,7 +1,7 @@
 """Elections: Vote, BeginQuorumEpoch, EndQuorumEpoch, and the leader and epoch in every response (rules 134-140).
 
 Owns both sides of the three requests and the waiting of the roles without a leader. It decides by `rules` and the role,
-changes the role through `state.Quorum`, and only reads the end of the log.
+changes the role through `node_state.Quorum`, and only reads the end of the log.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from tanist.quorum import messages
 from tanist.quorum.effects import QuorumInconsistent, Reply
 from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.messages import Answer
-from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from tanist.quorum.state import Quorum
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from tanist.quorum.voters import Endpoint, ReplicaKey, Voter
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID

@@ -10,13 +10,13 @@ from __future__ import annotations
 from tanist.events.quorum import MetadataLogTruncated, SnapshotDownloaded, VoterChangeTruncated
 from tanist.invariants import InvariantError
 from tanist.quorum import messages
-from tanist.quorum.batches import voter_records
 from tanist.quorum.effects import QuorumInconsistent
 from tanist.quorum.elections import Elections
-from tanist.quorum.raft_log import CorruptBatch
-from tanist.quorum.requests import PendingRequest
-from tanist.quorum.roles import Download, Follower, Role, Unattached
-from tanist.quorum.state import Quorum
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.requests import PendingRequest
+from tanist.quorum.state.roles import Download, Follower, Role, Unattached
+from tanist.quorum.storage.batches import voter_records
+from tanist.quorum.storage.raft_log import CorruptBatch
 from tanist.quorum.voters import LogEnd, SnapshotId
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchRequest

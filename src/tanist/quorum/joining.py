@@ -11,8 +11,8 @@ which versions it supports: its leader needs that to take kraft.version to 1.
 
 from __future__ import annotations
 
-from tanist.quorum.roles import Follower
-from tanist.quorum.state import Quorum
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.roles import Follower
 from tanist.quorum.voters import Voter
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import add_raft_voter_request, update_raft_voter_request

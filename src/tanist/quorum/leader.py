@@ -13,20 +13,20 @@ from tanist.events.quorum import BecameQuorumLeader, MetadataFetchRefused, Snaps
 from tanist.invariants import InvariantError
 from tanist.ports import Chunk
 from tanist.quorum import messages
-from tanist.quorum.batches import (
+from tanist.quorum.effects import BatchTooLarge, NotLeader, Reply
+from tanist.quorum.state.fetch_purgatory import DelayedFetch, FetchPurgatory
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.roles import Leader, Role
+from tanist.quorum.state.rules import BOOTSTRAP_SNAPSHOT, Validity
+from tanist.quorum.storage.batches import (
     cut_to_size,
     encode_leader_change,
     encode_values,
     encode_voters,
     voter_records,
 )
-from tanist.quorum.effects import BatchTooLarge, NotLeader, Reply
-from tanist.quorum.fetch_purgatory import DelayedFetch, FetchPurgatory
-from tanist.quorum.raft_log import VoterMessage
-from tanist.quorum.roles import Leader, Role
-from tanist.quorum.rules import BOOTSTRAP_SNAPSHOT, Validity
-from tanist.quorum.state import Quorum
-from tanist.quorum.voter_history import FROM_BOOTSTRAP
+from tanist.quorum.storage.raft_log import VoterMessage
+from tanist.quorum.storage.voter_history import FROM_BOOTSTRAP
 from tanist.quorum.voters import ReplicaKey, SnapshotId, Voter, VoterSet
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import fetch_response, fetch_snapshot_response

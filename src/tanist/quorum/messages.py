@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from tanist.quorum.roles import VoteAsk
-from tanist.quorum.voter_history import address
+from tanist.quorum.state.roles import VoteAsk
+from tanist.quorum.storage.voter_history import address
 from tanist.quorum.voters import Endpoint, Listener, LogEnd, ReplicaKey, SnapshotId, Voter
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID
 from tanist.wire.messages import (

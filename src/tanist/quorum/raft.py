@@ -22,12 +22,12 @@ from tanist.quorum.elections import Elections
 from tanist.quorum.follower import QuorumFollower
 from tanist.quorum.joining import Joining
 from tanist.quorum.leader import QuorumLeader
-from tanist.quorum.raft_log import MetadataBatch, RaftLog, VoterMessage
-from tanist.quorum.requests import PendingRequest
-from tanist.quorum.roles import Follower, Leader, Resigned
-from tanist.quorum.rules import QuorumRules
-from tanist.quorum.state import Quorum
-from tanist.quorum.store import ElectionState
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.requests import PendingRequest
+from tanist.quorum.state.roles import Follower, Leader, Resigned
+from tanist.quorum.state.rules import QuorumRules
+from tanist.quorum.storage.quorum_state_file import ElectionState
+from tanist.quorum.storage.raft_log import MetadataBatch, RaftLog, VoterMessage
 from tanist.quorum.voter_changes import VoterChanges
 from tanist.quorum.voters import Endpoint, ReplicaKey, SnapshotId, Voter, VoterSet
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest

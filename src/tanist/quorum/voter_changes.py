@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 from tanist.events.quorum import VoterChangeEnded, VoterChangeRefused
 from tanist.quorum.effects import Reply
 from tanist.quorum.leader import QuorumLeader
-from tanist.quorum.raft_log import VoterMessage
-from tanist.quorum.requests import PendingRequest
-from tanist.quorum.roles import Leader
-from tanist.quorum.state import Quorum
-from tanist.quorum.voter_history import address, to_record
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.requests import PendingRequest
+from tanist.quorum.state.roles import Leader
+from tanist.quorum.storage.raft_log import VoterMessage
+from tanist.quorum.storage.voter_history import address, to_record
 from tanist.quorum.voters import Listener, ReplicaKey, Voter, VoterSet
 from tanist.wire.control import KRaftVersionRecord
 from tanist.wire.errors import ErrorCode

@@ -100,8 +100,7 @@ def check(config: NodeConfig, voters: FirstVoters | None, kraft_version: int | N
 def snapshot(config: NodeConfig, voters: FirstVoters, directory_id: UUID, wall_ms: int) -> tuple[str, bytes] | None:
     """The file with the first voters, as a path below the metadata log's folder; None: this node has no voters yet."""
     # Not before: the quorum takes 50 ms to import.
-    from tanist.quorum.first_voters import first_snapshot
-    from tanist.quorum.voter_history import address
+    from tanist.quorum.storage.voter_history import address, first_snapshot
     from tanist.quorum.voters import Listener, Voter, VoterSet
 
     if voters.choice is Choice.NONE_YET or not config.is_controller:

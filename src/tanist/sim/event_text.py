@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.registration import BrokerRegistration
 from tanist.quorum.voters import VoterSet
 from tanist.sim import events
 from tanist.sim.events import Event, Links, TopicPartition

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.events import event
 from tanist.quorum.voters import VoterSet
 from tanist.wire.ids import TopicIdPartition

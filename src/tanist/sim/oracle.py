@@ -14,8 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from tanist.controller.image import MetadataImage
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.image.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.sim.events import Place
 from tanist.wire.batch import BatchHeader, Record, iterate_headers
@@ -259,6 +259,8 @@ class PartitionOracle:
         """Committed records that were lost so."""
         self.unclean_epoch = -1
         """The leader epoch of the last of these. A node that does not know it may still count with the lost records."""
+        self.unclean_tail: frozenset[Batch] = frozenset()
+        """What the replica that was elected then had beyond the history: not committed, and not lost either."""
 
     def is_complete(self, mirror: ReplicaMirror | None) -> bool:
         """Whether the replica has all committed records."""
@@ -267,9 +269,17 @@ class PartitionOracle:
         return mirror.agreed_end >= self.high_watermark
 
     def is_excused(self, mirror: ReplicaMirror) -> bool:
-        """Whether it differs from the history only by lost records that it has yet to truncate."""
-        rest = mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
+        """Whether it differs from the history only by records that were lost, or that an unclean election kept."""
+        rest = self._rest(mirror)
         return rest is not None and rest.epoch < self.unclean_epoch
+
+    def has_to_truncate(self, mirror: ReplicaMirror) -> bool:
+        """Whether it differs from the history by lost records, which the elected replica did not have."""
+        return self.is_excused(mirror) and self._rest(mirror) not in self.unclean_tail
+
+    def _rest(self, mirror: ReplicaMirror) -> Batch | None:
+        """Its first batch beyond those that agree."""
+        return mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
 
     def agree(self, mirror: ReplicaMirror) -> None:
         """Count how far the mirror agrees with the history."""
@@ -310,6 +320,7 @@ class PartitionOracle:
                     if self.offsets.get(value) == offset:
                         del self.offsets[value]
         self.high_watermark = end
+        self.unclean_tail = frozenset(mirror.batches[mirror.agreeing :])
         if self.trimming is not None:
             self.trimming.history_lost()
         for other in self.mirrors.values():

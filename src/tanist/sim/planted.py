@@ -61,7 +61,7 @@ PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "tanist.replica.partition": ("Partition.apply_metadata",),
     },
     "replay": {
-        "tanist.controller.image": ("MetadataImage.replay",),
+        "tanist.controller.image.image": ("MetadataImage.replay",),
         _BROKER + "metadata.view": ("MetadataView.apply", "MetadataView._publish"),
     },
     "controller": {
@@ -70,13 +70,19 @@ PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "quorum": {
         "tanist.quorum.raft": ("RaftNode.receive", "RaftNode.response", "RaftNode.tick", "RaftNode.log_synced"),
-        "tanist.quorum.log": ("MetadataLog.append",),
+        "tanist.quorum.storage.metadata_log": ("MetadataLog.append",),
     },
     "coordinator": {
-        "tanist.coordinator.shard": ("Shard.join", "Shard.sync", "Shard.heartbeat", "Shard.apply", "Shard.written"),
+        "tanist.coordinator.group_shard": (
+            "GroupShard.join",
+            "GroupShard.sync",
+            "GroupShard.heartbeat",
+            "GroupShard.apply",
+            "GroupShard.written",
+        ),
         "tanist.coordinator.offsets": ("GroupOffsets.commit",),
         "tanist.coordinator.table": ("GroupTable.replay",),
-        "tanist.coordinator.transactions.shard": (
+        "tanist.coordinator.transactions.transaction_shard": (
             "TransactionShard.end",
             "TransactionShard.apply",
             "TransactionShard.written",

@@ -10,7 +10,7 @@ do; the checkers hold the nodes to it. It must never ask the product's own code 
 
 from __future__ import annotations
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror
 
 NONE, BALANCED, AGGRESSIVE = "None", "Balanced", "Aggressive"

@@ -15,7 +15,7 @@ from itertools import combinations
 from uuid import UUID
 
 from tanist.log.epochs import EpochEntry
-from tanist.quorum.raft_log import RaftLog
+from tanist.quorum.storage.raft_log import RaftLog
 from tanist.quorum.voters import ReplicaKey, VoterSet
 
 _UNANSWERED_MAX = 6

@@ -12,8 +12,8 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
-from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.settings import base_name
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.settings import base_name
 from tanist.runtime.client.client import parse_bootstrap
 from tanist.runtime.cluster import cluster as runtime
 from tanist.runtime.cluster.cluster_file import ClusterError, load, locked_existing

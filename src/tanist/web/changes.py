@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 
 
 def weight_of(before: PartitionState | None, after: PartitionState) -> int:

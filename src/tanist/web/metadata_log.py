@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tanist.controller.image import ImageError
+from tanist.controller.image.image import ImageError
 from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
 from tanist.web.metadata_view import MetadataView
 from tanist.web.state import MetadataEvent
@@ -94,7 +94,7 @@ class MetadataLog:
 
     def _load_snapshot(self, least: int) -> int:
         """The oldest snapshot that the log builds on: the more of the log is shown as changes. Gives its end."""
-        from tanist.quorum.snapshots import parse_name  # 2 MB, and few clusters have one
+        from tanist.quorum.storage.snapshots import parse_name  # 2 MB, and few clusters have one
 
         names = [(name.snapshot_id, path) for path in self.folder.iterdir() if (name := parse_name(path.name))]
         usable = sorted((each.end_offset, path) for each, path in names if each.end_offset >= least and path.exists())

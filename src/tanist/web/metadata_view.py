@@ -14,13 +14,13 @@ from typing import TypeAlias
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings
-from tanist.controller.delta import ImageDelta
-from tanist.controller.image import BROKER, TOPIC, MetadataImage
-from tanist.controller.partition_change import Intent, merge, partition_change
-from tanist.controller.partition_context import PartitionChangeBuilder
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.recovery_strategy import elr_in_force, recovers_uncleanly, recovery_strategy
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.image import BROKER, TOPIC, MetadataImage
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.registration import BrokerRegistration
+from tanist.controller.partitions.change import Intent, merge, partition_change
+from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.recovery_strategy import elr_in_force, recovers_uncleanly, recovery_strategy
 from tanist.runtime.client.explain import Situation, explain
 from tanist.text import counted
 from tanist.web.changes import change_text, is_worse, weight_of

@@ -1,4 +1,4 @@
-"""Types of ids, epochs and offsets, and the ids with a special meaning.
+"""Types of ids, epochs and offsets, the ids with a special meaning, and partitions as requests name them.
 
 At run time these are plain `int`, `str` and `UUID`; the `NewType`s are for signatures where a mix-up would hurt.
 """
@@ -6,6 +6,7 @@ At run time these are plain `int`, `str` and `UUID`; the `NewType`s are for sign
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Final, NamedTuple, NewType, TypeAlias
 from uuid import UUID
 
@@ -30,6 +31,7 @@ __all__ = [
     "TopicPartition",
     "id_from_text",
     "id_text",
+    "indexes_by_topic",
 ]
 
 BrokerId = NewType("BrokerId", int)
@@ -85,3 +87,11 @@ def id_from_text(text: str) -> UUID:
     if len(raw) != 16:
         raise ValueError(f"an id has 16 bytes, {text!r} has {len(raw)}")
     return UUID(bytes=raw)
+
+
+def indexes_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """The sorted indexes of each topic, topics sorted by their names."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    return topics

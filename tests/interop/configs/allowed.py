@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.definitions import ConfigType
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.definitions import ConfigType
 from tests.interop.configs.side import KINDS, Verdict
 from tests.interop.configs.sweep import LOGGER, Difference, is_ours
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from tanist.controller.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.definitions import ConfigType, Setting
+from tanist.controller.configs.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.configs.definitions import ConfigType, Setting
 from tests.interop.configs.samples import samples
 from tests.interop.configs.side import (
     APPEND,

@@ -10,7 +10,7 @@ import random
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from tanist.controller.image import PartitionState
+from tanist.controller.image.image import PartitionState
 from tanist.lab.scenarios.requests import BROKER_RESOURCE, PREFERRED, TOPIC_RESOURCE, UNCLEAN
 from tests.interop.controllers.settings_steps import SettingsChoices
 from tests.interop.controllers.side import Side

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.partitions import described
-from tanist.quorum.batches import decode_values, read_headers
+from tanist.quorum.storage.batches import decode_values, read_headers
 from tanist.runtime.client.client import BrokerConnection
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from tanist.controller.config_names import MIN_INSYNC_REPLICAS
+from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS
 from tanist.lab.scenarios import requests
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.assign_replicas_to_dirs_request import (

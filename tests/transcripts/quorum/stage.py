@@ -31,7 +31,7 @@ from tanist.quorum import (
     SnapshotDownloaded,
     SteppedDown,
 )
-from tanist.quorum.batches import decode_values, read_headers
+from tanist.quorum.storage.batches import decode_values, read_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest

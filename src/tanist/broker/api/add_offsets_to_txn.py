@@ -13,13 +13,12 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
-from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import NO_BUMP_VERSION
 from tanist.ports import Clock
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 

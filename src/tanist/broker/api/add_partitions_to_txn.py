@@ -13,8 +13,8 @@ from functools import partial
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION, TopicIndex
 from tanist.ports import Clock
 from tanist.wire.errors import ErrorCode

@@ -1,8 +1,9 @@
 """IncrementalAlterConfigs (key 44), versions 0-1, and AlterConfigs (key 33), versions 0-2, on a broker's listener.
 
 The active controller decides; what only this broker can judge is judged before: whether the values of a BROKER resource
-go with what else the broker has, its properties file included (`controller.relations`). Resources that are refused here
-do not go to the controller, and the rest of the request does. There are no loggers whose level could be set.
+go with what else the broker has, its properties file included (`controller.configs.relations`). Resources that are
+refused here do not go to the controller, and the rest of the request does. There are no loggers whose level could be
+set.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.controller.configs import Refusal, changes_of
-from tanist.controller.relations import complaint
-from tanist.controller.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
-from tanist.controller.validation import validate_broker_configs
+from tanist.controller.alter_configs import Refusal, changes_of
+from tanist.controller.configs.relations import complaint
+from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
+from tanist.controller.configs.validation import validate_broker_configs
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request, encode_response
 from tanist.wire.messages import alter_configs_request, alter_configs_response

@@ -12,7 +12,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.controller.description import (
+from tanist.controller.configs.description import (
     ConfigEntry,
     describe_broker,
     describe_client_metrics,
@@ -20,7 +20,7 @@ from tanist.controller.description import (
     describe_group,
     describe_topic,
 )
-from tanist.controller.settings import (
+from tanist.controller.configs.settings import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,

@@ -24,7 +24,7 @@ from tanist.wire.messages.describe_topic_partitions_response import (
 )
 
 if TYPE_CHECKING:
-    from tanist.controller.image import MetadataImage
+    from tanist.controller.image.image import MetadataImage
 
 
 @dataclass(frozen=True, slots=True)

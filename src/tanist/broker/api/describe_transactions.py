@@ -8,13 +8,13 @@ from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.describe_transactions_response import (
     DescribeTransactionsResponse,
     TopicData,
     TransactionState,
 )
-from tanist.wire.partitions import indexes_by_topic
 
 
 @dataclass(frozen=True, slots=True)

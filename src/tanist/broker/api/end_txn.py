@@ -1,6 +1,7 @@
 """EndTxn (key 26), versions 0-5: commit or abort a transaction.
 
-The answer comes when the decision is in the log; the markers follow. From version 5 on it carries the producer's next
+`TransactionShard.end` decides, and fences producers of another epoch (`coordinator.transactions.fencing`). The answer
+comes when the decision is in the log; the markers follow. From version 5 on it carries the producer's next
 epoch (KIP-890). Before version 2 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588).
 """
 
@@ -12,11 +13,11 @@ from functools import partial
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
-from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.ports import Clock
 from tanist.wire.messages.end_txn_request import EndTxnRequest
 from tanist.wire.messages.end_txn_response import EndTxnResponse

@@ -12,9 +12,8 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 

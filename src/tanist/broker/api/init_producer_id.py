@@ -14,10 +14,10 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.broker.transactions.client_errors import fenced_error
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
-from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.coordinator.transactions.fencing import fenced_error
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.ports import Clock
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest

@@ -17,7 +17,7 @@ from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.controller.image import MetadataImage, TopicImage
+from tanist.controller.image.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_response

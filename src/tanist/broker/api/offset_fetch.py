@@ -32,7 +32,7 @@ from tanist.wire.messages.offset_fetch_response import (
 from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from tanist.broker.groups.coordinator import GroupPartition
+    from tanist.broker.groups.group_coordinator import GroupPartition
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], Committed]
 Unstable: TypeAlias = Callable[[tuple[str, int]], bool]

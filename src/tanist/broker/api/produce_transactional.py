@@ -13,8 +13,8 @@ from typing import Final
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.broker.transactions.client_errors import verification_error
 from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
 from tanist.log.producers import ProducerStates, Verification
 from tanist.wire.apis import ApiKey

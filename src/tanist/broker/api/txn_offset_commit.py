@@ -13,12 +13,11 @@ from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.parts import BrokerParts
-from tanist.broker.transactions.client_errors import verification_error
 from tanist.broker.transactions.service import Transactions
-from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from tanist.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,

@@ -10,7 +10,7 @@ from tanist.coordinator.effects import LogAppend
 
 
 class Shard(Protocol):
-    """The state of one partition (`coordinator.shard`, `coordinator.transactions.shard`).
+    """The state of one partition (`coordinator.group_shard`, `coordinator.transactions.transaction_shard`).
 
     Methods return effects: `Answer`s, appends, and others that only their coordinator knows.
     """

@@ -9,8 +9,8 @@ state that a client has seen never goes back, whichever broker leads next. A bro
 at once, and sends the requests that wait elsewhere. A shard that an exception may have torn is forgotten, too, and read
 anew from its log.
 
-It must not know what a shard decides: groups (`groups.coordinator`) and transactions (`transactions.coordinator`) tell
-it how their records are encoded, and do what only they know.
+It must not know what a shard decides: the two coordinators (`groups.group_coordinator` and
+`transactions.transaction_coordinator`) tell it how their records are encoded, and do what only they know.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.counters import Latency
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.leadership import Confirmation
-from tanist.coordinator.deadlines import NEVER_MS
-from tanist.coordinator.effects import Answer, LogAppend, MarkerAppend
-from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.effects import NEVER_MS, Answer, LogAppend, MarkerAppend
 from tanist.events.coordination import CoordinatorGivenUp, CoordinatorLoaded
 from tanist.ports import Timer
 from tanist.replica.leader import LeaderState
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.control import encode_marker_batch
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import partition_of
 
 _NOT_SURE: Final = {
     Confirmation.NO: ErrorCode.NOT_COORDINATOR,
@@ -51,7 +50,7 @@ Reply = Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinatorKind(Generic[ShardT]):
+class ShardKind(Generic[ShardT]):
     """One kind of coordinator: its topic, its shards and its records."""
 
     topic: str
@@ -126,7 +125,7 @@ class _Batch(Generic[ShardT]):
 class CoordinatorRuntime(Generic[ShardT]):
     """The shards of this broker, of one kind."""
 
-    def __init__(self, parts: RuntimeParts, kind: CoordinatorKind[ShardT]) -> None:
+    def __init__(self, parts: RuntimeParts, kind: ShardKind[ShardT]) -> None:
         self._parts = parts
         self._context = parts.context
         self._kind = kind

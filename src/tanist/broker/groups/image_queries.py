@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
-from tanist.controller.settings import GROUP_RESOURCE, Levels, resolve_group_config
+from tanist.controller.configs.settings import GROUP_RESOURCE, Levels, resolve_group_config
 from tanist.coordinator.rebalance import ConsumerTiming
 
 

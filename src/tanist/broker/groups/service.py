@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.delta import ImageDelta
+from tanist.controller.image.delta import ImageDelta
 
 if TYPE_CHECKING:
-    from tanist.broker.groups.coordinator import Coordinator
+    from tanist.broker.groups.group_coordinator import GroupCoordinator
 
 
 class Groups:
@@ -20,12 +20,12 @@ class Groups:
 
     __slots__ = ("_make", "loaded")
 
-    def __init__(self, make: Callable[[], Coordinator]) -> None:
+    def __init__(self, make: Callable[[], GroupCoordinator]) -> None:
         self._make = make
-        self.loaded: Coordinator | None = None
+        self.loaded: GroupCoordinator | None = None
         """The coordinator, if there was a group to serve."""
 
-    def coordinator(self) -> Coordinator:
+    def coordinator(self) -> GroupCoordinator:
         """The coordinator. A new one finds all groups of the partitions that are led here."""
         if self.loaded is None:
             self.loaded = self._make()

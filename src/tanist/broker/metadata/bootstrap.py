@@ -18,13 +18,13 @@ from tanist.controller.features import (
     bootstrap_records,
     default_features,
 )
-from tanist.controller.image import METADATA_VERSION
+from tanist.controller.image.image import METADATA_VERSION
 from tanist.events.metadata import FeatureKept, FeatureLeftOut
 from tanist.events.stream import Events
 from tanist.ports import Disk
-from tanist.quorum.batches import check_crc, decode_values, read_headers
-from tanist.quorum.raft_log import CorruptBatch
-from tanist.quorum.snapshots import encode_snapshot
+from tanist.quorum.storage.batches import check_crc, decode_values, read_headers
+from tanist.quorum.storage.raft_log import CorruptBatch
+from tanist.quorum.storage.snapshots import encode_snapshot
 from tanist.quorum.voters import SnapshotId
 from tanist.wire.errors import WireError
 from tanist.wire.metadata import FeatureLevelRecord, MetadataRecord, decode_record, encode_record, record_version

@@ -1,6 +1,6 @@
 """Configurations as they hold on this node: resolved from the committed metadata, the properties file and defaults.
 
-`controller.settings` has the order of the sources.
+`controller.configs.settings` has the order of the sources.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tanist.broker.metadata.view import MetadataView
-from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.config_names import PRODUCER_ID_EXPIRATION_MS
-from tanist.controller.settings import (
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.settings import (
+    PRODUCER_ID_EXPIRATION_MS,
     TOPIC_RESOURCE,
     Levels,
     resolve_broker_config,

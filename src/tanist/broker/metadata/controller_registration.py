@@ -16,7 +16,7 @@ from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.features import CONTROLLER_FEATURES
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
-from tanist.controller.snapshot import FIRST_WITH_CONTROLLERS
+from tanist.controller.image.snapshot import FIRST_WITH_CONTROLLERS
 from tanist.ports import Timer
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 

@@ -24,12 +24,11 @@ from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.call import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
-from tanist.controller.decision import Decision, UncleanReason
-from tanist.controller.election_wait import ElectionWait
+from tanist.controller.decision import Decision, ElectionWait, UncleanReason
 from tanist.controller.features import kraft_version_refusal, update_features_response
-from tanist.controller.image import METADATA_VERSION, MetadataImage
-from tanist.controller.partition_state import RECOVERING
-from tanist.controller.unclean_recovery import LogInfo
+from tanist.controller.image.image import METADATA_VERSION, MetadataImage
+from tanist.controller.image.partition_state import RECOVERING
+from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
 from tanist.quorum.voter_changes import KRAFT_VERSION

@@ -17,9 +17,9 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.probe import Probe
-from tanist.controller.committed import committed_events
-from tanist.controller.image import ImageError, MetadataImage
-from tanist.controller.snapshot import from_records
+from tanist.controller.image.committed_events import committed_events
+from tanist.controller.image.image import ImageError, MetadataImage
+from tanist.controller.image.snapshot import from_records
 from tanist.events.event import Event
 from tanist.events.metadata import ControllerActivationAbandoned, ControllerActivationWaits
 from tanist.events.process import MetadataLogFailed
@@ -45,9 +45,9 @@ from tanist.quorum.effects import (
     Send,
     SyncLog,
 )
-from tanist.quorum.log import MetadataLog
 from tanist.quorum.raft import RaftNode
-from tanist.quorum.store import QuorumStateFile
+from tanist.quorum.storage.metadata_log import MetadataLog
+from tanist.quorum.storage.quorum_state_file import QuorumStateFile
 from tanist.quorum.voters import Endpoint, SnapshotId
 from tanist.wire.apis import ApiKey
 from tanist.wire.ids import KNOWS_NOTHING_MS

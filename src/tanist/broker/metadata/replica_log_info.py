@@ -3,7 +3,7 @@
 Owns the way from an `AskReplica` to requests on the broker's listener between brokers, and from its answers to
 `LogInfo`s. A broker is first asked which requests it has: one with GetReplicaLogInfo gets that, any other (Apache
 Kafka's) is asked by ListOffsets and Fetch (`replica_log_end`). It never asks twice by itself: that is decided by
-`controller.unclean_recovery`.
+`controller.partitions.unclean_recovery`.
 
 Only GetReplicaLogInfo has the broker's epoch in its answer. For the others it is inferred: a connection belongs to the
 registration by which it was opened, and is closed when there is another one. An answer carries the epoch of its
@@ -19,8 +19,8 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
 from tanist.broker.metadata.view import endpoint_in
 from tanist.broker.network.channel import Channel
-from tanist.controller.image import MetadataImage
-from tanist.controller.unclean_recovery import AskReplica, LogInfo
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo
 from tanist.events.metadata import LogEndsAsked, LogInfoUnanswered, LogInfoUnsupported
 from tanist.wire.apis import NODE_SOFTWARE, ApiKey
 from tanist.wire.errors import ErrorCode

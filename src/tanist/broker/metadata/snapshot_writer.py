@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tanist.broker.context import NodeContext
-from tanist.controller.image import MetadataImage
-from tanist.controller.snapshot import checked_values
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.image.snapshot import checked_values
 from tanist.ports import Timer
-from tanist.quorum.log import MetadataLog, SnapshotWriting
-from tanist.quorum.raft_log import VoterMessage
+from tanist.quorum.storage.metadata_log import MetadataLog, SnapshotWriting
+from tanist.quorum.storage.raft_log import VoterMessage
 from tanist.quorum.voters import SnapshotId
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
-from tanist.controller.delta import ImageDelta
-from tanist.controller.image import MetadataImage
-from tanist.controller.image_changes import delta_between
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.differences import delta_between
+from tanist.controller.image.image import MetadataImage
 from tanist.replica.metadata import BrokerStatus
 from tanist.wire.metadata import MetadataRecord
 from tanist.wire.produce import NodeEndpoint

@@ -14,8 +14,8 @@ from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.metrics.text import Exposition
-from tanist.controller.image import MetadataImage
-from tanist.controller.recovery_strategy import Strategy, elr_in_force, recovery_strategy
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.partitions.recovery_strategy import Strategy, elr_in_force, recovery_strategy
 from tanist.wire.ids import NO_LEADER
 
 FENCED, CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30

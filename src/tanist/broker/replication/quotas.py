@@ -13,7 +13,7 @@ from typing import Final
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.definitions import split_list
+from tanist.controller.configs.definitions import split_list
 from tanist.events.replication import ReplicationThrottled
 
 WINDOW_MS: Final = 1_000

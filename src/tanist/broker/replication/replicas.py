@@ -22,10 +22,10 @@ from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
-from tanist.controller.delta import ImageDelta
-from tanist.controller.image import MetadataImage
-from tanist.controller.image_changes import local_changes
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.differences import local_changes
+from tanist.controller.image.image import MetadataImage
+from tanist.controller.image.partition_state import PartitionState
 from tanist.events.process import LogDirectoriesFailed, NodeFailed
 from tanist.events.replication import (
     ReplicaDeleted,

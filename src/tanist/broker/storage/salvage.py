@@ -25,7 +25,7 @@ from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.deletions import Deletions
-from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.events.storage import (
     QuarantineUnreadable,
     RecordsSalvaged,

@@ -19,17 +19,17 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.peers import Peer, Peers
 from tanist.broker.transactions.marker_writes import MARKER_TIMEOUT_MS, Marker, MarkerWrites
 from tanist.coordinator.transactions.effects import WriteMarkers
-from tanist.coordinator.transactions.shard import TransactionShard
 from tanist.coordinator.transactions.state import TopicIndex
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
 from tanist.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
-from tanist.wire.partitions import indexes_by_topic
 
 _VERSION: Final = 1
 _RETRY_MS: Final = 100

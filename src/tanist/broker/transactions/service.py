@@ -16,9 +16,9 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 
 if TYPE_CHECKING:
     from tanist.broker.metadata.barrier import MetadataBarrier
-    from tanist.broker.transactions.coordinator import TransactionCoordinator
     from tanist.broker.transactions.marker_writes import MarkerWrites
     from tanist.broker.transactions.open_transactions import OpenTransactions
+    from tanist.broker.transactions.transaction_coordinator import TransactionCoordinator
     from tanist.broker.transactions.verification import TransactionVerifier
 
 
@@ -49,7 +49,7 @@ class Transactions:
     def coordinator(self) -> TransactionCoordinator:
         """The coordinator. A new one finds all ids of the partitions that are led here."""
         if self.loaded is None:
-            from tanist.broker.transactions.coordinator import TransactionCoordinator
+            from tanist.broker.transactions.transaction_coordinator import TransactionCoordinator
 
             self.loaded = TransactionCoordinator(self._parts, self._producer_ids, self.marker_writes(), self.barrier())
             self.loaded.start()

@@ -19,12 +19,11 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.barrier import MetadataBarrier
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channels
-from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.transactions.hanging import KnownTransaction
 from tanist.coordinator.transactions.state import TransactionState
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import TRANSACTIONS_TOPIC
+from tanist.wire.internal_topics import TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.describe_transactions_response import DescribeTransactionsResponse
 from tanist.wire.messages.describe_transactions_response import TransactionState as Described

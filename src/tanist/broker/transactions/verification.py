@@ -16,19 +16,18 @@ from typing import Final
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.peers import Peer, Peers
-from tanist.broker.transactions.coordinator import TransactionCoordinator
-from tanist.coordinator.partitioning import partition_of
+from tanist.broker.transactions.transaction_coordinator import TransactionCoordinator
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, TopicIndex
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import TRANSACTIONS_TOPIC
+from tanist.wire.ids import indexes_by_topic
+from tanist.wire.internal_topics import TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
 from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
-from tanist.wire.partitions import indexes_by_topic
 
 _VERSION: Final = 5
 _TIMEOUT_MS: Final = 10_000

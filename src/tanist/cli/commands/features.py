@@ -10,7 +10,7 @@ from tanist.cli.options import client_options, connect, feature_option, json_opt
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.controller.features import metadata_version_name
-from tanist.controller.image import METADATA_VERSION
+from tanist.controller.image.image import METADATA_VERSION
 from tanist.runtime.client.client import Address
 from tanist.runtime.client.features import Feature, UpgradeType, describe_features, update_features
 

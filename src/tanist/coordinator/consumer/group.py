@@ -32,8 +32,7 @@ from tanist.coordinator.consumer.member import (
 from tanist.coordinator.consumer.reconciliation import Reported, next_current
 from tanist.coordinator.consumer.tables import ConsumerTables
 from tanist.coordinator.consumer.topics import Topics, hash_of, matching
-from tanist.coordinator.deadlines import NEVER_MS
-from tanist.coordinator.effects import Effect
+from tanist.coordinator.effects import NEVER_MS, Effect
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.regex import InvalidRegex
 from tanist.wire.consumer_group_records import (

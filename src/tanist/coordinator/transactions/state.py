@@ -1,8 +1,8 @@
 """The state of one transactional id, as it stands in the log.
 
-Owns the values, how they become a record and are read from one, and each transition as a function of the values. The
-request handling in `shard` decides which transition is allowed. Rules: KIP-98 (states), KIP-360 (last epoch),
-KIP-890 (the epoch is bumped at each end of a transaction of version 2).
+Owns the values, how they become a record and are read from one, and each transition as a function of the values.
+`transaction_shard` decides which transition a request makes, `fencing` whether its producer may. Rules: KIP-98
+(states), KIP-360 (last epoch), KIP-890 (the epoch is bumped at each end of a transaction of version 2).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from tanist.wire.errors import WireError
-from tanist.wire.partitions import indexes_by_topic
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.transaction_records import TransactionKey, TransactionPartitions, TransactionValue
 
 NO_PRODUCER_ID: Final = -1
@@ -76,12 +76,6 @@ class TransactionValues:
     @property
     def bumps_epoch(self) -> bool:
         return self.client_version >= EPOCH_BUMP_VERSION
-
-    def awaited_by(self, producer: tuple[int, int]) -> bool:
-        """Whether the producer has the answer to its last end, whose markers are on their way, and begins the next."""
-        rotates = self.next_producer_id >= 0
-        answered = (self.next_producer_id, 0) if rotates else (self.producer_id, self.producer_epoch)
-        return self.state in PREPARED and producer == answered
 
     # -- transitions
 

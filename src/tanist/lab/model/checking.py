@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.partition import PartitionModel
-from tanist.lab.model.quorum import QuorumConfiguration, QuorumModel
+from tanist.lab.model.partition.configuration import Configuration
+from tanist.lab.model.partition.model import PartitionModel
+from tanist.lab.model.quorum.model import QuorumConfiguration, QuorumModel
 from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, SearchResult, search
 from tanist.lab.model.steps import TraceFormat
-from tanist.lab.model.transactions import TransactionModel, TransactionsConfiguration
+from tanist.lab.model.transactions.model import TransactionModel, TransactionsConfiguration
 
 AnyConfiguration: TypeAlias = Configuration | QuorumConfiguration | TransactionsConfiguration
 AnyModel: TypeAlias = PartitionModel | QuorumModel | TransactionModel

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tanist.controller.recovery_strategy import Strategy
-from tanist.lab.model.components import Budget
-from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration
-from tanist.lab.model.transaction_state import TransactionBudget
-from tanist.lab.model.transactions import TransactionsConfiguration
+from tanist.controller.partitions.recovery_strategy import Strategy
+from tanist.lab.model.partition.components import Budget
+from tanist.lab.model.partition.configuration import Configuration
+from tanist.lab.model.quorum.model import QuorumBudget, QuorumConfiguration
+from tanist.lab.model.transactions.model import TransactionsConfiguration
+from tanist.lab.model.transactions.state import TransactionBudget
 
 _ALL = (
     Configuration(

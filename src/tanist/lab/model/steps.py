@@ -1,16 +1,49 @@
 """The common types of all models: states, the steps between them, and violations.
 
-Owns `Model` and `TraceFormat`, the contracts between a model, `search` and `checking`.
+Owns `Model` and `TraceFormat`, the contracts between a model, `search` and `checking`; and `Table`, by which a state
+is a short tuple of integers. The parts of a state recur in many states, so each is stored once, and the results of the
+real objects are remembered by its number. Numbers follow the order of first appearance, and mean nothing beyond one
+search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Table(Generic[T]):
+    """Values by number, numbers by value."""
+
+    __slots__ = ("_numbers", "values")
+
+    def __init__(self) -> None:
+        self.values: list[T] = []
+        self._numbers: dict[T, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, number: int) -> T:
+        return self.values[number]
+
+    def number(self, value: T) -> int:
+        """The number of `value`, which is given one if it has none."""
+        known = self._numbers.get(value)
+        if known is None:
+            known = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return known
+
 
 State: TypeAlias = tuple[int, ...]
 """The numbers of a state's parts. Only the model knows their meaning."""
+
+Permutation: TypeAlias = tuple[int, ...]
+"""The new number of each node: brokers, or voters, differ by name only."""
 
 
 class Label(NamedTuple):
@@ -125,3 +158,15 @@ def _names(model: TracedModel, state: State) -> dict[str, Step]:
         steps.sort(key=lambda step: model.trace_format.picture(step[1]))
         names |= {f"{text} #{number}": step for number, step in enumerate(steps, 1)}
     return names
+
+
+def rename_mask(mask: int, to: Permutation) -> int:
+    renamed = 0
+    for broker, name in enumerate(to):
+        if mask >> broker & 1:
+            renamed |= 1 << name
+    return renamed
+
+
+def rename_one(broker: int, to: Permutation) -> int:
+    return broker if broker < 0 else to[broker]

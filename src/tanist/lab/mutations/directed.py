@@ -19,7 +19,7 @@ from io import StringIO
 from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.history import Checker
 from tanist.lab.history.report import failures
 from tanist.lab.history.simulated import Recorder

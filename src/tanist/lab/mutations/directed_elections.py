@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest

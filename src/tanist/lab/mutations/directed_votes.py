@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
 from tanist.quorum.raft import RaftNode
-from tanist.quorum.roles import Candidate
+from tanist.quorum.state.roles import Candidate
 
 VOTERS = (CONTROLLER, 12, 13, 14, 15)
 ROLES: Mapping[int, str] = {**dict.fromkeys((1, 2, 3), "broker"), **dict.fromkeys(VOTERS, "controller")}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tanist.lab.model import controller_events
+from tanist.lab.model.partition import controller_events
 from tanist.lab.mutations import rules_of_controllers as controllers
 from tanist.lab.mutations import rules_of_replicas as replicas
 from tanist.lab.mutations.patching import Breaks, Patch, fixed, replaced

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tanist.lab.mutations.model import Mutation, Patch
-from tanist.quorum.roles import Candidate, Follower, Unattached
-from tanist.quorum.rules import FetchPosition, QuorumRules, Validity
-from tanist.quorum.state import Quorum
+from tanist.quorum.state.node_state import Quorum
+from tanist.quorum.state.roles import Candidate, Follower, Unattached
+from tanist.quorum.state.rules import FetchPosition, QuorumRules, Validity
 
 
 def _rule(name: str, replacement: Any) -> Callable[[], tuple[Patch, ...]]:

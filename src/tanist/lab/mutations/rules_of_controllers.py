@@ -11,21 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker.metadata import replica_log_end, replica_log_info
-from tanist.controller import (
-    configs,
-    elections,
-    image,
-    partition_change,
-    partition_context,
-    recovery_strategy,
-    unclean_recovery,
-)
-from tanist.controller.alter_partition import _IsrChange
+from tanist.controller import alter_configs
 from tanist.controller.brokers import Brokers
-from tanist.controller.partition_change import Election
-from tanist.controller.partition_context import PartitionChangeBuilder
-from tanist.controller.recovery_strategy import Strategy
-from tanist.controller.unclean_recovery import LogInfo
+from tanist.controller.image import image
+from tanist.controller.partitions import change, context, elections, recovery_strategy, unclean_recovery
+from tanist.controller.partitions.alter_partition import _IsrChange
+from tanist.controller.partitions.change import Election
+from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.recovery_strategy import Strategy
+from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.lab.mutations.patching import Patch, always, fixed, no_records
 from tanist.replica.leader import LeaderState
 from tanist.wire.metadata import RegisterBrokerRecord
@@ -36,7 +30,7 @@ from tanist.wire.metadata import RegisterBrokerRecord
 def a2_without_elr() -> tuple[Patch, ...]:
     """The controller as it was before KIP-966, whatever the feature's level says."""
     return (
-        Patch(partition_context, "elr_in_force", always(False)),
+        Patch(context, "elr_in_force", always(False)),
         Patch(recovery_strategy, "elr_in_force", always(False)),
     )
 
@@ -116,7 +110,7 @@ a20_the_fenced_may_join = fixed(_IsrChange, "_eligible", _fenced_may_join)
 
 
 def a14_elr_stays() -> tuple[Patch, ...]:
-    populate = partition_change._populate_elr
+    populate = change._populate_elr
 
     def keeps(before: Any, target: Any, intent: Any, context: Any) -> Any:
         found = populate(before, target, intent, context)
@@ -124,29 +118,29 @@ def a14_elr_stays() -> tuple[Patch, ...]:
             return found
         return replace(found, elr=tuple(member for member in before.elr if member not in target.isr))
 
-    return (Patch(partition_change, "_populate_elr", keeps),)
+    return (Patch(change, "_populate_elr", keeps),)
 
 
 def a15_leavers_are_eligible() -> tuple[Patch, ...]:
-    populate = partition_change._populate_elr
+    populate = change._populate_elr
 
     def adds(before: Any, target: Any, intent: Any, context: Any) -> Any:
         found = populate(before, target, intent, context)
         left = set(before.isr) - set(found.isr) - intent.unclean_shutdown
         return replace(found, elr=tuple(sorted({*found.elr, *left} & set(found.replicas))))
 
-    return (Patch(partition_change, "_populate_elr", adds),)
+    return (Patch(change, "_populate_elr", adds),)
 
 
-a27_forgets_the_lost = fixed(partition_change, "_last_known_elr", always(()))
+a27_forgets_the_lost = fixed(change, "_last_known_elr", always(()))
 
 
-_UNCHECKED = Patch(partition_change, "_check", always(None))
+_UNCHECKED = Patch(change, "_check", always(None))
 """An assertion that says the same as a rule goes with it: what is looked for are the consequences."""
 
 
 def a30_elected_stays_outside() -> tuple[Patch, ...]:
-    settle = partition_change._after
+    settle = change._after
 
     def after(before: Any, target: Any, elected: Any, intent: Any, context: Any) -> Any:
         found = settle(before, target, elected, intent, context)
@@ -154,48 +148,48 @@ def a30_elected_stays_outside() -> tuple[Patch, ...]:
             return replace(found, isr=target.isr, elr=target.elr)
         return found
 
-    return (Patch(partition_change, "_after", after), _UNCHECKED)
+    return (Patch(change, "_after", after), _UNCHECKED)
 
 
 def a30b_same_leader_epoch() -> tuple[Patch, ...]:
-    merge = partition_change.merge
+    merge = change.merge
 
     def merged(before: Any, record: Any) -> Any:
         made = merge(before, record)
         return replace(made, leader_epoch=before.leader_epoch) if made.leader in before.elr else made
 
-    return (Patch(partition_change, "merge", merged), Patch(image, "merge", merged))
+    return (Patch(change, "merge", merged), Patch(image, "merge", merged))
 
 
 def a31_last_member_stays() -> tuple[Patch, ...]:
-    settle = partition_change._after
+    settle = change._after
 
     def after(before: Any, target: Any, elected: Any, intent: Any, context: Any) -> Any:
         found = settle(before, target, elected, intent, context)
         return found if found.isr else replace(found, isr=before.isr)
 
-    return (Patch(partition_change, "_after", after), _UNCHECKED)
+    return (Patch(change, "_after", after), _UNCHECKED)
 
 
 a32_elr_outlives_min_isr = fixed(elections, "min_isr_changed", no_records)
-a32_lower_min_isr_keeps_elr = fixed(configs, "_emptied_elrs", no_records)
+a32_lower_min_isr_keeps_elr = fixed(alter_configs, "_emptied_elrs", no_records)
 
 
 def a42_forgets_nothing() -> tuple[Patch, ...]:
-    settle = partition_change._after
+    settle = change._after
 
     def after(before: Any, target: Any, elected: Any, intent: Any, context: Any) -> Any:
         found = settle(before, target, elected, intent, context)
         return replace(found, last_known_elr=target.lost or before.last_known_elr) if elected.unclean else found
 
-    return (Patch(partition_change, "_after", after),)
+    return (Patch(change, "_after", after),)
 
 
 def a46_completes_too_early() -> tuple[Patch, ...]:
-    complete = partition_change._complete_reassignment
+    complete = change._complete_reassignment
     return (
         Patch(
-            partition_change,
+            change,
             "_complete_reassignment",
             lambda target, context: complete(target, replace(context, min_isr=1)),
         ),
@@ -203,10 +197,10 @@ def a46_completes_too_early() -> tuple[Patch, ...]:
 
 
 def a46_completes_at_once() -> tuple[Patch, ...]:
-    complete = partition_change._complete_reassignment
+    complete = change._complete_reassignment
     return (
         Patch(
-            partition_change,
+            change,
             "_complete_reassignment",
             lambda target, context: complete(target, replace(context, elr_enabled=False)),
         ),
@@ -233,10 +227,10 @@ a16_unclean_recoveries = fixed(unclean_recovery, "recovery_strategy", always(Str
 
 def a41_elr_is_not_elected_from() -> tuple[Patch, ...]:
     """No member of the ELR is elected, even if one is live."""
-    elect = partition_change._elect
+    elect = change._elect
     return (
         Patch(
-            partition_change,
+            change,
             "_elect",
             lambda before, target, intent, context: elect(before, replace(target, elr=()), intent, context),
         ),

@@ -26,10 +26,9 @@ from tanist.coordinator.effects import (
     OffsetsStored,
 )
 from tanist.coordinator.group import Group
+from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.offsets import GroupOffsets
-from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.rebalance import Rebalancing
-from tanist.coordinator.shard import Shard
 from tanist.coordinator.table import GroupTable
 from tanist.lab.mutations import directed_groups
 from tanist.lab.mutations.directed import Script
@@ -40,7 +39,7 @@ from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import CLASSIC, CONSUMER, GROUPS, ChaosConfig
 from tanist.sim.run.drawing import config_of
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 
 # -- offsets
 
@@ -48,7 +47,7 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC
 def g1_tells_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answered_at_once(shard: Shard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answered_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects = commit(shard, request, ticket, now_ms)
         for effect in effects:
             if isinstance(effect, Append):
@@ -61,7 +60,7 @@ def g1_tells_before_the_commit() -> tuple[Patch, ...]:
 def g2_answers_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answered_at_once(shard: Shard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answered_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         for effect in commit(shard, request, ticket, now_ms):
             if isinstance(effect, Append) and isinstance(effect.purpose, OffsetsStored):
@@ -87,7 +86,7 @@ def g3b_any_epoch_commits() -> tuple[Patch, ...]:
 # -- changes of coordinator
 
 
-def _serves_what_is_not_loaded(runtime: CoordinatorRuntime[Shard], group_id: str) -> Any:
+def _serves_what_is_not_loaded(runtime: CoordinatorRuntime[GroupShard], group_id: str) -> Any:
     topic = runtime._parts.metadata.image.topic(OFFSETS_TOPIC)
     if topic is None or runtime._closed:
         return ErrorCode.NOT_COORDINATOR
@@ -101,7 +100,7 @@ g4_serves_before_it_has_loaded = fixed(CoordinatorRuntime, "find", _serves_what_
 def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
     role_changed = CoordinatorRuntime.role_changed
 
-    def goes_on(runtime: CoordinatorRuntime[Shard], partition: Any) -> None:
+    def goes_on(runtime: CoordinatorRuntime[GroupShard], partition: Any) -> None:
         if partition.leader is not None and not partition.stale:
             role_changed(runtime, partition)
 
@@ -129,7 +128,7 @@ def g12_loads_another_group_than_there_was() -> tuple[Patch, ...]:
 def g13_lists_what_it_has_loaded() -> tuple[Patch, ...]:
     partitions = CoordinatorRuntime.partitions
 
-    def loaded(runtime: CoordinatorRuntime[Shard]) -> Any:
+    def loaded(runtime: CoordinatorRuntime[GroupShard]) -> Any:
         return (partition for partition in partitions(runtime) if partition.ready)
 
     return (Patch(CoordinatorRuntime, "partitions", loaded),)

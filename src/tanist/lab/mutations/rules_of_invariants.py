@@ -13,16 +13,17 @@ from typing import Any
 
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller import partition_change, snapshot
-from tanist.controller.assignment import complete
-from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.controller.image import snapshot
+from tanist.controller.partitions import change as partition_change
+from tanist.controller.partitions.assignment import complete
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.lab.mutations import situations
 from tanist.lab.mutations.patching import Patch, always, fixed, replaced
 from tanist.lab.mutations.simulator import Mutation, drawn
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
 from tanist.log.segment import Segment
-from tanist.quorum.rules import QuorumRules
+from tanist.quorum.state.rules import QuorumRules
 from tanist.quorum.voters import VoterSet
 from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.replica.follower import FollowerState

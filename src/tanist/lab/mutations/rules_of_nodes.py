@@ -34,9 +34,9 @@ from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
 from tanist.log.recovery import LogLoader
 from tanist.log.segment import Segment
-from tanist.quorum.roles import Role
-from tanist.quorum.rules import QuorumRules
-from tanist.quorum.store import QuorumStateFile
+from tanist.quorum.state.roles import Role
+from tanist.quorum.state.rules import QuorumRules
+from tanist.quorum.storage.quorum_state_file import QuorumStateFile
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
 from tanist.sim.checkers.checkers import Checkers

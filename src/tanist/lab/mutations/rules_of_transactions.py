@@ -17,11 +17,11 @@ from tanist.broker.transactions.open_transactions import OpenTransactions
 from tanist.coordinator.effects import Answer
 from tanist.coordinator.offsets import GroupOffsets
 from tanist.coordinator.pending_offsets import PendingOffsets
-from tanist.coordinator.transactions import hanging, shard
+from tanist.coordinator.transactions import hanging, transaction_shard
 from tanist.coordinator.transactions.effects import TransactionEffect
 from tanist.coordinator.transactions.hanging import Ending, OpenTransaction
-from tanist.coordinator.transactions.shard import Transaction, TransactionShard
 from tanist.coordinator.transactions.state import TransactionValues
+from tanist.coordinator.transactions.transaction_shard import Transaction, TransactionShard
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
 from tanist.log.indexes import AbortedTransaction
@@ -90,10 +90,7 @@ def t4_a_new_producer_keeps_the_epoch() -> tuple[Patch, ...]:
 
 
 def t5_any_epoch_may_end() -> tuple[Patch, ...]:
-    return (
-        Patch(shard, "_end_error", always(0)),
-        Patch(shard, "_end_with_bump_error", always((0, False))),
-    )
+    return (Patch(transaction_shard, "end_error", always((0, False))),)
 
 
 def t6_prepared_transactions_are_left_after_a_failover() -> tuple[Patch, ...]:

@@ -14,7 +14,7 @@ from tanist.controller.brokers import Brokers
 from tanist.controller.decision import Decision
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.controller.heartbeats import NO_ACTIVE_BROKER, BrokerState, HeartbeatTable, next_state
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.controlled import LATEST, phase_one
 from tanist.lab.scenarios.fields import Fields, NotUnderstood

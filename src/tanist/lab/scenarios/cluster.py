@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from tanist.controller import elections
 from tanist.controller.brokers import UNFENCE
-from tanist.controller.config_names import MIN_INSYNC_REPLICAS
-from tanist.controller.image import METADATA_VERSION
+from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS
+from tanist.controller.image.image import METADATA_VERSION
+from tanist.controller.partitions import elections
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.controlled import (
     A_LONG_TIME_MS,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
-from tanist.controller.config_names import MIN_INSYNC_REPLICAS
+from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.features import SUPPORTED_FEATURES
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.deviations import Explained, Step, deviations
 from tanist.lab.scenarios.fields import Fields, NotUnderstood

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from tanist.broker.api.describe_topic_partitions import describe as describe_page
-from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from tanist.lab.scenarios.controlled import LATEST
 from tanist.lab.scenarios.fields import Fields, NotUnderstood
 from tanist.lab.scenarios.outcome import Difference, check, error_name, same, value_text

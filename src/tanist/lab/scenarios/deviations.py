@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tanist.controller.assignment import Reassignment, complete
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.partitions.assignment import Reassignment, complete
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One partition's change, without a cluster: kinds `builder`, `assignment` and `revert`.
 
-Owns the players of `controller.partition_change` and `controller.assignment`, which are pure functions.
+Owns the players of `controller.partitions.change` and `controller.partitions.assignment`, which are pure functions.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
-from tanist.controller.assignment import Reassignment, complete, reassign, revert
 from tanist.controller.features import metadata_version_level
-from tanist.controller.partition_change import Context, Election, Intent, elected_leader, merge, partition_change
-from tanist.controller.partition_state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, PartitionState
+from tanist.controller.image.partition_state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, PartitionState
+from tanist.controller.partitions.assignment import Reassignment, complete, reassign, revert
+from tanist.controller.partitions.change import Context, Election, Intent, elected_leader, merge, partition_change
 from tanist.lab.scenarios.deviations import Step, deviations
 from tanist.lab.scenarios.fields import Fields, NotUnderstood, ids
 from tanist.lab.scenarios.outcome import Difference, Mismatch, check, error_name, same, value_text

@@ -25,17 +25,9 @@ from tanist.lab.scenarios.quorum_node import (
     vote,
     voters_of,
 )
-from tanist.quorum import (
-    ElectionState,
-    LogEnd,
-    QuorumError,
-    QuorumRules,
-    RaftConfig,
-    SnapshotId,
-    VoterSet,
-    batches,
-)
-from tanist.quorum.progress import Progress
+from tanist.quorum import ElectionState, LogEnd, QuorumError, QuorumRules, RaftConfig, SnapshotId, VoterSet
+from tanist.quorum.state.progress import Progress
+from tanist.quorum.storage import batches
 from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from tanist.wire.messages.fetch_request import FetchRequest
 

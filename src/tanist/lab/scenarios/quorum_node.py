@@ -25,10 +25,10 @@ from tanist.quorum import (
     SyncLog,
     Voter,
     VoterSet,
-    batches,
     messages,
 )
-from tanist.quorum.roles import Unattached
+from tanist.quorum.state.roles import Unattached
+from tanist.quorum.storage import batches
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from tanist.wire.messages import fetch_request, fetch_response, vote_request
 from tanist.wire.schema import Request, Response

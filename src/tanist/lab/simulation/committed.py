@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.sim.event_text import ids, state_text
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE
 

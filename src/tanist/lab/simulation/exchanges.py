@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tanist.controller.image import MetadataImage
+from tanist.controller.image.image import MetadataImage
 from tanist.lab.replay.moments import Weight
 from tanist.sim.event_text import ids
 from tanist.sim.world.connection import SimConnection

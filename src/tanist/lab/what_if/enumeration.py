@@ -1,7 +1,8 @@
 """All schedules of a question, cell by cell: lost records, and partitions without a leader.
 
 Owns `answer`. A cell is searched breadth first from each situation with the model of its row. A state counts as bad
-only if producers or consumers would notice (`model.losses`). A second search finds the shortest way to the worst state.
+only if producers or consumers would notice (`model.partition.losses`). A second search finds the shortest way to the
+worst state.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tanist.lab.model.losses import Loss, Losses, Until
+from tanist.lab.model.partition.losses import Loss, Losses, Until
 from tanist.lab.model.search import Limits, search
 from tanist.lab.model.steps import State, Violation
 from tanist.lab.model_scenario import LOSS, document

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tanist.controller.recovery_strategy import Strategy
+from tanist.controller.partitions.recovery_strategy import Strategy
 from tanist.faults import Price
-from tanist.lab.model.components import Budget
-from tanist.lab.model.configuration import ACKS_ALL, Configuration
+from tanist.lab.model.partition.components import Budget
+from tanist.lab.model.partition.configuration import ACKS_ALL, Configuration
 
 MOST_REPLICAS = 5
 MOST_UNCLEAN = 3

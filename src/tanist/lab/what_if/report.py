@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tanist.lab.model.losses import Until
+from tanist.lab.model.partition.losses import Until
 from tanist.lab.what_if.enumeration import Cell, Table
 from tanist.lab.what_if.question import Question, bounds
 from tanist.text import counted

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from tanist.lab.model.components import Budget
-from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.losses import Losses
-from tanist.lab.model.partition import PartitionModel
+from tanist.lab.model.partition.components import Budget
+from tanist.lab.model.partition.configuration import Configuration
+from tanist.lab.model.partition.losses import Losses
+from tanist.lab.model.partition.model import PartitionModel
+from tanist.lab.model.partition.symmetry import BUDGET
 from tanist.lab.model.search import Counterexample
 from tanist.lab.model.steps import Label, State, Step, Violation
-from tanist.lab.model.symmetry import BUDGET
 
 EVERY_PROPERTY = frozenset(
     ["L4", *(f"S{number}" for number in range(1, 30)), *(f"U{number}" for number in range(1, 6))],

@@ -13,6 +13,7 @@ from tanist.runtime.client.changes import ask_once
 from tanist.runtime.client.client import Client, KafkaError, Unanswered, Unreachable, Unsupported
 from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -28,7 +29,6 @@ from tanist.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsTopics,
 )
 from tanist.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
-from tanist.wire.partitions import indexes_by_topic
 
 Partition = tuple[str, int]
 

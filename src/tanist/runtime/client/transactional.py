@@ -20,6 +20,7 @@ from tanist.runtime.client.groups import offsets_in
 from tanist.runtime.client.records import produce
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -37,7 +38,6 @@ from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from tanist.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse
-from tanist.wire.partitions import indexes_by_topic
 from tanist.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from tanist.broker.api.table import BROKER_TABLE
 from tanist.broker.config import ConfigError, NodeConfig
 from tanist.broker.endpoints import parse_listeners, parse_protocol_map
-from tanist.controller.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.configs.settings import base_name, static_text
 from tanist.controller.features import KEPT_FEATURES, SUPPORTED_FEATURES, TOLERATED_FEATURES
-from tanist.controller.settings import base_name, static_text
 from tanist.runtime.migration.api_names import api_name
 from tanist.runtime.migration.nodes import APACHE, TANIST, Cluster, Node
 from tanist.runtime.migration.usage import Usage

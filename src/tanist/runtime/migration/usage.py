@@ -20,6 +20,7 @@ from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transactions import list_transactions
 from tanist.runtime.migration.nodes import APACHE, Cluster
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages import describe_producers_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
@@ -34,7 +35,6 @@ from tanist.wire.messages.describe_user_scram_credentials_request import Describ
 from tanist.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from tanist.wire.messages.list_config_resources_response import ListConfigResourcesResponse
-from tanist.wire.partitions import indexes_by_topic
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from tanist.ports import Buffer, File
+from tanist.runtime.ports.bulk import LARGE_WRITE_BYTES, RealLateWrite
 from tanist.runtime.ports.descriptors import is_crowded, opening
 from tanist.runtime.ports.files import DiskFile, sync_folder, sync_path, write_whole
 from tanist.runtime.ports.group_sync import GroupSync
-from tanist.runtime.ports.late_write import LARGE_WRITE_BYTES, RealLateWrite
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.synced_lengths import SyncLedger, key_of
 from tanist.runtime.ports.workers import Workers

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from tanist.broker.config import ConfigError, NodeConfig, parse_properties
-from tanist.controller.definitions import split_list
+from tanist.controller.configs.definitions import split_list
 from tanist.events.event import Event
 from tanist.events.process import BrokerReady, ClusterIdIgnored, FolderFormatted, ServerStarted
 from tanist.runtime.format import format_folders, formatted_cluster_id

@@ -120,7 +120,8 @@ class AnswerChecks(Watcher):
             if answer.next_cursor is None:
                 self._check_topics(host, life, {each.name or "": len(each.partitions) for each in answer.topics})
         elif isinstance(answer, DescribeClusterResponse):
-            self._check_brokers(host, life, {each.broker_id for each in answer.brokers})
+            if answer.error_code == ErrorCode.NONE:
+                self._check_brokers(host, life, {each.broker_id for each in answer.brokers})
         elif isinstance(answer, ListGroupsResponse):
             ids = {each.group_id for each in answer.groups}
             self._check_entries(host, asked, OFFSETS_TOPIC, answer.error_code, ids)

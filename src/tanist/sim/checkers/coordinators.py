@@ -20,10 +20,10 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.node import Node
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.tables import ConsumerTables
+from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings
-from tanist.coordinator.shard import Shard
-from tanist.coordinator.transactions.shard import TransactionSettings, TransactionShard
+from tanist.coordinator.transactions.transaction_shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
@@ -38,7 +38,7 @@ State = Mapping[str, object]
 """Everything that a shard has, by a name that a report can show."""
 
 
-def state_of_groups(shard: Shard) -> State:
+def state_of_groups(shard: GroupShard) -> State:
     """What the records of a partition of `__consumer_offsets` have made."""
     state: dict[str, object] = {}
     for group_id, group in shard.groups.items():
@@ -62,7 +62,7 @@ def _tables_of(group: ConsumerGroup) -> Iterator[tuple[str, object]]:
     return ((name, getattr(group, name)) for name in vars(ConsumerTables(group.group_id)))
 
 
-def misremembered(shard: Shard) -> str | None:
+def misremembered(shard: GroupShard) -> str | None:
     """A stable group whose members are not those of its record, in words."""
     for group in shard.groups.values():
         if group.state is not GroupState.STABLE or isinstance(group, ConsumerGroup):
@@ -169,8 +169,8 @@ class CoordinatorChecks(Watcher):
             )
 
 
-def _new_groups() -> Shard:
-    return Shard(GroupSettings(), _NoTopics())
+def _new_groups() -> GroupShard:
+    return GroupShard(GroupSettings(), _NoTopics())
 
 
 def _new_transactions() -> TransactionShard:

@@ -15,8 +15,8 @@ from typing import NoReturn
 from uuid import UUID
 
 from tanist.broker.node import Node
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.registration import BrokerRegistration
 from tanist.events.metadata import UncleanElection
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import CannotJudge, Violation

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from tanist.coordinator.partitioning import partition_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import MemberAssigned, MemberRevoked, Place
@@ -36,7 +35,7 @@ from tanist.wire.group_records import (
     decode_group_record,
 )
 from tanist.wire.ids import TopicIdPartition
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 
 _NOTHING: Final = -1
 Member = tuple[str, str]

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.violation import Said, Violation
 from tanist.sim.events import Place

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from tanist.broker.node import Node
-from tanist.controller.delta import ImageDelta
-from tanist.controller.image import ELR_VERSION, MetadataImage
-from tanist.controller.partition_state import RECOVERING, PartitionState
-from tanist.controller.registration import BrokerRegistration
-from tanist.quorum.raft_log import MetadataBatch, RaftLog
-from tanist.quorum.store import ElectionState
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.image import ELR_VERSION, MetadataImage
+from tanist.controller.image.partition_state import RECOVERING, PartitionState
+from tanist.controller.image.registration import BrokerRegistration
+from tanist.quorum.storage.quorum_state_file import ElectionState
+from tanist.quorum.storage.raft_log import MetadataBatch, RaftLog
 from tanist.quorum.voters import ReplicaKey, SnapshotId
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import ElrSwitched, Place

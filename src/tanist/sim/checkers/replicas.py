@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
-from tanist.controller.registration import BrokerRegistration
+from tanist.controller.image.partition_state import PartitionState
+from tanist.controller.image.registration import BrokerRegistration
 from tanist.events.storage import RecordsCut
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata

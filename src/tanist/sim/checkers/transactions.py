@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.broker.transactions.coordinator import TransactionCoordinator
+from tanist.broker.transactions.transaction_coordinator import TransactionCoordinator
 from tanist.coordinator.transactions.state import (
     ONGOING,
     PREPARE_ABORT,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.partition_state import PartitionState
+from tanist.controller.image.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import DeletionAnswered, DeletionRequested, Event, Place
@@ -168,7 +168,7 @@ class TrimChecks:
             self._fail(place, f": its first segment begins at {log.first_segment_offset}, its log at {start}")
         if replica.high_watermark < start:
             self._fail(place, f": begins at {start}, above its high watermark {replica.high_watermark}")
-        if start <= allowance.highest or replica.leader_epoch < oracle.unclean_epoch or oracle.is_excused(mirror):
+        if start <= allowance.highest or replica.leader_epoch < oracle.unclean_epoch or oracle.has_to_truncate(mirror):
             return
         if start > oracle.high_watermark:
             if oracle.unclean:

@@ -12,10 +12,10 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.log.epochs import EpochEntry
-from tanist.quorum.log import MetadataLog
 from tanist.quorum.raft import RaftNode
-from tanist.quorum.raft_log import VoterMessage
-from tanist.quorum.voter_history import of_record
+from tanist.quorum.storage.metadata_log import MetadataLog
+from tanist.quorum.storage.raft_log import VoterMessage
+from tanist.quorum.storage.voter_history import of_record
 from tanist.quorum.voters import ReplicaKey, VoterSet
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Event, MetadataDiskReplaced, VotersCommitted

@@ -26,6 +26,7 @@ from tanist.sim.workload.group_client import (
 )
 from tanist.wire.consumer_protocol import decode_assignment, encode_protocol
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from tanist.wire.messages.consumer_group_heartbeat_response import Assignment
 from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
@@ -35,7 +36,6 @@ from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from tanist.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
-from tanist.wire.partitions import indexes_by_topic
 
 _JOIN_GROUP_VERSION = 9
 _SYNC_GROUP_VERSION = 5

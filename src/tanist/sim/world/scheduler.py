@@ -164,7 +164,10 @@ class Scheduler:
             process.failed(error)
             return
         if process.alive and self.after_turn is not None:
+            # Who looks may make the process open a file anew: that is no change of its own.
+            fuse, process.fuse = process.fuse, -1
             self.after_turn(process)
+            process.fuse = fuse
 
     def thaw(self, process: Process) -> None:
         """A frozen process continues: its due events run now, in order, each in a turn of its own.

@@ -18,7 +18,7 @@ from tanist.events.event import Event as NodeEvent
 from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
-from tanist.quorum.first_voters import first_snapshot
+from tanist.quorum.storage.voter_history import first_snapshot
 from tanist.quorum.voters import Listener, Voter, VoterSet
 from tanist.sim.event_text import line
 from tanist.sim.events import (

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tanist.controller.delta import ImageDelta
-from tanist.controller.image import ImageError, MetadataImage
-from tanist.controller.partition_state import PartitionState
-from tanist.quorum.snapshots import parse_name
+from tanist.controller.image.delta import ImageDelta
+from tanist.controller.image.image import ImageError, MetadataImage
+from tanist.controller.image.partition_state import PartitionState
+from tanist.quorum.storage.snapshots import parse_name
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
 from tanist.wire.batch import BatchHeader, crc_matches, decode_batch, iterate_headers
 from tanist.wire.control import decode_control_batch

@@ -41,9 +41,9 @@ from tanist.spark.topic.plan import OffsetRange
 from tanist.wire.batch import COMPRESSION_MASK, HEADER_BYTES
 from tanist.wire.compression import decompress
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.describe_producers_response import DescribeProducersResponse, ProducerState
-from tanist.wire.partitions import indexes_by_topic
 
 _OWN_IDS: Final = 1 << 62
 """Clusters hand out producer ids from 0 on, a thousand at a time."""

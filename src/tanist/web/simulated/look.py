@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from tanist.broker.config import NodeConfig
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.decision import ControllerSettings
-from tanist.quorum.raft_log import RaftLog
+from tanist.quorum.storage.raft_log import RaftLog
 from tanist.quorum.voters import SnapshotId
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.web.actions import ACTIONS

@@ -1,0 +1,1 @@
+"""Configurations: the catalogue of names, the values in force, their descriptions, and the validation of new ones."""

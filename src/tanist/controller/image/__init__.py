@@ -1,0 +1,1 @@
+"""The metadata image: brokers, topics, partitions and configurations, as the records of the metadata log say."""

@@ -1,0 +1,1 @@
+"""The model of the metadata quorum: real quorum nodes as a space of states."""
