@@ -12,16 +12,13 @@ import click
 import pytest
 
 from tanist.cli.app import TREE, app
-from tanist.faults import FAULTS, FaultKind, Price, Where, in_drawing_order, names_of
+from tanist.faults import FAULTS, FaultKind, Where, in_drawing_order, names_of
 from tanist.lab.jepsen.schedule import INJECTED
-from tanist.lab.what_if.question import budget
 from tanist.runtime.faults.request_rules import RequestFaultKind
 from tanist.runtime.faults.settings import BadDisk, DiskState, Partition, Slow
 from tanist.sim.faults.links import LINK_FAULTS
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import KINDS
-from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS
-from tanist.sim.run.drawing import config_of
 from tanist.testing.operations import Operations
 from tanist.web import actions
 from tools.faults_page import PAGE, rewritten
@@ -29,11 +26,8 @@ from tools.faults_page import PAGE, rewritten
 LIVE = [FAULTS[name] for name in names_of(Where.LIVE)]
 ENDS = {"resume", "heal", "start"}
 """Commands and methods of the same sections that end faults."""
-PARAMETERS = {
-    "partition": Partition,
-    "slow": Slow,
-    "disk": BadDisk,
-}
+SET = {"partition": Partition, "slow": Slow, "disk": BadDisk}
+"""What a command sets."""
 
 
 def command_of(row: FaultKind) -> click.Command:
@@ -113,7 +107,7 @@ def names_in(command: str) -> set[str]:
 
 def test_the_fields_of_set_faults_are_the_parameters() -> None:
     where = {"source", "target", "node_id", "state"}
-    for command, kind in PARAMETERS.items():
+    for command, kind in SET.items():
         taken = {parameter.field for name in names_in(command) for parameter in FAULTS[name].takes}
         assert {field.name for field in fields(kind)} - where == taken - {"clients"}
 
@@ -122,11 +116,6 @@ def test_the_nemesis_can_do_what_seeds_draw_and_nothing_else() -> None:
     own = {name.replace("_", "-") for name, value in vars(Nemesis).items() if _is_fault(value)}
     assert own | {f"-{kind}" for kind in LINK_FAULTS} == {f"-{kind}" for kind in KINDS}
     assert not own & {f"-{kind}" for kind in LINK_FAULTS}
-    drawn = {kind for seed in range(400) for workload in WORKLOADS for kind in config_of(seed, workload).kinds}
-    assert drawn == set(KINDS) - {"raise"}  # which has a stream of its own
-
-
-WORKLOADS = (RECORDS, GROUPS, TRANSACTIONS)
 
 
 def _is_fault(value: object) -> bool:
@@ -141,15 +130,6 @@ def test_the_page_has_a_button_for_its_faults() -> None:
     assert (*names_of(Where.PAGE), "start", "heal") == actions.ACTIONS
     assert {"crash", "power-loss", "stop", "disk-full"} == actions.DOWN
     assert actions.DOWN | {"pause", "partition"} == actions.LEAVES
-
-
-def test_prices_are_those_of_what_if() -> None:
-    priced = budget(2)
-    assert {Price.UNCLEAN: priced.losses, Price.CLEAN: priced.restarts, Price.FENCING: priced.fences} == {
-        Price.UNCLEAN: 2,
-        Price.CLEAN: 1,
-        Price.FENCING: 1,
-    }
 
 
 def test_names_and_former_names_mean_one_fault() -> None:

@@ -148,5 +148,7 @@ def test_what_cannot_be_played_is_refused(request_: dict[str, Any], problem: str
 def test_an_action_is_the_same_as_text() -> None:
     wanted = Request.parse(json.dumps({"name": "your-own", "actions": ["7.heal", "3.crash.2"]}))
     assert [str(each) for each in wanted.actions] == ["3.crash.2", "7.heal"]
+    kept = Request.parse(json.dumps({"name": "your-own", "actions": ["3.crash-page-cache.2", "5.cut-off.1"]}))
+    assert [str(each) for each in kept.actions] == ["3.power-loss.2", "5.partition.1"]
     with pytest.raises(ActionError):
         Request.parse(json.dumps({"name": "your-own", "actions": ["x"]}))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.faults import Where, names_of
-from tanist.lab.jepsen.schedule import KINDS, MEANINGS, MIXED, TESTS, Episode, NotPossible, draw, possible
+from tanist.lab.jepsen.schedule import KINDS, MIXED, Episode, NotPossible, draw, possible
 
 NODES = (1, 2, 3)
 EVERYTHING = frozenset(names_of(Where.JEPSEN))
@@ -61,8 +61,3 @@ def test_a_kind_that_is_asked_for_and_not_possible_says_what_it_takes() -> None:
 
 def test_a_named_test_is_all_that_is_drawn() -> None:
     assert {episode.kind for episode in _drawn(1, ("crash", "pause"))} == {"crash", "pause"}
-
-
-def test_every_test_is_explained() -> None:
-    assert list(MEANINGS) == list(KINDS)
-    assert (*KINDS, MIXED) == TESTS

@@ -25,7 +25,12 @@ def trigger_options(command: F) -> F:
     for option in (
         click.option("--nodes", is_flag=True, help="Also requests between nodes, and of tanist's own tools."),
         click.option("--client", default="", metavar="TEXT", help="Only clients whose id has this in it."),
-        click.option("--probability", type=click.FloatRange(0, 1, min_open=True), help="At each call, this likely."),
+        click.option(
+            "--probability",
+            "with_probability",
+            type=click.FloatRange(0, 1, min_open=True),
+            help="At each call, this likely.",
+        ),
         click.option("--every-time", is_flag=True, help="At each call."),
         click.option("--times", type=click.IntRange(1), metavar="N", help="At each of the next N calls."),
         click.option("--on-call", type=click.IntRange(1), metavar="N", help="At the Nth call from now on."),
@@ -138,34 +143,15 @@ def blackhole_command(client_id: str, **options: Any) -> None:
 
 
 def _inject(
-    rule: RequestFault,
-    *,
-    once: bool,
-    on_call: int | None,
-    times: int | None,
-    every_time: bool,
-    probability: float | None,
-    client: str,
-    nodes: bool,
-    folder: Path,
-    as_json: bool,
+    rule: RequestFault, *, client: str, nodes: bool, folder: Path, as_json: bool, **triggers: float | None
 ) -> None:
-    rule = replace(rule, client_id=client, nodes=nodes)
-    chosen = [
-        triggered
-        for given, triggered in (
-            (once, rule.once),
-            (on_call is not None, lambda: rule.on_call(on_call or 1)),
-            (times is not None, lambda: rule.times(times or 1)),
-            (every_time, rule.every_time),
-            (probability is not None, lambda: rule.with_probability(probability or 1.0)),
-        )
-        if given
-    ]
-    if len(chosen) != 1:
+    """`triggers`: values by the names of the rule's methods, one of them given."""
+    given = [(name, value) for name, value in triggers.items() if value]
+    if len(given) != 1:
         raise click.UsageError("say when, with one of --once, --on-call, --times, --every-time and --probability")
-    orders = FaultRequests(folder)
-    found = orders.inject(chosen[0]())
+    ((name, value),) = given
+    triggered = getattr(replace(rule, client_id=client, nodes=nodes), name)
+    found = FaultRequests(folder).inject(triggered() if value is True else triggered(value))
     if as_json:
         print_json(found.as_json(0, 0))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -104,13 +105,7 @@ def disk_command(
 @nodes_argument
 def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
     """A paused node sends nothing and reads nothing."""
-    requests = FaultRequests(folder)
-    for node_id in node_ids:
-        requests.pause(node_id)
-        if not as_json:
-            click.echo(f"node {node_id}: paused")
-    if as_json:
-        print_json({"paused": list(node_ids)})
+    _each(node_ids, FaultRequests(folder).pause, "paused", as_json)
 
 
 @click.command("resume")
@@ -119,13 +114,16 @@ def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> Non
 @json_option
 def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
     """Let a paused node go on (SIGCONT). It does not notice the pause."""
-    requests = FaultRequests(folder)
+    _each(node_ids, FaultRequests(folder).resume, "resumed", as_json)
+
+
+def _each(node_ids: tuple[int, ...], act: Callable[[int], None], what: str, as_json: bool) -> None:
     for node_id in node_ids:
-        requests.resume(node_id)
+        act(node_id)
         if not as_json:
-            click.echo(f"node {node_id}: resumed")
+            click.echo(f"node {node_id}: {what}")
     if as_json:
-        print_json({"resumed": list(node_ids)})
+        print_json({what: list(node_ids)})
 
 
 @click.command("heal")

@@ -207,13 +207,10 @@ class Nemesis:
                 self._is_rolling = False
             elif self._world.ready() and self._may_go_down(left[0]):
                 each = left.pop(0)
-                each.stop(lambda: self._after(_ROLL_US, lambda: back(each)))
+                each.stop(lambda: self._after(_ROLL_US, lambda: self._start_again(each)))
                 self._after(_ROLL_US, lambda: wait(each, each.lives))
             else:
                 self._after(_ROLL_US, go_on)
-
-        def back(each: Host) -> None:
-            self._start_again(each)
 
         def wait(each: Host, life: int) -> None:
             if each.up and each.lives == life and not self._ended:
