@@ -55,6 +55,8 @@ class Member:
         self._waiting: list[tuple[float, Pause]] = []
         """The pauses that it makes, and when they end."""
         self._effects: deque[Effect] = deque(self._member.start())
+        self._is_known = False
+        """The group's coordinator has answered: it may know of this member."""
 
     @property
     def idle_s(self) -> float:
@@ -95,10 +97,11 @@ class Member:
 
     def leave(self) -> None:
         """Say goodbye, so that others get the partitions at once. Best effort: a session ends by itself."""
-        was_in, self.assigned, self._waiting = self._member.is_in, frozenset(), []
+        self.assigned, self._waiting = frozenset(), []
+        self._effects.clear()
         patience_s, self.client.timeout_s = self.client.timeout_s, min(self.client.timeout_s, _LEAVE_WITHIN_S)
         try:
-            for asked in self._member.leave() if was_in else ():
+            for asked in self._member.leave() if self._is_known else ():
                 if isinstance(asked, Ask):
                     with suppress(KafkaError, Unreachable, Unsupported):
                         self.client.persist(lambda asked=asked: self._answer(asked))  # type: ignore[misc]
@@ -127,7 +130,7 @@ class Member:
         except (KafkaError, Unreachable):
             self._carry_out_now(self._member.answered(asked, None))
             raise
-        if answer.API_KEY and meaning_in(answer).is_retriable:
+        if meaning_in(answer).is_retriable:
             self._carry_out_now(self._member.answered(asked, answer))
             raise KafkaError(error_in(answer), f"group {self.group}")
         self._effects.extend(self._member.answered(asked, answer))
@@ -135,6 +138,7 @@ class Member:
     def _answer(self, asked: Ask) -> Response:
         patience_s = self.client.timeout_s + asked.patience_ms / 1000
         answer = attempt(self.client, asked, Response, timeout_s=patience_s)
+        self._is_known = True
         if error_in(answer) == ErrorCode.UNSUPPORTED_VERSION:
             # The coordinator has the request, and the cluster not the feature: it is as if neither had it.
             name = type(asked.request).__name__
@@ -154,7 +158,11 @@ class Member:
             case Pause():
                 self._waiting.append((time.monotonic() + effect.ms / 1000, effect))
             case LearnTopics():
-                view = self.client.persist(lambda: self.client.metadata(effect.names))
+                try:
+                    view = self.client.metadata(effect.names)
+                except (KafkaError, Unreachable):
+                    self._effects.appendleft(effect)  # the next attempt asks again
+                    raise
                 self._effects.extend(self._member.learnt(view))
             case Assigned():
                 self.assigned = effect.partitions
