@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tanist.client.coordinators import coordinator_in, find_coordinator
 from tanist.client.errors import error_in
-from tanist.client.requests import Ask, Coordinator
+from tanist.client.requests import Ask, Coordinator, coordinator_in, find_coordinator
 from tanist.client.transactions import Transactions
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode

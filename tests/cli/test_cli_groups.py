@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tanist.cli.commands import groups, wait
-from tanist.client.coordinators import CoordinatorKind
+from tanist.client.requests import CoordinatorKind
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.client import Client, KafkaError

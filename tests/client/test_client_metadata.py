@@ -8,8 +8,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.client.coordinators import CoordinatorKind, coordinator_in, find_coordinator
 from tanist.client.metadata import Broker, ClusterView, cluster_view, metadata_request
+from tanist.client.requests import CoordinatorKind, coordinator_in, find_coordinator
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_request, encode_request, parse_request_header
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse

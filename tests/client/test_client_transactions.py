@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.client.coordinators import CoordinatorKind
 from tanist.client.errors import Meaning
-from tanist.client.requests import Ask, Coordinator, Leader
+from tanist.client.requests import Ask, Coordinator, CoordinatorKind, Leader
 from tanist.client.sequences import NO_PRODUCER, Sequences
 from tanist.client.transactions import PRODUCE_VERSION_MAX, State, Transactions
 from tanist.invariants import InvariantError

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tanist.client.coordinators import CoordinatorKind
+from tanist.client.requests import CoordinatorKind
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.coordinators import coordinator_of
 from tanist.runtime.client.transactions import describe_transaction

@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tanist.client.coordinators import CoordinatorKind
 from tanist.client.errors import Meaning, error_in, meaning_in, refusal_in
 from tanist.client.metadata import ClusterView
-from tanist.client.requests import Ask, Coordinator
+from tanist.client.requests import Ask, Coordinator, CoordinatorKind
 from tanist.client.topic_partition import TopicPartition
 from tanist.wire.schema import Request, Response
 

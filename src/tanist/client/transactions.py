@@ -23,11 +23,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
-from tanist.client.coordinators import CoordinatorKind
 from tanist.client.errors import Meaning, meaning_in
 from tanist.client.offsets import NO_EPOCH, offset_fetch
 from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
-from tanist.client.requests import Ask, Coordinator, Leader
+from tanist.client.requests import Ask, Coordinator, CoordinatorKind, Leader
 from tanist.client.sequences import Sequences, produce_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.invariants import InvariantError

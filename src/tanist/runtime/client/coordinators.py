@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from tanist.client.coordinators import CoordinatorKind, coordinator_in, find_coordinator
 from tanist.client.errors import error_in, refusal_in
 from tanist.client.metadata import PartitionView
+from tanist.client.requests import CoordinatorKind, coordinator_in, find_coordinator
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse

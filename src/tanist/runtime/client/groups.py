@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tanist.client.coordinators import CoordinatorKind
 from tanist.client.errors import Meaning, meaning_in, refusal_in
 from tanist.client.offsets import VERSION_MAX, offset_commit, offset_fetch, offsets_in
+from tanist.client.requests import CoordinatorKind
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.changes import carry_out
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from tanist.client.coordinators import CoordinatorKind
+from tanist.client.requests import CoordinatorKind
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from tanist.broker.network.channel import Channel, Channels
-from tanist.client.coordinators import coordinator_in, find_coordinator
 from tanist.client.errors import Meaning, error_in, meaning_in
 from tanist.client.metadata import ClusterView, cluster_view, metadata_request
-from tanist.client.requests import Ask, Coordinator, Leader
+from tanist.client.requests import Ask, Coordinator, Leader, coordinator_in, find_coordinator
 from tanist.ports import Clock, Network
 
 BACKOFF_MS: Final = 50

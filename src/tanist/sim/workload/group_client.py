@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tanist.client.coordinators import CoordinatorKind
 from tanist.client.errors import error_in
 from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
 from tanist.client.offsets import offset_commit, offset_fetch, offsets_in
-from tanist.client.requests import Ask, Coordinator
+from tanist.client.requests import Ask, Coordinator, CoordinatorKind
 from tanist.client.topic_partition import TopicPartition
 from tanist.ports import Clock, Network
 from tanist.sim.workload.cluster_client import ClusterClient
