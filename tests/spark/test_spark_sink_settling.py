@@ -22,8 +22,9 @@ from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.sink import sink as topic_sink
 from tanist.spark.sink.landed import Before, NotTheSame, before
 from tanist.spark.sink.options import SinkOptions
-from tanist.spark.sink.settling import TaskWritten, settle
+from tanist.spark.sink.settling import settle
 from tanist.spark.sink.sink import TopicStreamWriter, write_rows
+from tanist.spark.sink.written import TaskWritten
 
 PARTITIONS = 2
 BATCH = 7
