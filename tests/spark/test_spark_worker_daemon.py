@@ -102,7 +102,7 @@ def test_a_spark_home_has_all_but_the_zips(tmp_path: Path) -> None:
     [{"SPARK_HOME": "/opt/spark", "PYSPARK_PYTHON": sys.executable}, {"PYSPARK_PYTHON": "/usr/bin/another-python"}],
     ids=["a home", "a Python that need not have PySpark"],
 )
-def test_whoever_names_one_keeps_it(said: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_is_named_is_kept(said: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     for name, value in said.items():
         monkeypatch.setenv(name, value)

@@ -60,7 +60,7 @@ def import_all() -> None:
 
 
 def threads() -> int:
-    """Of this process, whoever has started them."""
+    """Of this process: of libraries as well as of Python."""
     return len(os.listdir("/proc/self/task"))
 
 
