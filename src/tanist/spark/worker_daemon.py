@@ -29,6 +29,7 @@ IMPORTED: Final = (
     "tanist.spark.segments.planning",
     "tanist.spark.segments.reading",
     "tanist.spark.sink.settling",
+    "tanist.spark.sink.transaction",
 )
 _ARROW_MEMORY: Final = "JE_ARROW_MALLOC_CONF"
 """Arrow's build of jemalloc begins a thread when it is loaded, even if Arrow then takes its memory elsewhere."""
