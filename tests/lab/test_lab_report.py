@@ -58,10 +58,10 @@ def test_a_rule_that_nothing_notices_is_named() -> None:
 
 
 def test_the_picture_has_a_bar_for_each_fault() -> None:
-    drawn = pages.picture([("kill", "", 10), ("power", "", 5), ("rot", "", 0)], "Faults & more")
+    drawn = pages.picture([("crash", "", 10), ("power-loss", "", 5), ("rot", "", 0)], "Faults & more")
     bars = [each for each in ElementTree.fromstring(drawn).iter() if each.get("class") == "bar"]
-    kill, power = (float(bar.attrib["width"].removesuffix("%")) for bar in bars)
-    assert power == kill / 2
+    crash, power_loss = (float(bar.attrib["width"].removesuffix("%")) for bar in bars)
+    assert power_loss == crash / 2
     assert pages.picture([], "none")
 
 
