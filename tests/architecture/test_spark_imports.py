@@ -69,3 +69,16 @@ def test_planning_needs_no_decoder(planning: list[str]) -> None:
     found = loaded(*planning)
     assert not [each for each in found if each.startswith((*DECODER, "tanist.spark.segments.arrow", "asyncio"))]
     assert set(planning) <= found
+
+
+@pytest.mark.parametrize("worker", [True, False])
+def test_only_a_worker_sets_aside_what_is_imported(worker: bool) -> None:
+    """The collector is the program's own, but in a Python that Spark has started."""
+    named = {"SPARK_REUSE_WORKER": "1"} if worker else {}
+    environment = {name: each for name, each in os.environ.items() if name != "SPARK_REUSE_WORKER"} | named
+    asked = "import gc, tanist.spark; print(gc.get_freeze_count() > 1000)"
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        env=environment | {"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(worker), done.stderr
