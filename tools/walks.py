@@ -360,7 +360,7 @@ def _led_to_answer(roots: Sequence[Call]) -> Iterator[Call]:
     """The request itself and the write at the end of its turn; the fetch that settles it, and the sending."""
     yield roots[0]
     written = _way(roots[1:], "Appender.write_pending")
-    settled = _way(roots[1:], "ProduceWait.settle")
+    settled = _way(roots[1:], "ProduceWait.complete")
     sent = roots[-1].find("ClientConnection.flush")
     for way in (written, settled, sent or []):
         for caller, callee in pairwise(way):

@@ -398,7 +398,7 @@ def test_the_follower_names_what_the_leader_does_not_know() -> None:
     session_id, epoch, topics, forgotten = session.request()
     assert (session_id, epoch, len(topics[0][1]), forgotten) == (17, 0, 2, [])
     assert session.unanswered
-    assert session.answered(99)
+    assert session.handle_response(99)
     session.ask(one, asked(3))
     session.ask(two, asked(4, high_watermark=1))
     session_id, epoch, topics, _ = session.request()
@@ -411,15 +411,15 @@ def test_the_follower_names_what_the_leader_does_not_know() -> None:
     assert session.replaces(two, asked(5))
     assert session.replaces(two, asked(4, follower="another role"))
     assert not session.replaces(two, asked(4, high_watermark=1))
-    assert session.answered(99)
-    assert not session.answered(0)
+    assert session.handle_response(99)
+    assert not session.handle_response(0)
 
 
 def test_a_leader_may_decline() -> None:
     session = FetcherSession()
     session.ask((TOPIC, 0), asked(0))
     session.request()
-    assert not session.answered(0)
+    assert not session.handle_response(0)
 
 
 # ---- its rules, broken one by one

@@ -18,7 +18,7 @@ class Waiter:
         self.done = False
         self.settled: list[tuple[int, int]] = []
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         self.settled.append((ticket, error))
 
 

@@ -101,7 +101,7 @@ class Cluster:
 
     def _after_an_event(self) -> None:
         self.asked += self.controller.questions(self.now_ms)
-        self.settled += self.controller.settled(self.now_ms)
+        self.settled += self.controller.finished_elections(self.now_ms)
 
     def ask(self, request: Any, api_version: int | None = None) -> Any:
         version = type(request).VERSIONS[1] if api_version is None else api_version

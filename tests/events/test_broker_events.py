@@ -163,7 +163,7 @@ def hears_nonsense() -> None:
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2]])
     fetcher = cluster.node(2).parts.fetchers._by_leader[1]
-    fetcher._answered(fetcher._newest_request, fetcher._session, memoryview(b"\0"))
+    fetcher._handle_response(fetcher._newest_request, fetcher._session, memoryview(b"\0"))
 
 
 def is_answered_when_its_topic_is_gone() -> None:

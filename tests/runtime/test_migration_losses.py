@@ -217,14 +217,14 @@ def test_nodes_that_are_down_or_fenced_and_a_quorum_without_a_leader_are_problem
 
 def test_only_what_is_unavailable_for_a_time_can_be_accepted() -> None:
     verdict = Verdict([Problem(UNAVAILABLE, "a"), Problem("sync", "b")], 2)
-    assert verdict.standing((), node()) == list(verdict.problems)
-    assert verdict.standing((UNAVAILABLE, "sync"), node()) == [Problem("sync", "b")]
+    assert verdict.unaccepted((), node()) == list(verdict.problems)
+    assert verdict.unaccepted((UNAVAILABLE, "sync"), node()) == [Problem("sync", "b")]
 
 
 def test_a_controller_alone_may_change_though_brokers_are_down_and_the_quorum_must_be_well() -> None:
     controller = replace(node(), is_broker=False)
     problems = [Problem(kind, kind) for kind in ("down", "leader", "min-isr", "sync", "quorum", "bytes")]
-    left = Verdict(problems, 2).standing(("down", "leader", "min-isr", "sync", "quorum", "bytes"), controller)
+    left = Verdict(problems, 2).unaccepted(("down", "leader", "min-isr", "sync", "quorum", "bytes"), controller)
     assert [problem.kind for problem in left] == ["quorum", "bytes"]
 
 

@@ -101,7 +101,7 @@ class Node:
                 self._stop_broker()
                 self._leave_quorum(done)
 
-        def look() -> None:
+        def check_controller() -> None:
             if finished:
                 return
             if clock.now_ms() - self.lifecycle.last_answer_ms > _STOP_WITHOUT_CONTROLLER_MS:
@@ -109,11 +109,11 @@ class Node:
                 context.events.emit(LeadershipsNotHandedOver())
                 handed_over()
                 return
-            clock.call_at(clock.now_ms() + _STOP_LOOK_MS, look)
+            clock.call_at(clock.now_ms() + _STOP_LOOK_MS, check_controller)
 
         now_ms = clock.now_ms()
         deadline = clock.call_at(now_ms + _STOP_PATIENCE_MS, handed_over)
-        clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, look)
+        clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, check_controller)
         self.lifecycle.begin_controlled_shutdown(handed_over)
 
     def _stop_before_registration(self, done: Callable[[], None]) -> None:
@@ -194,7 +194,7 @@ class Node:
                 self.parts.connections.open_broker()
             self.lifecycle.metadata_applied()
         if self.parts.controller_registration is not None:
-            self.parts.controller_registration.look()
+            self.parts.controller_registration.register_if_due()
 
     def _registered(self) -> None:
         self.parts.isr_changes.registered()
@@ -206,4 +206,4 @@ class Node:
         if self.is_broker and self.quorum.leader_id is not None:
             self.lifecycle.controller_changed()
         if self.parts.controller_registration is not None:
-            self.parts.controller_registration.look()
+            self.parts.controller_registration.register_if_due()

@@ -70,7 +70,7 @@ class AddPartitionsToTxn:
             call.reply(AddPartitionsToTxnResponse())
         for transaction in request.transactions:
 
-            def answered(
+            def handle_response(
                 errors: dict[TopicIndex, int], transaction: AddPartitionsToTxnTransaction = transaction
             ) -> None:
                 results.append(
@@ -83,9 +83,9 @@ class AddPartitionsToTxn:
                     call.reply(AddPartitionsToTxnResponse(results_by_transaction=tuple(results)))
 
             if transaction.verify_only:
-                self._verify(transaction, answered)
+                self._verify(transaction, handle_response)
             else:
-                self._add(transaction, EPOCH_BUMP_VERSION, call.later(answered))
+                self._add(transaction, EPOCH_BUMP_VERSION, call.later(handle_response))
 
     def _verify(self, transaction: AddPartitionsToTxnTransaction, answered: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)

@@ -25,14 +25,14 @@ class DeleteGroups:
         names = tuple(dict.fromkeys(request.groups_names))
         results: dict[str, DeletableGroupResult] = {}
 
-        def settled(result: DeletableGroupResult) -> None:
+        def add_result(result: DeletableGroupResult) -> None:
             results[result.group_id] = result
             if len(results) == len(names):
                 call.reply(DeleteGroupsResponse(results=tuple(results[name] for name in names)))
 
         if not names:
             call.reply(DeleteGroupsResponse())
-        then = call.later(settled)
+        then = call.later(add_result)
         for name in names:
             found = coordinator.find(name)
             if isinstance(found, int):

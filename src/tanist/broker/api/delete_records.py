@@ -43,11 +43,11 @@ class DeleteRecordsWait:
         if not waiting:
             self._answer()
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         """One partition's wait is over, with `error` or 0."""
-        self._call.go_on(self._settle, ticket, error)
+        self._call.go_on(self._complete, ticket, error)
 
-    def _settle(self, ticket: int, error: int) -> None:
+    def _complete(self, ticket: int, error: int) -> None:
         place = self._waiting[ticket]
         if self.done or place is None:
             return
@@ -64,7 +64,7 @@ class DeleteRecordsWait:
         """`timeout.ms` is over. The records are gone here; replicas that have not followed will do so some time."""
         for ticket, place in enumerate(self._waiting):
             if place is not None:
-                self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
+                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
 
     def _answer(self) -> None:
         self.done = True

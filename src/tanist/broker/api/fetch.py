@@ -100,7 +100,7 @@ class FetchWait:
         self.done = False
         self._news_scheduled = False
 
-    def look(self, changed: HostedPartition) -> None:
+    def try_complete(self, changed: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         if self.done:
             return

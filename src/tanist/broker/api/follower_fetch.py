@@ -56,7 +56,7 @@ class FollowerWait:
         self._news_scheduled = False
         self.done = False
 
-    def look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
+    def try_complete(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         try:
             target, leader = followed.target, hosted.leader
@@ -156,17 +156,17 @@ class FollowerFetch:
         ):
             self._metrics.replication_bytes_out += size_bytes
             connection.respond(self._encode(connection, session, call, version, correlation_id, read))
-            self._settle(read)
+            self._deactivate_caught_up(read)
             return True
-        self._settle(read)
+        self._deactivate_caught_up(read)
         wait = FollowerWait(self, connection, session, call, version, correlation_id)
         session.wait = connection.fetch_wait = wait
         self._purgatory.add(self._turn.time_ms() + call.max_wait_ms, wait)
         return True
 
-    def _settle(self, read: _Read) -> None:
+    def _deactivate_caught_up(self, read: _Read) -> None:
         for followed, result in read:
-            followed.settle(result)
+            followed.deactivate_if_caught_up(result)
 
     def _read(self, session: FollowerSession, call: FetchCall, *, arriving: bool) -> tuple[_Read, int, bool]:
         """Read the active partitions; (results, bytes of records in them, whether they must be sent at once).

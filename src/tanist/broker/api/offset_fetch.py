@@ -85,7 +85,8 @@ class OffsetFetch:
             wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
         topics = tuple(
             OffsetFetchResponseTopic(
-                name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error, unstable)
+                name=name,
+                partitions=_partitions(OffsetFetchResponsePartition, committed, name, indexes, error, unstable),
             )
             for name, indexes in wanted
         )
@@ -138,11 +139,11 @@ def _nothing_is_unstable(topic_partition: tuple[str, int]) -> bool:
 def _topic(
     committed: CommittedOffsets, name: str, topic_id: UUID, indexes: Iterable[int], error: int, unstable: Unstable
 ) -> OffsetFetchResponseTopics:
-    parts = _parts(OffsetFetchResponsePartitions, committed, name, indexes, error, unstable)
+    parts = _partitions(OffsetFetchResponsePartitions, committed, name, indexes, error, unstable)
     return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=parts)
 
 
-def _parts(
+def _partitions(
     kind: type[P], committed: CommittedOffsets, name: str, indexes: Iterable[int], error: int, unstable: Unstable
 ) -> tuple[P, ...]:
     """Partitions of one topic; what nobody has committed is at -1, and so is what an open transaction may commit."""

@@ -87,7 +87,7 @@ class ProduceWait:
         self.large_bytes = size
         self.connection.add_unreplicated(size)
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         """One partition's wait is over, with `error` or 0."""
         place = self.where[ticket]
         if self.done or place is None:
@@ -109,7 +109,7 @@ class ProduceWait:
         self.produce.metrics.expired_produces += 1
         for ticket, place in enumerate(self.where):
             if place is not None:
-                self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
+                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
 
     def _answer(self) -> None:
         self.done = True

@@ -77,7 +77,7 @@ class _CommittedOnce:
         self.done = False
         self._then = then
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         self.done = True
         if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
             self._then()
@@ -100,7 +100,7 @@ class _Batch(Generic[ShardT]):
         self._answered = False
         self.done = False
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         self.done = True
         if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             error = ErrorCode.NONE  # the high watermark has passed it: it is committed
@@ -325,7 +325,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         hosted = partition.hosted
         if not self.is_served(partition) or hosted.leader is None or hosted.stale:
             # Lost since; or lost and led again, and then what it has is read anew, without this.
-            _Batch(self, partition, appends).settle(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            _Batch(self, partition, appends).complete(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         for _, run in groupby(appends, key=_batch_of):
             self._write(partition, hosted.leader, list(run))
@@ -341,17 +341,17 @@ class CoordinatorRuntime(Generic[ShardT]):
         if not encoded:
             # But earlier decisions are not answered before they are committed, either.
             if leader.high_watermark >= partition.written_end:
-                batch.settle(0, ErrorCode.NONE)
+                batch.complete(0, ErrorCode.NONE)
             else:
                 self._wait(partition, batch, now_ms)
             return
         error = leader.check_before_append(-1)
         if error:
-            batch.settle(0, error)
+            batch.complete(0, error)
             return
         if len(encoded) > hosted.log.config.max_message_bytes:
             if len(appends) == 1:
-                batch.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
+                batch.complete(0, ErrorCode.MESSAGE_TOO_LARGE)
                 return
             half = len(appends) // 2
             self._write(partition, leader, appends[:half])
@@ -359,7 +359,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             return
         appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
         if appended.error:
-            batch.settle(0, appended.error)
+            batch.complete(0, appended.error)
             hosted.append_refused()
             return
         partition.written_end = appended.last_offset + 1

@@ -85,14 +85,14 @@ class _MarkerWait:
         self._request = request
         self._partition = partition
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         if not self.done:
             self.done = True
             # With too few replicas after the append it is committed all the same.
             self._request.answer(self._partition, 0 if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
 
     def expire(self) -> None:
-        self.settle(0, ErrorCode.REQUEST_TIMED_OUT)
+        self.complete(0, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class MarkerWrites:

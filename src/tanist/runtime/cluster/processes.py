@@ -39,7 +39,7 @@ class ProcessMark:
     @property
     def paused(self) -> bool:
         """Whether it is alive and stopped by SIGSTOP."""
-        found = _found(self.pid)
+        found = _process_state(self.pid)
         return found is not None and found[1] == self.started and found[0].startswith("T")
 
     def signal(self, number: int) -> bool:
@@ -65,16 +65,16 @@ def own_mark() -> ProcessMark:
 
 def start_time(pid: int) -> str | None:
     """When the process started; None if there is none, or only what is left of one."""
-    found = _found(pid)
+    found = _process_state(pid)
     return None if found is None else found[1]
 
 
-def _found(pid: int) -> tuple[str, str] | None:
+def _process_state(pid: int) -> tuple[str, str] | None:
     """The state of a process, as `ps` writes it, and when it started; None if there is none that lives."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
-        return None if Path("/proc/self/stat").exists() else _found_by_ps(pid)
+        return None if Path("/proc/self/stat").exists() else _process_state_by_ps(pid)
     except (PermissionError, ProcessLookupError):
         return None
     # The command's name, in parentheses, may itself have spaces and parentheses.
@@ -84,7 +84,7 @@ def _found(pid: int) -> tuple[str, str] | None:
     return None if state == "X" or (state == "Z" and threads <= 1) else (state, started)
 
 
-def _found_by_ps(pid: int) -> tuple[str, str] | None:
+def _process_state_by_ps(pid: int) -> tuple[str, str] | None:
     """Where there is no /proc (macOS)."""
     found = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False

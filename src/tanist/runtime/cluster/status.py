@@ -107,7 +107,7 @@ class ClusterStatus:
         return lines
 
 
-def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[NodeEntry]) -> ClusterStatus:
+def cluster_status(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[NodeEntry]) -> ClusterStatus:
     """How the cluster is now; `askable` are the brokers to ask, those first with which least is wrong.
 
     It answers within seconds, whatever is wrong.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.migration.nodes import Cluster, Node, describe_cluster, node_settings, read_cluster, software_of
-from tanist.runtime.migration.safety import Problem, check, settle, standing
+from tanist.runtime.migration.safety import Problem, check, unaccepted, wait_until_safe
 
 _LOOK_EVERY_S = 0.2
 
@@ -76,20 +76,20 @@ def await_step(client: Client, step: Step, timeout_s: float, report: Report, acc
     cluster: Cluster | None = None
     found: Sequence[Problem] = ()
 
-    def look() -> Sequence[Problem]:
+    def problems_now() -> Sequence[Problem]:
         nonlocal cluster, found
         try:
             cluster = read_cluster(client)
             found = check(client, cluster, None, 0).problems
         except (KafkaError, Unreachable) as error:
             return [Problem("unreachable", str(error))]
-        return standing(found, accepted, step.node)
+        return unaccepted(found, accepted, step.node)
 
     def changed(problems: Sequence[Problem]) -> None:
         if problems:
             report(NOT_YET, "; ".join(problem.message for problem in problems))
 
-    if not settle(look, max(0.0, deadline - time.monotonic()), changed) or cluster is None:
+    if not wait_until_safe(problems_now, max(0.0, deadline - time.monotonic()), changed) or cluster is None:
         raise LateError(f"node {step.node.node_id} is back, and the cluster is not in sync")
     report(IN_SYNC, "nothing else is wrong" if found else "all partitions are in sync, and the quorum has caught up")
     return cluster

@@ -70,9 +70,9 @@ class Verdict:
     partitions: int
     compared: Compared | None = None
 
-    def standing(self, accepted: Collection[str], node: Node) -> list[Problem]:
+    def unaccepted(self, accepted: Collection[str], node: Node) -> list[Problem]:
         """The problems against a change of the node that the operator does not accept, or may not."""
-        return standing(self.problems, accepted, node)
+        return unaccepted(self.problems, accepted, node)
 
 
 def acceptable(node: Node) -> frozenset[str]:
@@ -80,7 +80,7 @@ def acceptable(node: Node) -> frozenset[str]:
     return frozenset({UNAVAILABLE}) if node.is_broker else OF_BROKERS | {UNAVAILABLE}
 
 
-def standing(problems: Sequence[Problem], accepted: Collection[str], node: Node) -> list[Problem]:
+def unaccepted(problems: Sequence[Problem], accepted: Collection[str], node: Node) -> list[Problem]:
     taken = acceptable(node) & set(accepted)
     return [problem for problem in problems if problem.kind not in taken]
 
@@ -215,7 +215,7 @@ def _folders(client: Client) -> list[Problem]:
     return found
 
 
-def settle(
+def wait_until_safe(
     look: Callable[[], Sequence[Problem]], timeout_s: float, on_change: Callable[[Sequence[Problem]], None]
 ) -> bool:
     """Look until there is no problem, or the time is over. `on_change` is given a list that has other kinds."""

@@ -178,7 +178,7 @@ def tell(follower: FollowerState, answer: Answer) -> None:
     position = FetchPosition(asked.offset, asked.last_epoch, asked.leader_epoch, 0)
     for effect in follower.fetched(fetched, position, NOW_MS):
         if isinstance(effect, AskOffsets):
-            follower.offsets_answered(0, answer.leader_end_offset, asked.leader_epoch, NOW_MS)
+            follower.handle_offsets_response(0, answer.leader_end_offset, asked.leader_epoch, NOW_MS)
 
 
 def proposal_answered(broker: int, state: Broker, proposal: Proposal, result: AlterPartitionResult | None) -> Turn:
