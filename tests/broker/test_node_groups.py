@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from tanist.broker.node import Node
-from tanist.sim.oracle import pieces
+from tanist.sim.oracle import batch_bytes
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode
@@ -265,7 +265,7 @@ def reported_error(errors: list[int], response: OffsetCommitResponse) -> None:
 def batches(cluster: Cluster, client: Client, begin: int) -> list[int]:
     """How many records each batch of the coordinator's log has, from an offset on."""
     log = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log
-    views = pieces(log, begin, log.log_end_offset)
+    views = batch_bytes(log, begin, log.log_end_offset)
     return [header.record_count for view in views for _, header in iterate_headers(view)]
 
 

@@ -16,7 +16,7 @@ from tanist.runtime.client.client import BrokerConnection, Client, parse_bootstr
 from tanist.runtime.client.records import LATEST, list_offset, partition_for
 from tanist.runtime.client.records import read as read_records
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink.landed import NotTheSame, identity
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.producer import ProduceFailed
@@ -31,7 +31,7 @@ PARTITIONS = 3
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = Cluster(tmp_path_factory.mktemp("brokers") / "c")
+    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
     address = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
     with Client(parse_bootstrap(address)) as client:
         for name in ("written", "other", "streamed", "again", "changed", "fenced", "plain", "named"):

@@ -18,7 +18,7 @@ from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, list_offset
 from tanist.runtime.client.records import read as read_records
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink import sink as topic_sink
 from tanist.spark.sink.landed import Before, NotTheSame, before
 from tanist.spark.sink.options import SinkOptions
@@ -83,7 +83,7 @@ def arriving(values: Sequence[str], after: int | None) -> Iterator[pa.RecordBatc
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = Cluster(tmp_path_factory.mktemp("brokers") / "c")
+    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
     yield bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
     cluster.down()
 

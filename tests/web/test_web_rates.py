@@ -53,7 +53,7 @@ def test_traffic_of_a_broker_and_of_a_watched_partition(monkeypatch: pytest.Monk
         row = {"topic": "t", "partition": 0, "role": "leader", "log_end_offset": end, "size_bytes": end * 100}
         traffic.commits([{"group": "g", "partitions": [{"topic": "t", "partition": 0, "committed": committed}]}])
         page = {"traffic": dict.fromkeys(names, counted), "replicas": [row]}
-        found = traffic.look(view, {1: [page], 1001: [{"traffic": None, "replicas": []}]}, [("t", 0), ("gone", 0)])
+        found = traffic.read(view, {1: [page], 1001: [{"traffic": None, "replicas": []}]}, [("t", 0), ("gone", 0)])
         clock.now_s += 2
         return found
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.web.standing import Succession, positions
+from tanist.web.partition_positions import Succession, positions
 from tanist.web.state import IfDies, ReplicaPositions, Stretch, danger_of, difference, plain
 
 

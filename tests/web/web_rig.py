@@ -26,14 +26,14 @@ class FakeSource:
         self.looks = 0
         self.broken: Exception | None = None
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
         self.looks += 1
         self.watched.append(list(watched))
         if self.broken is not None:
             raise self.broken
         return dict(self.state)
 
-    def look_around(self) -> Mapping[str, Json]:
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
         return {}
 
     def price(self, action: str, node: int) -> Json:

@@ -90,7 +90,7 @@ class Cluster(Operations):
         if self._backend.local is not None or self._backend.bootstrap:
             return
         folder = self._folder if self._folder is not None else Path(tempfile.mkdtemp(prefix="tanist-"))
-        local = runtime.Cluster(folder)
+        local = runtime.LocalCluster(folder)
         local.up(
             brokers=self._brokers,
             controllers=self._controllers,

@@ -48,7 +48,7 @@ class Backend:
     """The cluster behind the operations."""
 
     bootstrap: tuple[Address, ...]
-    local: runtime.Cluster | None = None
+    local: runtime.LocalCluster | None = None
     """None: a Kafka that was not started here."""
     did: list[Event] = field(default_factory=list)
     """What was done to it, for reports."""
@@ -381,7 +381,7 @@ class Operations:
     def _file(self) -> ClusterFile:
         return load_existing(self._need("cluster", "show its nodes").folder)
 
-    def _need(self, operation: str, verb: str) -> runtime.Cluster:
+    def _need(self, operation: str, verb: str) -> runtime.LocalCluster:
         """The cluster that was started here. `NotAvailable` if there is none."""
         local = self._backend.local
         if local is None:

@@ -17,7 +17,7 @@ from tanist.runtime.client.client import Address, Client, ClusterView, KafkaErro
 from tanist.runtime.client.explain import Situation, explain
 from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections
 from tanist.runtime.client.records import EARLIEST, LATEST, list_offset
-from tanist.web.groups import look_at_groups
+from tanist.web.groups import read_groups
 from tanist.web.source import NotHere, Watched
 from tanist.web.state import (
     ClusterState,
@@ -57,7 +57,7 @@ class BootstrapSource:
     def close(self) -> None:
         self._client.close()
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
         client = self._client
         metadata = client.metadata(())
         topics = admin.describe_topics(client)
@@ -158,10 +158,10 @@ class BootstrapSource:
         )
         return PartitionPositions(topic, partition, replicas, end)
 
-    def look_around(self) -> Mapping[str, Json]:
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
         with Client(self._addresses, timeout_s=_PATIENCE_S) as client:
             leaders = self._leaders
-            return {"groups": look_at_groups(client, lambda topic, index: leaders.get((topic, index), -1))}
+            return {"groups": read_groups(client, lambda topic, index: leaders.get((topic, index), -1))}
 
     def price(self, action: str, node: int) -> Json:
         raise NotHere(ABSENT[-1])

@@ -30,14 +30,14 @@ from tanist.text import counted
 from tanist.web import live_faults, node_pages
 from tanist.web.actions import ACTIONS
 from tanist.web.folders import DeadNode
-from tanist.web.groups import look_at_groups
+from tanist.web.groups import read_groups
 from tanist.web.metadata_log import MetadataLog
 from tanist.web.metadata_view import MetadataView
 from tanist.web.node_pages import Pages
+from tanist.web.partition_positions import positions
 from tanist.web.prices import price_of
-from tanist.web.salvage import look_at_salvage, record_texts, salvage_entries
+from tanist.web.salvage import read_salvage, record_texts, salvage_entries
 from tanist.web.source import Watched
-from tanist.web.standing import positions
 from tanist.web.state import (
     ClusterState,
     FaultState,
@@ -80,7 +80,7 @@ class FolderSource:
 
     # -- from second to second
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
         cluster = load_existing(self.folder)
         if cluster.cluster_id != self._cluster_id:  # after `tanist reset`
             self._log, self._cluster_id = None, cluster.cluster_id
@@ -96,7 +96,7 @@ class FolderSource:
             found = self._positions(cluster, view, pages, topic, partition)
             if found is not None:
                 look[key] = self._same(key, found)
-        traffic = self._traffic.look(view, pages, watched)
+        traffic = self._traffic.read(view, pages, watched)
         look.update({key: self._same(key, value) for key, value in traffic.items()})
         return look
 
@@ -317,8 +317,8 @@ class FolderSource:
 
     # -- what changes slowly
 
-    def look_around(self) -> Mapping[str, Json]:
-        look: dict[str, Json] = {"salvage": self._same("salvage", look_at_salvage(self._log_directories()))}
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
+        look: dict[str, Json] = {"salvage": self._same("salvage", read_salvage(self._log_directories()))}
         groups = self._groups()
         if groups is not None:
             look["groups"] = self._same("groups", groups)
@@ -338,7 +338,7 @@ class FolderSource:
         try:
             addresses = addresses_of(load_existing(self.folder), self.folder)
             with Client(addresses, timeout_s=_GROUPS_S) as client:
-                groups = look_at_groups(client, leader_of)
+                groups = read_groups(client, leader_of)
         except (Unreachable, KafkaError, Unsupported, ClusterError, WireError, OSError):
             return None
         self._traffic.commits(groups)

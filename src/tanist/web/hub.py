@@ -71,7 +71,6 @@ class Hub:
 
     def __init__(self, source: Source, *, every_s: float = LOOK_EVERY_S) -> None:
         self.source = source
-        self.looks = 0
         self._every_s = every_s
         self._pages: dict[str, _Page] = {}
         self._history = History()
@@ -79,7 +78,7 @@ class Hub:
         self._around: Mapping[str, Json] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._wanted = asyncio.Event()
-        self._threads = ThreadPoolExecutor(2, "look")
+        self._threads = ThreadPoolExecutor(2, "source")
         """One for each kind of look: each thread that ever was keeps memory."""
 
     # -- pages
@@ -120,8 +119,8 @@ class Hub:
         self._wanted.set()
         return True
 
-    def look_soon(self) -> None:
-        """Something was done: do not wait for the next look."""
+    def refresh_soon(self) -> None:
+        """Something was done: do not wait for the next read."""
         self._wanted.set()
 
     def close(self) -> None:
@@ -130,29 +129,31 @@ class Hub:
         for page in self._pages.values():
             _drop(page)
 
-    # -- looking
+    # -- reading the source
 
     @property
-    def looking(self) -> bool:
-        """Whether a page is there to look for."""
+    def polling(self) -> bool:
+        """Whether a page is there to read for."""
         return bool(self._tasks)
 
     def _start(self) -> None:
-        if not self.looking:
-            self._tasks = [asyncio.create_task(self._keep_looking()), asyncio.create_task(self._keep_looking_around())]
+        if not self.polling:
+            self._tasks = [
+                asyncio.create_task(self._poll_state()),
+                asyncio.create_task(self._poll_groups_and_salvage()),
+            ]
 
     def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         self._tasks = []
 
-    async def _keep_looking(self) -> None:
+    async def _poll_state(self) -> None:
         while True:
             self._wanted.clear()
             began = time.monotonic()
             watched = sorted({place for page in self._pages.values() for place in page.watched})
             look, worked_s = await self._or_problem(watched)
-            self.looks += 1
             self._show({**look, **self._around})
             pause_s = max(self._every_s - (time.monotonic() - began), worked_s * _SHARE, 0.0)
             try:
@@ -162,21 +163,21 @@ class Hub:
 
     async def _or_problem(self, watched: Watched) -> tuple[Look, float]:
         try:
-            return await self._worked(lambda: self.source.look(watched))
+            return await self._worked(lambda: self.source.read_state(watched))
         except Exception as error:  # a cluster that is taken away under the page must not end the page
             last = {key: value for key, value in self._now.items() if key not in self._around}
             text = str(error) or type(error).__name__
             cluster: dict[str, Json] = last.get("cluster") or plain(ClusterState("cluster"))
             return {**last, "cluster": {**cluster, "problem": text}}, 0.0
 
-    async def _keep_looking_around(self) -> None:
+    async def _poll_groups_and_salvage(self) -> None:
         reported = ""
         while True:
             began = time.monotonic()
             worked_s = 0.0
             try:
-                self._around, worked_s = await self._worked(lambda: dict(self.source.look_around()))
-            except Exception as error:  # the last one stays; `look` says what is wrong with the cluster
+                self._around, worked_s = await self._worked(lambda: dict(self.source.read_groups_and_salvage()))
+            except Exception as error:  # the last one stays; `read_state` says what is wrong with the cluster
                 text = f"{type(error).__name__}: {error}"
                 if text != reported:
                     print(f"tanist ui: groups and salvage are not up to date: {text}", file=sys.stderr, flush=True)

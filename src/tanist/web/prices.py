@@ -10,7 +10,7 @@ from tanist.runtime.cluster.cluster_file import ClusterFile
 from tanist.text import counted
 from tanist.web.metadata_view import MetadataView
 from tanist.web.node_pages import replica
-from tanist.web.standing import positions
+from tanist.web.partition_positions import positions
 from tanist.web.state import Json, ReplicaPositions
 
 LEAVES = ("crash", "crash-page-cache", "stop", "pause", "cut-off", "disk-full")

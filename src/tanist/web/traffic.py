@@ -20,7 +20,7 @@ class Traffic:
         self._group_rates = Rates()
         self._consumed: dict[tuple[str, int], float] = {}
 
-    def look(self, view: MetadataView, pages: Pages, watched: Watched) -> dict[str, Json]:
+    def read(self, view: MetadataView, pages: Pages, watched: Watched) -> dict[str, Json]:
         now_s = time.monotonic()
         look: dict[str, Json] = {}
         keys: set[Key] = set()

@@ -71,6 +71,6 @@ def test_the_checker_loses_as_many(tmp_path: Path, writes: list[tuple[str | None
     with path.open("w") as file:
         for line in lines:
             HistoryWriter(file).write(line)
-    found = {each.anomaly: each.count for each in verify(path)[0].found}
+    found = {each.anomaly: each.count for each in verify(path)[0].findings}
     # In a history that was read to its end `unseen` is every loss; `lost-write` has those that others stand behind.
     assert len(account(lines).lost) == found.get(Anomaly.UNSEEN, 0)

@@ -13,7 +13,7 @@ from tanist.cli.output import migration as output
 from tanist.cli.tree import Group
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.migration.losses import LOST, REFUSED, losses
-from tanist.runtime.migration.nodes import APACHE, TANIST, Cluster, read_cluster
+from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, read_cluster
 from tanist.runtime.migration.properties_file import file_problems
 from tanist.runtime.migration.roll import LateError, Step, await_step, steps
 from tanist.runtime.migration.safety import Problem, acceptable, check
@@ -236,7 +236,7 @@ def _advance(
 
 def _against(
     client: Client,
-    cluster: Cluster,
+    cluster: ClusterDescription,
     step: Step,
     how: output.Instructions,
     sample: int,

@@ -81,7 +81,7 @@ def top_command(
 
     try:
         with _pauses(live) as pause:
-            found = _looks(client, interval_s, pause, internal=internal, patient=live)
+            found = _samples(client, interval_s, pause, internal=internal, patient=live)
             for each in islice(found, looks):
                 show(each)
     except KeyboardInterrupt:
@@ -117,7 +117,7 @@ def _pauses(live: bool) -> Iterator[Callable[[float], bool]]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _looks(
+def _samples(
     client: Callable[[], Client], interval_s: float, pause: Callable[[float], bool], *, internal: bool, patient: bool
 ) -> Iterator[tuple[Sample, Sample] | str]:
     """Two samples each. With patience, a failure is a look as well: what is wrong. Ends when a pause says so."""

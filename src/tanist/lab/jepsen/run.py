@@ -98,7 +98,7 @@ class JepsenResult:
             "settings": asdict(self.settings),
             "seconds": round((self.ended_ns - self.began_ns) / _NS, 1),
             **self.outcome.as_json(),
-            "anomalies": {found.anomaly.value: found.count for found in self.verdict.found},
+            "anomalies": {found.anomaly.value: found.count for found in self.verdict.findings},
             "allowed_by_kafka": {found.anomaly.value: found.count for found in self.verdict.expected},
             "transactions": self.verdict.transactions,
             "hanging": self.hanging,

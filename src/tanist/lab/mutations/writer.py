@@ -77,7 +77,7 @@ class ScriptedWriter(SimClient):
         )
         channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             if response is None:
                 return
             answer = response.responses[0].partition_responses[0]
@@ -90,7 +90,7 @@ class ScriptedWriter(SimClient):
         def go() -> None:
             if send.value not in self.history.by_value:
                 self.history.sent(send)
-            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, answered)
+            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, handle_response)
 
         self.run(go)
         return send

@@ -55,7 +55,7 @@ class QuarantineTooSmall(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SegmentSlice:
     """Bytes of one segment, from a batch's beginning to the end."""
 
     path: str
@@ -78,11 +78,11 @@ class RecordsToSave:
     from_offset: int
     to_offset: int
     epochs: tuple[tuple[int, int], ...]
-    pieces: tuple[Piece, ...]
+    slices: tuple[SegmentSlice, ...]
 
     @property
     def size_bytes(self) -> int:
-        return sum(piece.size_bytes for piece in self.pieces)
+        return sum(piece.size_bytes for piece in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class Quarantine:
             raise
         return manifest
 
-    def _save_piece(self, folder: str, piece: Piece) -> Steps[SavedFile]:
+    def _save_piece(self, folder: str, piece: SegmentSlice) -> Steps[SavedFile]:
         name = offset_file(piece.base_offset, LOG_SUFFIX)
         source = self._disk.open(piece.path, create=False)
         try:
@@ -212,7 +212,7 @@ class Quarantine:
             source.close()
         return SavedFile(name, piece.size_bytes, crc)
 
-    def _copy(self, source: File, piece: Piece, target: File) -> int:
+    def _copy(self, source: File, piece: SegmentSlice, target: File) -> int:
         """Copy the piece; its CRC-32C. In a thread."""
         crc = copied = 0
         while copied < piece.size_bytes:
@@ -226,17 +226,17 @@ class Quarantine:
             copied += len(chunk)
         return crc
 
-    def _within(self, records: RecordsToSave, bytes_max: int) -> Steps[tuple[list[Piece], Unsaved | None]]:
+    def _within(self, records: RecordsToSave, bytes_max: int) -> Steps[tuple[list[SegmentSlice], Unsaved | None]]:
         """The newest batches that fit, and the rest: other replicas are least likely to have the end of a log."""
         if bytes_max < 0 or records.size_bytes <= bytes_max:
-            return list(records.pieces), None
+            return list(records.slices), None
         bytes_left = bytes_max
-        kept: list[Piece] = []
-        for piece in reversed(records.pieces):
+        kept: list[SegmentSlice] = []
+        for piece in reversed(records.slices):
             if piece.size_bytes > bytes_left:
                 source = self._disk.open(piece.path, create=False)
                 try:
-                    rest: Piece | None = yield CopyStep(partial(_end_of, source, piece, bytes_left))
+                    rest: SegmentSlice | None = yield CopyStep(partial(_end_of, source, piece, bytes_left))
                 finally:
                     source.close()
                 if rest is not None:
@@ -376,18 +376,18 @@ class _Saving:
                 self._disk.sync([step.file], self.go_on)
 
 
-def pieces_of(ranges: Iterable[FileRange], from_offset: int) -> tuple[Piece, ...]:
+def slices_of(ranges: Iterable[FileRange], from_offset: int) -> tuple[SegmentSlice, ...]:
     """The parts of segments that a log hands out before it drops them."""
     pieces = []
     for each in ranges:
         base_offset = offset_of(each.file.path.rpartition("/")[2], LOG_SUFFIX)
         if base_offset is None:
             raise ValueError(f"{each.file.path} is not a segment")
-        pieces.append(Piece(each.file.path, max(base_offset, from_offset), each.offset, each.length))
+        pieces.append(SegmentSlice(each.file.path, max(base_offset, from_offset), each.offset, each.length))
     return tuple(pieces)
 
 
-def _copy(source: File, piece: Piece, target: File) -> int:
+def _copy(source: File, piece: SegmentSlice, target: File) -> int:
     """Copy the piece; its CRC-32C. In a thread."""
     crc = copied = 0
     while copied < piece.size_bytes:
@@ -400,13 +400,13 @@ def _copy(source: File, piece: Piece, target: File) -> int:
     return crc
 
 
-def _end_of(source: File, piece: Piece, bytes_max: int) -> Piece | None:
+def _end_of(source: File, piece: SegmentSlice, bytes_max: int) -> SegmentSlice | None:
     """The batches at the piece's end that fit into `bytes_max`; None if none does. In a thread."""
     end = piece.position + piece.size_bytes
     try:
         for position, header in scan_headers(source, piece.position, end):
             if end - position <= bytes_max:
-                return Piece(piece.path, header.base_offset, position, end - position)
+                return SegmentSlice(piece.path, header.base_offset, position, end - position)
     except DamagedBatch:
         pass
     return None

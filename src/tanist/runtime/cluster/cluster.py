@@ -46,7 +46,7 @@ LAUNCHER = (sys.executable, "-m", "tanist.runtime.process.launch")
 """The command of a `Launcher`."""
 
 
-class Cluster:
+class LocalCluster:
     """The cluster in a data folder. `say` gets a line about what is worth telling."""
 
     def __init__(self, folder: Path, say: Say = lambda _: None, launcher: Sequence[str] = LAUNCHER) -> None:

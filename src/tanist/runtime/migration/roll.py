@@ -12,7 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.migration.nodes import Cluster, Node, describe_cluster, node_settings, read_cluster, software_of
+from tanist.runtime.migration.nodes import (
+    ClusterDescription,
+    Node,
+    describe_cluster,
+    node_settings,
+    read_cluster,
+    software_of,
+)
 from tanist.runtime.migration.safety import Problem, check, unaccepted, wait_until_safe
 
 _LOOK_EVERY_S = 0.2
@@ -42,7 +49,7 @@ class Step:
     under_way: bool = False
 
 
-def steps(cluster: Cluster, target: str) -> list[Step]:
+def steps(cluster: ClusterDescription, target: str) -> list[Step]:
     """The nodes that are still to change, in order: brokers, controllers that follow, the active controller.
 
     A node that does not answer goes first, for its step is under way, whichever software it had.
@@ -52,19 +59,21 @@ def steps(cluster: Cluster, target: str) -> list[Step]:
     return down + [Step(node, target, _reason(cluster, node)) for node in sorted(left, key=lambda n: _rank(cluster, n))]
 
 
-def _rank(cluster: Cluster, node: Node) -> tuple[int, int]:
+def _rank(cluster: ClusterDescription, node: Node) -> tuple[int, int]:
     if node.node_id == cluster.quorum.leader_id:
         return 2, node.node_id
     return int(node.is_controller), node.node_id
 
 
-def _reason(cluster: Cluster, node: Node) -> str:
+def _reason(cluster: ClusterDescription, node: Node) -> str:
     if node.node_id == cluster.quorum.leader_id:
         return "the active controller, last: so the quorum elects once"
     return "a controller that follows" if node.is_controller else "no controller"
 
 
-def await_step(client: Client, step: Step, timeout_s: float, report: Report, accepted: Collection[str] = ()) -> Cluster:
+def await_step(
+    client: Client, step: Step, timeout_s: float, report: Report, accepted: Collection[str] = ()
+) -> ClusterDescription:
     """Wait until the node is back with its new software, and everything is in sync; gives the cluster then.
 
     `accepted`: kinds of problems that were there before, where `safety.acceptable` has them.
@@ -73,7 +82,7 @@ def await_step(client: Client, step: Step, timeout_s: float, report: Report, acc
     """
     deadline = time.monotonic() + timeout_s
     _await_software(client, step, deadline, report)
-    cluster: Cluster | None = None
+    cluster: ClusterDescription | None = None
     found: Sequence[Problem] = ()
 
     def problems_now() -> Sequence[Problem]:

@@ -14,7 +14,7 @@ from tanist.runtime.client.admin import TopicDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.partition_context import topic_settings
 from tanist.runtime.client.reassign import moving
-from tanist.runtime.migration.nodes import Cluster, Node, read_quorum
+from tanist.runtime.migration.nodes import ClusterDescription, Node, read_quorum
 from tanist.runtime.migration.replica_bytes import Compared, compare_replicas
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
@@ -85,7 +85,7 @@ def unaccepted(problems: Sequence[Problem], accepted: Collection[str], node: Nod
     return [problem for problem in problems if problem.kind not in taken]
 
 
-def check(client: Client, cluster: Cluster, stopping: Node | None, sample: int) -> Verdict:
+def check(client: Client, cluster: ClusterDescription, stopping: Node | None, sample: int) -> Verdict:
     """Everything that stands against stopping the node, or of a cluster that is to be calm (None).
 
     The quorum is asked first: brokers that have caught up with it know the partitions as the controller does.
@@ -105,7 +105,7 @@ def check(client: Client, cluster: Cluster, stopping: Node | None, sample: int) 
     return Verdict(found, count, compared)
 
 
-def of_nodes(cluster: Cluster) -> list[Problem]:
+def of_nodes(cluster: ClusterDescription) -> list[Problem]:
     found = []
     for _, node in sorted(cluster.nodes.items()):
         if node.software is None:
@@ -117,7 +117,7 @@ def of_nodes(cluster: Cluster) -> list[Problem]:
     return found
 
 
-def _wait_for_quorum(client: Client, cluster: Cluster) -> list[Problem]:
+def _wait_for_quorum(client: Client, cluster: ClusterDescription) -> list[Problem]:
     """What was committed when this began must come to every node that is up, within seconds."""
     committed = cluster.quorum.high_watermark
     up = {node.node_id for node in cluster.nodes.values() if node.software is not None and not node.fenced}
@@ -158,7 +158,7 @@ def of_partitions(partitions: Partitions) -> list[Problem]:
     ]
 
 
-def of_stop(cluster: Cluster, partitions: Partitions, stopping: Node) -> list[Problem]:
+def of_stop(cluster: ClusterDescription, partitions: Partitions, stopping: Node) -> list[Problem]:
     """What nobody can use while the node is stopped; nothing of one that is down already."""
     found: list[Problem] = []
     if stopping.software is None:

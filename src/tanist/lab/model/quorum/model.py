@@ -18,20 +18,20 @@ from functools import cache
 from itertools import permutations
 from typing import NamedTuple, TypeAlias
 
-from tanist.lab.model.quorum.member import (
+from tanist.lab.model.quorum.nodes import Quorum
+from tanist.lab.model.quorum.trace_format import QuorumTraceFormat
+from tanist.lab.model.quorum.voter_state import (
     BUDGET,
     GHOSTS,
     MEMBERS,
     STALE,
     Ghosts,
-    Member,
     MetadataLog,
     SentVoteRequest,
-    Turn,
+    VoterResult,
+    VoterState,
     voters_in,
 )
-from tanist.lab.model.quorum.nodes import Quorum
-from tanist.lab.model.quorum.trace_format import QuorumTraceFormat
 from tanist.lab.model.steps import Label, Permutation, State, Step, Table, Violation, directed
 
 _NO_TURN = -1
@@ -80,12 +80,12 @@ class QuorumModel:
         self._voters = configuration.voters + (configuration.outside or 0)
         self._first = (1 << configuration.voters) - 1
         self._writes = configuration.budget.writes
-        self.members: Table[Member] = Table()
+        self.members: Table[VoterState] = Table()
         self.ghosts: Table[Ghosts] = Table()
         self.stale: Table[tuple[SentVoteRequest, ...]] = Table()
         self.budgets: Table[QuorumBudget] = Table()
         self.trace_format = QuorumTraceFormat(self.members, self.ghosts, self._voters)
-        self.turns: Table[Turn] = Table()
+        self.turns: Table[VoterResult] = Table()
         self._quorum = Quorum(
             configuration.voters,
             syncs_at_once=not configuration.budget.losses,
@@ -99,10 +99,10 @@ class QuorumModel:
         """The real nodes and the properties are asked once for each combination of numbers."""
         quorum, at, turn_number = self._quorum, self.members.__getitem__, self.turns.number
 
-        def one(turn: Turn | None) -> int:
+        def one(turn: VoterResult | None) -> int:
             return _NO_TURN if turn is None else turn_number(turn)
 
-        def both(turns: tuple[Turn, Turn | None] | None) -> tuple[int, int]:
+        def both(turns: tuple[VoterResult, VoterResult | None] | None) -> tuple[int, int]:
             return _NOBODY if turns is None else (one(turns[0]), one(turns[1]))
 
         self._timeout = cache(lambda voter, number: one(quorum.timeout(voter, at(number))))
@@ -118,7 +118,7 @@ class QuorumModel:
         self._renamed_member = cache(lambda number, to: self.members.number(at(number).renamed(to)))
         self._renamed_ghosts = cache(lambda number, to: self.ghosts.number(self.ghosts[number].renamed(to)))
         self._renamed_stale = cache(self._rename_stale)
-        self._settled = cache(self._settle)
+        self._judged_step = cache(self._judge_step)
         self._match = cache(lambda one, two: tuple(_matching(at(one).log, at(two).log)))
         self._holds = cache(lambda number, ghosts: _has_all(at(number), self.ghosts[ghosts].committed))
         self._paid = cache(self._pay)
@@ -225,7 +225,7 @@ class QuorumModel:
             changed[BUDGET] = self._paid(state[BUDGET], price)
         violation = None
         for voter, turn in turns:
-            settled = self._settled(voter, state[MEMBERS + voter], turn, changed[GHOSTS])
+            settled = self._judged_step(voter, state[MEMBERS + voter], turn, changed[GHOSTS])
             changed[MEMBERS + voter], changed[GHOSTS], wrong = settled
             violation = violation or wrong
         after = tuple(changed)
@@ -235,7 +235,7 @@ class QuorumModel:
         if violation is None and self.budgets[state[BUDGET]].stale_asks:
             self._leave_asks(state, after, label, turns, steps)
 
-    def _settle(self, voter: int, was: int, turn: int, ghosts: int) -> tuple[int, int, Violation | None]:
+    def _judge_step(self, voter: int, was: int, turn: int, ghosts: int) -> tuple[int, int, Violation | None]:
         """A node's turn: its new state, the new ghosts, and the violation if there is one."""
         made, known = self.turns[turn], self.ghosts[ghosts]
         wrong = self._watched(_judge(voter, self._first, self.members[was], made, known))
@@ -314,7 +314,7 @@ def _is_majority(holders: Sequence[bool], mask: int) -> bool:
     return sum([holds for at, holds in enumerate(holders) if mask >> at & 1]) > mask.bit_count() // 2
 
 
-def _judge(voter: int, first: int, before: Member, turn: Turn, ghosts: Ghosts) -> Iterator[Violation]:
+def _judge(voter: int, first: int, before: VoterState, turn: VoterResult, ghosts: Ghosts) -> Iterator[Violation]:
     """E1-E4, E6-E8 and E10-E12, of one node's turn."""
     after, name = turn.member, voter + 1
     if turn.fatal:
@@ -353,11 +353,11 @@ def _judge(voter: int, first: int, before: Member, turn: Turn, ghosts: Ghosts) -
         yield Violation("E12", f"{name}, whose leader answers, would vote for another")
 
 
-def _has_all(member: Member, committed: MetadataLog) -> bool:
+def _has_all(member: VoterState, committed: MetadataLog) -> bool:
     return member.on_disk >= len(committed) and member.log[: len(committed)] == committed
 
 
-def _remember(voter: int, member: Member, ghosts: Ghosts) -> Ghosts:
+def _remember(voter: int, member: VoterState, ghosts: Ghosts) -> Ghosts:
     leads = (member.epoch, voter)
     if member.role == "Leader" and leads not in ghosts.leaders:
         ghosts = ghosts._replace(leaders=tuple(sorted((*ghosts.leaders, leads))))

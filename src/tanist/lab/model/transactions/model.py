@@ -73,7 +73,7 @@ class TransactionsConfiguration:
     start: tuple[str, ...] = ()
 
 
-class _Turn:
+class _StepState:
     """One step under way: the parts of the state that it changes."""
 
     def __init__(self, model: TransactionModel, state: State) -> None:
@@ -133,7 +133,7 @@ class TransactionModel:
             yield from self._of_client(state, number, budget)
         yield from self._of_coordinator(state, budget)
         for request in self.stale[state[STALE]]:
-            turn = _Turn(self, state)
+            turn = _StepState(self, state)
             turn.stale = tuple(each for each in turn.stale if each != request)
             self._deliver(turn, request, _NOBODY)
             yield self._step(turn, Label("late", request.client, request.text))
@@ -157,13 +157,13 @@ class TransactionModel:
             turn.stale = tuple(sorted((*turn.stale, request)))
             yield self._step(turn, Label("delay", number, request.text))
         if budget.aborts and request.kind == "end" and not client.aborts:
-            turn = _Turn(self, state)
+            turn = _StepState(self, state)
             turn.pay("aborts")
             turn.clients[number] = client._replace(aborts=True)
             yield self._step(turn, Label("give up", number))
 
-    def _asking(self, state: State, request: Request) -> _Turn:
-        turn = _Turn(self, state)
+    def _asking(self, state: State, request: Request) -> _StepState:
+        turn = _StepState(self, state)
         if request.kind == "end" and request.committed:
             turn.ghosts = turn.ghosts._replace(asked=turn.ghosts.asked | {request.attempt})
         return turn
@@ -171,27 +171,27 @@ class TransactionModel:
     def _of_coordinator(self, state: State, budget: TransactionBudget) -> Iterator[Step]:
         coordinator = self.coordinators[state[COORDINATOR]]
         if coordinator.pending is not None:
-            turn = _Turn(self, state)
+            turn = _StepState(self, state)
             self._commit(turn, answers=True)
             yield self._step(turn, Label("commit"))
             if budget.unanswered and coordinator.pending.client >= 0:
-                turn = _Turn(self, state)
+                turn = _StepState(self, state)
                 turn.pay("unanswered")
                 self._commit(turn, answers=False)
                 yield self._step(turn, Label("commit", detail="unanswered"))
         for partition in sorted(coordinator.left):
-            turn = _Turn(self, state)
+            turn = _StepState(self, state)
             self._write_marker(turn, partition, acknowledged=True)
             yield self._step(turn, Label("marker", detail=f"to {partition}"))
             if budget.unanswered:
-                turn = _Turn(self, state)
+                turn = _StepState(self, state)
                 turn.pay("unanswered")
                 self._write_marker(turn, partition, acknowledged=False)
                 yield self._step(turn, Label("marker", detail=f"to {partition}, unanswered"))
         if budget.failovers:
             for kept in (False, True) if coordinator.pending is not None else (False,):
                 for late in (None, *sorted(coordinator.left)) if budget.delayed else (None,):
-                    turn = _Turn(self, state)
+                    turn = _StepState(self, state)
                     turn.pay("failovers")
                     detail = "with what was under way" if kept else ""
                     if late is not None:
@@ -202,7 +202,7 @@ class TransactionModel:
                     yield self._step(turn, Label("failover", detail=detail))
         values = coordinator.values
         if budget.timeouts and coordinator.pending is None and values is not None and values.state is ONGOING:
-            turn = _Turn(self, state)
+            turn = _StepState(self, state)
             turn.pay("timeouts")
             shard = self._shard(turn.coordinator)
             self._carry_out(turn, shard, shard.abort_timed_out(_LATE_MS))
@@ -211,7 +211,7 @@ class TransactionModel:
     def clients_of(self, state: State) -> list[Client]:
         return [self.clients[number] for number in state[CLIENTS]]
 
-    def _step(self, turn: _Turn, label: Label) -> Step:
+    def _step(self, turn: _StepState, label: Label) -> Step:
         after = (
             self.coordinators.number(turn.coordinator),
             *(self.partitions.number(each) for each in turn.partitions),
@@ -237,7 +237,7 @@ class TransactionModel:
             kind == "end" and not client.aborts,
         )
 
-    def _deliver(self, turn: _Turn, request: Request, client: int) -> None:
+    def _deliver(self, turn: _StepState, request: Request, client: int) -> None:
         """A request arrives; `client` gets the answer, if one does."""
         if request.kind == "marker":
             self._append_marker(turn, request.partition, request.epoch, request.sequence, committed=request.committed)
@@ -245,7 +245,7 @@ class TransactionModel:
         if request.kind == "write":
             error = self._write(turn, request)
             if client >= 0:
-                self._answered(turn, client, error)
+                self._handle_response(turn, client, error)
             return
         shard = self._shard(turn.coordinator)
         producer = (PRODUCER_ID, request.epoch)
@@ -260,7 +260,7 @@ class TransactionModel:
             turn.clients[client] = turn.clients[client]._replace(waits=True)
         self._carry_out(turn, shard, effects)
 
-    def _answered(self, turn: _Turn, number: int, response: Any) -> None:
+    def _handle_response(self, turn: _StepState, number: int, response: Any) -> None:
         client = turn.clients[number]._replace(waits=False)
         error = response.error if isinstance(response, ProducerAnswer) else int(response)
         kind = self._program[client.stage].partition(" ")[0]
@@ -282,7 +282,7 @@ class TransactionModel:
             client = client._replace(stage=client.stage + 1)
         turn.clients[number] = client
 
-    def _begin(self, turn: _Turn, client: Client, number: int) -> Client:
+    def _begin(self, turn: _StepState, client: Client, number: int) -> Client:
         """The next transaction, if there is one."""
         if not turn.budget.transactions:
             return client._replace(stage=DEAD)
@@ -302,7 +302,7 @@ class TransactionModel:
                 states.append_marker(PRODUCER_ID, batch.epoch, batch.detail, offset, 0, aborted=aborted)
         return states
 
-    def _write(self, turn: _Turn, request: Request) -> int:
+    def _write(self, turn: _StepState, request: Request) -> int:
         """A batch at its leader, which asks the coordinator first where the transaction would begin (KIP-890)."""
         log = turn.partitions[request.partition]
         states = self._producers(log)
@@ -317,7 +317,7 @@ class TransactionModel:
             turn.partitions[request.partition] = (*log, batch)
         return 0
 
-    def _verify(self, turn: _Turn, request: Request) -> int:
+    def _verify(self, turn: _StepState, request: Request) -> int:
         shard = self._shard(turn.coordinator)
         producer, partition = (PRODUCER_ID, request.epoch), _PARTITIONS[request.partition]
         if not self.configuration.bumps:
@@ -327,7 +327,7 @@ class TransactionModel:
         self._carry_out(turn, shard, effects)
         return int(answers[0]) if answers else int(ErrorCode.CONCURRENT_TRANSACTIONS)
 
-    def _write_marker(self, turn: _Turn, partition: int, *, acknowledged: bool) -> None:
+    def _write_marker(self, turn: _StepState, partition: int, *, acknowledged: bool) -> None:
         marker = self._marker(turn.coordinator, partition)
         written = self._append_marker(turn, partition, marker.epoch, marker.sequence, committed=marker.committed)
         if acknowledged and written:
@@ -344,7 +344,7 @@ class TransactionModel:
         return Request("marker", _NOBODY, values.producer_epoch, -1, partition, coordinator.epoch, committed)
 
     def _append_marker(
-        self, turn: _Turn, partition: int, epoch: int, coordinator_epoch: int, *, committed: bool
+        self, turn: _StepState, partition: int, epoch: int, coordinator_epoch: int, *, committed: bool
     ) -> bool:
         """Whether the marker counts as written."""
         log = turn.partitions[partition]
@@ -374,7 +374,7 @@ class TransactionModel:
             transaction.pending = TransactionAppend(ID, known.pending.values, ticket, known.pending.response)
         return shard
 
-    def _carry_out(self, turn: _Turn, shard: TransactionShard, effects: Any) -> None:
+    def _carry_out(self, turn: _StepState, shard: TransactionShard, effects: Any) -> None:
         """Answers reach their clients, and the shard's state becomes the turn's."""
         answers = [effect for effect in effects if isinstance(effect, Answer)]
         for answer in answers:
@@ -397,9 +397,9 @@ class TransactionModel:
             )
         for answer in answers:
             if isinstance(answer.ticket, int) and turn.clients[answer.ticket].waits:
-                self._answered(turn, answer.ticket, answer.response)
+                self._handle_response(turn, answer.ticket, answer.response)
 
-    def _commit(self, turn: _Turn, *, answers: bool) -> None:
+    def _commit(self, turn: _StepState, *, answers: bool) -> None:
         """What is under way is committed."""
         shard = self._shard(turn.coordinator)
         append = shard.transactions[ID].pending
@@ -414,13 +414,13 @@ class TransactionModel:
         self._decided(turn, append.values)
         self._carry_out(turn, shard, effects)
 
-    def _decided(self, turn: _Turn, values: TransactionValues | None) -> None:
+    def _decided(self, turn: _StepState, values: TransactionValues | None) -> None:
         if values is not None and values.state is PREPARE_COMMIT:
             epoch = values.producer_epoch - values.bumps_epoch
             if epoch < turn.ghosts.newest:
                 turn.violation = Violation("X4", f"epoch {epoch} commits, and a client has {turn.ghosts.newest}")
 
-    def _fail_over(self, turn: _Turn, *, kept: bool) -> None:
+    def _fail_over(self, turn: _StepState, *, kept: bool) -> None:
         """Another broker takes over; `kept`: the append that was under way is committed, and nobody hears of it."""
         before = turn.coordinator
         values = before.values

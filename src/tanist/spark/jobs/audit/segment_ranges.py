@@ -20,7 +20,7 @@ from tanist.spark.jobs.dealt import dealt
 _VALUE_HASH: Final = "value_hash"
 
 
-class Piece(NamedTuple):
+class SegmentRange(NamedTuple):
     """Bytes of a file, whose it is, and which offsets of it are wanted (inclusive; None: all)."""
 
     path: str
@@ -39,13 +39,13 @@ Fields: TypeAlias = Sequence[Any]
 """Those of a piece, as they come to a task."""
 
 
-def read_pieces(spark: SparkSession, shares: Sequence[Sequence[Piece]], schema: str) -> DataFrame:
+def read_ranges(spark: SparkSession, shares: Sequence[Sequence[SegmentRange]], schema: str) -> DataFrame:
     """The rows of `tanist-segments` with these columns, of these pieces; also with the column `value_hash`."""
     columns = [each.split()[0] for each in schema.split(",")]
     return dealt(spark, shares, partial(_rows_of_share, columns), schema)
 
 
-def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], *, values: bool) -> DataFrame:
+def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[SegmentRange]]], *, values: bool) -> DataFrame:
     """The sums of these pieces: rows of `audit_sums.SCHEMA`, several for a bucket that several pieces share.
 
     A share has groups of pieces: those of a group are the same stretch of several replicas, and have most batches in
@@ -56,7 +56,7 @@ def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], 
 
 def _rows_of_share(columns: Sequence[str], share: Sequence[Fields]) -> Iterator[Any]:
     for fields in share:
-        piece = Piece(*fields)
+        piece = SegmentRange(*fields)
         for found in _rows(piece, columns):
             if piece.least is not None and piece.most is not None:
                 yield _within(found, piece.least, piece.most)
@@ -66,10 +66,10 @@ def _rows_of_share(columns: Sequence[str], share: Sequence[Fields]) -> Iterator[
 
 def _sums_of_share(columns: Sequence[str], share: Sequence[Sequence[Fields]]) -> Iterator[Any]:
     for group in share:
-        yield from sums_of_group(columns, [Piece(*fields) for fields in group])
+        yield from sums_of_group(columns, [SegmentRange(*fields) for fields in group])
 
 
-def sums_of_group(columns: Sequence[str], group: Sequence[Piece]) -> Iterator[Any]:
+def sums_of_group(columns: Sequence[str], group: Sequence[SegmentRange]) -> Iterator[Any]:
     """What is the same in several replicas is decoded once."""
     if len(group) == 1:
         (piece,) = group
@@ -91,7 +91,7 @@ def sums_of_group(columns: Sequence[str], group: Sequence[Piece]) -> Iterator[An
         known.learn()
 
 
-def _rows(piece: Piece, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:
+def _rows(piece: SegmentRange, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:
     """The rows of a piece, and perhaps some before and behind those that are wanted."""
     # The decoder is imported where it runs: planning does not need it.
     from tanist.spark.segments.arrow_rows import Origin
