@@ -220,9 +220,9 @@ class Stage:
             self.world.run_for(_PAUSE_MS)
         raise PlayError("nobody answers")
 
-    def _send(self, request: Any, version: int, to: int | None, answered: Callable[[Any], None]) -> None:
+    def _send(self, request: Any, version: int, to: int | None, on_response: Callable[[Any], None]) -> None:
         address = (self.world.hosts[to or 1].name, BROKER_PORT)
-        self._client.run(lambda: self._client.channel(address).call(request, version, 5_000, answered))
+        self._client.run(lambda: self._client.channel(address).call(request, version, 5_000, on_response))
 
     # -- observations
 

@@ -349,12 +349,12 @@ class Log:
         """The aborted transactions that have records in [start, upper)."""
         return self._segments.aborted_transactions(start_offset, upper_offset)
 
-    def aborted_within(self, piece: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    def aborted_within(self, log_slice: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have records in a piece that was read from `start_offset` on.
 
         There may be some that begin a little after it.
         """
-        return self._segments.aborted_within(piece, start_offset, upper_offset)
+        return self._segments.aborted_within(log_slice, start_offset, upper_offset)
 
     # -- cutting and dropping
 

@@ -16,9 +16,9 @@ from tanist.wire.ids import ZERO_UUID
 class InconsistentTopicId(Exception):
     """The folder holds the log of another topic of the same name: an older one, that was deleted."""
 
-    def __init__(self, path: str, found: UUID, expected: UUID) -> None:
-        super().__init__(f"{path} is of topic id {found}, expected {expected}")
-        self.actual = found
+    def __init__(self, path: str, actual: UUID, expected: UUID) -> None:
+        super().__init__(f"{path} is of topic id {actual}, expected {expected}")
+        self.actual = actual
         self.expected = expected
 
 

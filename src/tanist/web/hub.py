@@ -194,9 +194,9 @@ class Hub:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, timed)
 
-    def _show(self, look: Look) -> None:
-        change = difference(self._now, look, round(time.time() * 1000))
-        self._now = look
+    def _show(self, state: Look) -> None:
+        change = difference(self._now, state, round(time.time() * 1000))
+        self._now = state
         if not change:
             return
         self._history.add(change, sum(map(_size, change.set.items())))

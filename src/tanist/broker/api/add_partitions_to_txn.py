@@ -87,32 +87,32 @@ class AddPartitionsToTxn:
             else:
                 self._add(transaction, EPOCH_BUMP_VERSION, call.later(handle_response))
 
-    def _verify(self, transaction: AddPartitionsToTxnTransaction, answered: OnErrors) -> None:
+    def _verify(self, transaction: AddPartitionsToTxnTransaction, on_errors: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)
         found = self.transactions.coordinator().find(transaction.transactional_id)
         if isinstance(found, int):
-            answered(dict.fromkeys(partitions, found))
+            on_errors(dict.fromkeys(partitions, found))
             return
         producer = (transaction.producer_id, transaction.producer_epoch)
-        answered(found.shard.verify(transaction.transactional_id, producer, partitions))
+        on_errors(found.shard.verify(transaction.transactional_id, producer, partitions))
 
-    def _add(self, transaction: AddPartitionsToTxnTransaction, client_version: int, answered: OnErrors) -> None:
+    def _add(self, transaction: AddPartitionsToTxnTransaction, client_version: int, on_errors: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)
         unknown = [each for each in partitions if self.metadata.current_leader(*each) is None]
         if unknown:
             # None is added: a transaction that cannot write all that it wants will not be committed.
             errors = dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
             errors.update(dict.fromkeys(unknown, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
-            answered(errors)
+            on_errors(errors)
             return
         coordinator = self.transactions.coordinator()
         found = coordinator.find(transaction.transactional_id)
         if isinstance(found, int):
-            answered(dict.fromkeys(partitions, found))
+            on_errors(dict.fromkeys(partitions, found))
             return
 
         def added(error: int) -> None:
-            answered(dict.fromkeys(partitions, int(error)))
+            on_errors(dict.fromkeys(partitions, int(error)))
 
         decide = partial(
             found.shard.add_partitions,

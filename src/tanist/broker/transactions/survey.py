@@ -107,13 +107,13 @@ class CoordinatorSurvey:
             return {}
         return {index: (state.leader, state.leader_epoch) for index, state in topic.partitions.items()}
 
-    def call(self, broker_id: int, request: Any, version: int, answered: Callable[[Any], None]) -> None:
+    def call(self, broker_id: int, request: Any, version: int, on_response: Callable[[Any], None]) -> None:
         """Ask a broker; None if no answer comes."""
         endpoint = self._metadata.inter_broker_endpoint(broker_id)
         if endpoint is None:
-            answered(None)
+            on_response(None)
             return
-        self._channels.to(endpoint).call(request, version, _TIMEOUT_MS, answered)
+        self._channels.to(endpoint).call(request, version, _TIMEOUT_MS, on_response)
 
     def now_ms(self) -> int:
         return self._context.clock.now_ms()

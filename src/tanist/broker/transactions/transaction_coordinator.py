@@ -136,10 +136,10 @@ class TransactionCoordinator:
         self._expiry = self._later(self._expiry_ms, self._expire)
         self._scan(lambda shard: shard.expire(self._context.clock.wall_ms()))
 
-    def _scan(self, look: Callable[[TransactionShard], Sequence[TransactionEffect]]) -> None:
+    def _scan(self, effects_of: Callable[[TransactionShard], Sequence[TransactionEffect]]) -> None:
         for partition in list(self.partitions()):
             if partition.ready:
-                self.carry_out(partition, partial(look, partition.shard))
+                self.carry_out(partition, partial(effects_of, partition.shard))
 
     def close(self) -> None:
         """The broker is going down; its connections close with it."""

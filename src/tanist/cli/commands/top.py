@@ -67,16 +67,16 @@ def top_command(
     def client() -> Client:
         return Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=_ASK_S)
 
-    def show(found: tuple[Sample, Sample] | str) -> None:
-        if as_json and not isinstance(found, str):
-            click.echo(json.dumps(refresh_json(*found, topics)))
+    def show(samples: tuple[Sample, Sample] | str) -> None:
+        if as_json and not isinstance(samples, str):
+            click.echo(json.dumps(refresh_json(*samples, topics)))
             return
         now = time.strftime("%H:%M:%S")
-        if isinstance(found, str):
-            lines = wrapped(f"{now}  {found}", columns())
+        if isinstance(samples, str):
+            lines = wrapped(f"{now}  {samples}", columns())
         else:
-            most = rows or (_rows_that_fit(found[1]) if live else _ROWS_IN_A_PIPE)
-            lines = list(screen(*found, topics, most, now))
+            most = rows or (_rows_that_fit(samples[1]) if live else _ROWS_IN_A_PIPE)
+            lines = list(screen(*samples, topics, most, now))
         click.echo("\n".join([_HOME_AND_CLEAR + lines[0], *lines[1:], "", _KEYS] if live else lines))
 
     try:

@@ -42,10 +42,10 @@ def nothing_to_judge(verdict: Verdict) -> str | None:
     )
 
 
-def cited_operations(found: Finding, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
+def cited_operations(finding: Finding, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
     """The lines of the smallest evidence with their operations, without irrelevant parts, in the file's order."""
     meant: dict[int, list[Cite]] = {}
-    for cite in found.citations:
+    for cite in finding.citations:
         for line in cite.lines:
             meant.setdefault(line, []).append(cite)
     return [(line, _cut(operations[line], meant[line])) for line in sorted(meant)]
@@ -164,13 +164,15 @@ def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Coll
     }
 
 
-def _finding_json(found: Finding, operations: Mapping[int, Operation], *, allowed: bool) -> dict[str, Any]:
+def _finding_json(finding: Finding, operations: Mapping[int, Operation], *, allowed: bool) -> dict[str, Any]:
     return {
-        "count": found.count,
-        "partitions": found.partitions,
+        "count": finding.count,
+        "partitions": finding.partitions,
         "allowed": allowed,
-        "smallest": found.summary,
-        "evidence": [{"line": line, "operation": operation} for line, operation in cited_operations(found, operations)],
+        "smallest": finding.summary,
+        "evidence": [
+            {"line": line, "operation": operation} for line, operation in cited_operations(finding, operations)
+        ],
     }
 
 
@@ -178,9 +180,9 @@ def _many(count: int, one: str) -> str:
     return counted(count, one, separator=",")
 
 
-def _where(found: Finding) -> str:
+def _where(finding: Finding) -> str:
     """The partitions, the highest count first."""
-    ordered = sorted(found.partitions.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(finding.partitions.items(), key=lambda item: (-item[1], item[0]))
     summary = ", ".join(f"{name} {count:,}" for name, count in ordered[:_PARTITIONS_SHOWN])
     more = f", and {len(ordered) - _PARTITIONS_SHOWN} more" if len(ordered) > _PARTITIONS_SHOWN else ""
     return f" ({summary}{more})" if len(ordered) > 1 else ""

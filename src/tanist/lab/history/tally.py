@@ -58,13 +58,13 @@ class Tally:
     def add(self, anomaly: Anomaly, partition: str, summary: str, *citations: Cite, expected: bool = False) -> None:
         """`expected`: Kafka does not promise that this case cannot be."""
         every = self._expected if expected else self._findings
-        found = every.get(anomaly)
-        if found is None:
-            found = every[anomaly] = Finding(anomaly)
-        found.partitions[partition] = found.partitions.get(partition, 0) + 1
+        finding = every.get(anomaly)
+        if finding is None:
+            finding = every[anomaly] = Finding(anomaly)
+        finding.partitions[partition] = finding.partitions.get(partition, 0) + 1
         citations, summary = tuple(dict.fromkeys(citations)), f"{partition}: {summary}"
-        if not found.citations or _size(citations, summary) < _size(found.citations, found.summary):
-            found.summary, found.citations = summary, citations
+        if not finding.citations or _size(citations, summary) < _size(finding.citations, finding.summary):
+            finding.summary, finding.citations = summary, citations
 
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._findings[anomaly] for anomaly in OF_HISTORIES if anomaly in self._findings)

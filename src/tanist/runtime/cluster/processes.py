@@ -39,8 +39,8 @@ class ProcessMark:
     @property
     def paused(self) -> bool:
         """Whether it is alive and stopped by SIGSTOP."""
-        found = _process_state(self.pid)
-        return found is not None and found[1] == self.started and found[0].startswith("T")
+        state = _process_state(self.pid)
+        return state is not None and state[1] == self.started and state[0].startswith("T")
 
     def signal(self, number: int) -> bool:
         """Send a signal; False if the process is gone."""
@@ -65,8 +65,8 @@ def own_mark() -> ProcessMark:
 
 def start_time(pid: int) -> str | None:
     """When the process started; None if there is none, or only what is left of one."""
-    found = _process_state(pid)
-    return None if found is None else found[1]
+    state = _process_state(pid)
+    return None if state is None else state[1]
 
 
 def _process_state(pid: int) -> tuple[str, str] | None:

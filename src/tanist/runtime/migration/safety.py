@@ -216,19 +216,19 @@ def _folders(client: Client) -> list[Problem]:
 
 
 def wait_until_safe(
-    look: Callable[[], Sequence[Problem]], timeout_s: float, on_change: Callable[[Sequence[Problem]], None]
+    problems_now: Callable[[], Sequence[Problem]], timeout_s: float, on_change: Callable[[Sequence[Problem]], None]
 ) -> bool:
     """Look until there is no problem, or the time is over. `on_change` is given a list that has other kinds."""
     deadline = time.monotonic() + timeout_s
     last: set[str] | None = None
     while True:
-        found = look()
-        kinds = {problem.kind for problem in found}
+        problems = problems_now()
+        kinds = {problem.kind for problem in problems}
         if kinds != last:
-            on_change(found)
+            on_change(problems)
             last = kinds
-        if not found or time.monotonic() >= deadline:
-            return not found
+        if not problems or time.monotonic() >= deadline:
+            return not problems
         time.sleep(_LOOK_EVERY_S)
 
 

@@ -99,9 +99,9 @@ def rows(
         first = last
 
 
-def _within(found: RecordColumns, first: int, last: int) -> int:
+def _within(columns: RecordColumns, first: int, last: int) -> int:
     """Fewer rows if they are large: a record batch of gigabytes would have to be in memory three times."""
-    sizes = np.cumsum(found.end[first:last] - found.content[first:last])
+    sizes = np.cumsum(columns.end[first:last] - columns.content[first:last])
     return max(first + 1, first + int(np.searchsorted(sizes, _WIDE_BYTES, side="right")))
 
 
@@ -147,11 +147,11 @@ def gather(arena: Any, shared: Any, starts: Any, lengths: Any) -> pa.Array:
     return slices.take(kept).cast(pa.binary())
 
 
-def timestamps(found: RecordColumns, headers: Any, part: slice) -> pa.Array:
+def timestamps(columns: RecordColumns, headers: Any, part: slice) -> pa.Array:
     """Microseconds; what a file claims beyond the range of Spark's timestamps is brought to its end."""
-    batch = found.batch[part]
+    batch = columns.batch[part]
     at_ms = _each(headers["base_timestamp"], batch)
-    at_ms += found.timestamp_delta[part]
+    at_ms += columns.timestamp_delta[part]
     fixed = headers["attributes"] & LOG_APPEND_TIME != 0
     if fixed.any():
         at_ms = np.where(_each(fixed, batch), _each(headers["max_timestamp"], batch), at_ms)
@@ -165,13 +165,13 @@ def _each(of_batches: Any, batch: Any) -> Any:
     return np.ascontiguousarray(of_batches).take(batch, mode="clip")
 
 
-def header_arrays(arena: Any, shared: Any, found: RecordColumns, part: slice) -> pa.Array:
+def header_arrays(arena: Any, shared: Any, columns: RecordColumns, part: slice) -> pa.Array:
     """The records' headers. Where they are not what they claim, the record has those that come before."""
-    counts = found.header_count[part]
+    counts = columns.header_count[part]
     if not counts.any():
         none = pa.array(np.zeros(len(counts) + 1, np.int32))
         return pa.ListArray.from_arrays(none, _NO_HEADERS, type=HEADERS)
-    counts, position, end = counts.copy(), found.headers[part].copy(), found.end[part]
+    counts, position, end = counts.copy(), columns.headers[part].copy(), columns.end[part]
     at: list[Any] = []
     step = 0
     while True:

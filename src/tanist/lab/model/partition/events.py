@@ -56,13 +56,13 @@ class BrokerEvents:
         self._asked: dict[tuple[int, int, int], tuple[int, Effects | None, int]] = {}
         self._taken: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
-    def effects(self, turn: BrokerResult, broker: int) -> Effects | None:
-        if turn.advance is None and not turn.proposals:
+    def effects(self, result: BrokerResult, broker: int) -> Effects | None:
+        if result.advance is None and not result.proposals:
             return None
-        epoch = turn.broker.epoch
+        epoch = result.broker.epoch
         number = self.tables.messages.number
-        messages = tuple(number(AlterRequest(broker, epoch, proposal)) for proposal in turn.proposals)
-        return Effects(turn.advance, messages, cut=False)
+        messages = tuple(number(AlterRequest(broker, epoch, proposal)) for proposal in result.proposals)
+        return Effects(result.advance, messages, cut=False)
 
     # -- metadata
 
@@ -102,8 +102,8 @@ class BrokerEvents:
     def _learn(self, broker: int, state: int, view: int) -> tuple[int, Effects | None]:
         known = self._learned.get((broker, state, view))
         if known is None:
-            turn = replicating.learn(broker, self.tables.brokers[state], self.tables.views[view])
-            known = self._learned[broker, state, view] = self.tables.broker(turn.broker), self.effects(turn, broker)
+            result = replicating.learn(broker, self.tables.brokers[state], self.tables.views[view])
+            known = self._learned[broker, state, view] = self.tables.broker(result.broker), self.effects(result, broker)
         return known
 
     def _old_fetch(self, broker: int, before: int, after: int) -> int:
@@ -121,10 +121,12 @@ class BrokerEvents:
     # -- records
 
     def write(self, broker: int, state: int, payload: int) -> BrokerChanged | None:
-        turn = replicating.write(broker, self.tables.brokers[state], payload, self.configuration.acks)
+        result = replicating.write(broker, self.tables.brokers[state], payload, self.configuration.acks)
         found = None
-        if turn is not None:
-            found = BrokerChanged(self.tables.broker(turn.broker), self.effects(turn, broker), Label("write", broker))
+        if result is not None:
+            found = BrokerChanged(
+                self.tables.broker(result.broker), self.effects(result, broker), Label("write", broker)
+            )
         self.written[broker, state, payload] = found
         return found
 
@@ -158,12 +160,12 @@ class BrokerEvents:
     def _ask(self, leader: int, state: int, request: int) -> tuple[int, Effects | None, int]:
         known = self._asked.get((leader, state, request))
         if known is None:
-            turn, answer = replicating.fetch(
+            result, answer = replicating.fetch(
                 leader, self.tables.brokers[state], self._requests[request], self.configuration.records_a_fetch
             )
             known = self._asked[leader, state, request] = (
-                self.tables.broker(turn.broker),
-                self.effects(turn, leader),
+                self.tables.broker(result.broker),
+                self.effects(result, leader),
                 -1 if answer is None else self._answers.number(answer),
             )
         return known
@@ -210,10 +212,10 @@ class BrokerEvents:
         outcomes = []
         for chosen in range(1, 1 << len(behind)):
             late = sum(1 << member for at, member in enumerate(behind) if chosen >> at & 1)
-            turn = replicating.lag(broker, before, late)
-            if turn is not None:
+            result = replicating.lag(broker, before, late)
+            if result is not None:
                 label = Label("lag", broker, "for " + ",".join(str(number) for number in ids_of(late)))
-                outcomes.append(BrokerChanged(self.tables.broker(turn.broker), self.effects(turn, broker), label))
+                outcomes.append(BrokerChanged(self.tables.broker(result.broker), self.effects(result, broker), label))
         known = self.lagging[broker, state] = tuple(outcomes)
         return known
 

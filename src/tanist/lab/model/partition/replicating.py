@@ -130,12 +130,14 @@ def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tu
     if leader is None:
         return BrokerResult(state), None
     effects, answer = ask(leader, asked, at_most)
-    turn = result_of(state, partition, effects, _registrations(state))
-    role = turn.broker.role
+    result = result_of(state, partition, effects, _registrations(state))
+    role = result.broker.role
     accepted = not answer.error and answer.diverging is None
     if accepted and isinstance(role, LeaderReplica):
-        turn = turn._replace(broker=turn.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker)))
-    return turn, answer
+        result = result._replace(
+            broker=result.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker))
+        )
+    return result, answer
 
 
 def ask(leader: LeaderState, asked: Request, at_most: int | None) -> tuple[list[Effect], Answer]:

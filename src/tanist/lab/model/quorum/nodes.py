@@ -237,8 +237,8 @@ class Quorum:
                     effects += node.response(send.request_id, answer, NOW_MS)
             return effects
 
-        turn = self._step(voter, member, node, changed)
-        return None if turn.member.log == member.log and not turn.fatal else turn
+        result = self._step(voter, member, node, changed)
+        return None if result.member.log == member.log and not result.fatal else result
 
     def sync(self, voter: int, member: VoterState) -> VoterResult:
         """Its log has become durable."""
@@ -364,15 +364,15 @@ class Quorum:
             said.extend(effect.response for effect in effects if isinstance(effect, Reply))
             return effects
 
-        turn = self._step(voter, member, node, receive)
+        result = self._step(voter, member, node, receive)
         answer = said[0] if said else None
         if isinstance(request, VoteRequest) and isinstance(answer, VoteResponse) and _is_granted(answer):
             ask = _ask_of(request)
             if ask.pre_vote:
-                turn = turn._replace(pre_vote_granted=True)
+                result = result._replace(pre_vote_granted=True)
             else:
-                turn = turn._replace(member=turn.member._replace(cast=ask.candidate))
-        return turn, answer
+                result = result._replace(member=result.member._replace(cast=ask.candidate))
+        return result, answer
 
     def _step(self, voter: int, before: VoterState, node: Node, event: _Event) -> VoterResult:
         try:

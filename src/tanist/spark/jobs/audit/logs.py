@@ -157,11 +157,11 @@ class SegmentLogs:
         return read_ranges(self._spark, self._shares(files, near), schema)
 
     def _shares(self, files: Sequence[SegmentFile], near: Near) -> list[list[SegmentRange]]:
-        return self._dealt(_ranges(files, near, _TASK_BYTES), lambda piece: piece.end - piece.start)
+        return self._dealt(_ranges(files, near, _TASK_BYTES), lambda each: each.end - each.start)
 
-    def _dealt(self, pieces: Iterable[Dealt], bytes_of: Callable[[Dealt], int]) -> list[list[Dealt]]:
+    def _dealt(self, ranges: Iterable[Dealt], bytes_of: Callable[[Dealt], int]) -> list[list[Dealt]]:
         """The largest first, in turn."""
-        ordered = sorted(pieces, key=bytes_of, reverse=True)
+        ordered = sorted(ranges, key=bytes_of, reverse=True)
         total_bytes = sum(map(bytes_of, ordered))
         tasks = max(1, min(len(ordered), max(usual_tasks(self._spark), total_bytes // _TASK_BYTES)))
         return [ordered[number::tasks] for number in range(tasks)]
@@ -171,17 +171,17 @@ class SegmentLogs:
 
 
 def _bytes_of(group: Sequence[SegmentRange]) -> int:
-    return sum(piece.end - piece.start for piece in group)
+    return sum(each.end - each.start for each in group)
 
 
 def _common(files: Sequence[SegmentFile]) -> list[list[SegmentRange]]:
-    """Pieces of all files, those together that are about the same stretch of a partition in several replicas."""
+    """Ranges of all files, those together that are about the same stretch of a partition in several replicas."""
     replicas = max(Counter((file.topic, file.partition, file.base_offset) for file in files).values(), default=1)
     groups: dict[tuple[str, int, int, int], list[SegmentRange]] = {}
     of_file: Counter[str] = Counter()
-    for piece in _ranges(files, None, _TASK_BYTES // replicas):
-        groups.setdefault((piece.topic, piece.partition, piece.segment, of_file[piece.path]), []).append(piece)
-        of_file[piece.path] += 1
+    for each in _ranges(files, None, _TASK_BYTES // replicas):
+        groups.setdefault((each.topic, each.partition, each.segment, of_file[each.path]), []).append(each)
+        of_file[each.path] += 1
     return list(groups.values())
 
 

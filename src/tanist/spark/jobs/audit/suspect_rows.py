@@ -54,9 +54,9 @@ def of_values(events: DataFrame, values: DataFrame) -> DataFrame:
     return events.join(F.broadcast(values), ["place", "hash"], "left_semi")
 
 
-def aggregate(log: DataFrame, events: DataFrame, found: DataFrame, aborted: DataFrame | None = None) -> DataFrame:
+def aggregate(log: DataFrame, events: DataFrame, suspects: DataFrame, aborted: DataFrame | None = None) -> DataFrame:
     """Everything known of the suspects, one row each. `held` and `places` are without aborted records."""
-    known = of_values(rows(log, events, slim=False), found)
+    known = of_values(rows(log, events, slim=False), suspects)
     if aborted is None:
         known = known.withColumn("held_aborted", F.lit(0))
     else:
