@@ -41,7 +41,7 @@ def records_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def cleaner(cluster: Cluster, node_id: int) -> LogCleaner:
-    return cluster.node(node_id).parts.housekeeping.cleaner
+    return cluster.node(node_id).components.housekeeping.cleaner
 
 
 def fill(cluster: Cluster, topic: str, rounds: int = 4, keys: int = 3) -> None:

@@ -58,7 +58,7 @@ class Asker:
 
 def waiting(cluster: Cluster) -> int:
     """Requests that wait on the leader."""
-    return sum(type(each).__module__ == HERE for each in cluster.node(1).parts.purgatory.waiting())
+    return sum(type(each).__module__ == HERE for each in cluster.node(1).components.purgatory.waiting())
 
 
 def test_no_timer_runs_for_a_request_that_waits(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def test_a_fetch_that_waits_is_given_up_when_its_client_goes() -> None:
     )
     client.run(lambda: channel.call(request, 12, 600_000, lambda _: None))
     cluster.run(100)
-    purgatory = cluster.node(1).parts.purgatory
+    purgatory = cluster.node(1).components.purgatory
     assert len(purgatory) == 1
     client.run(channel.close)
     cluster.run(100)

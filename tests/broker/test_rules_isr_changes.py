@@ -77,7 +77,9 @@ def test_rule_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.M
     cluster.world.hosts[2].start()
     cluster.until(lambda: bool(listener.sent))
     cluster.world.hosts[3].start()
-    cluster.until(lambda: len(cluster.node(1).parts.isr_changes) == 12)  # proposed while the first request is under way
+    cluster.until(
+        lambda: len(cluster.node(1).components.isr_changes) == 12
+    )  # proposed while the first request is under way
     assert len(listener.sent) == 1
     cluster.until(lambda: in_sync(cluster, 12, 2))
     assert listener.most_under_way == 1

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION, TopicIndex
@@ -126,8 +126,8 @@ class AddPartitionsToTxn:
         coordinator.carry_out(found, decide, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return AddPartitionsToTxn(parts.context.clock, parts.metadata, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return AddPartitionsToTxn(components.context.clock, components.metadata, components.transactions).handle
 
 
 def _partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicIndex]:

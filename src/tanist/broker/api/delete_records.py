@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replicas import Replicas
@@ -124,5 +124,5 @@ def refusal(log: Log, offset: int, high_watermark: int) -> int:
     return 0 if 0 <= offset <= high_watermark else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DeleteRecords(parts.turn, parts.purgatory, parts.replicas).handle
+def build(components: NodeComponents) -> Handler:
+    return DeleteRecords(components.turn, components.purgatory, components.replicas).handle

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.fencing import fenced_error
@@ -69,5 +69,5 @@ class EndTxn:
             handle_coordinator(coordinator.find(request.transactional_id), -1)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return EndTxn(parts.context.clock, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return EndTxn(components.context.clock, components.transactions).handle

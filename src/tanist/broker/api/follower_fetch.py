@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import INITIAL_EPOCH, Topic
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
@@ -122,16 +122,16 @@ class FollowerFetch:
     __slots__ = ("_absent_error", "_by_topic", "_is_to_come", "_leader_hints", "_metrics", "_purgatory", "_reads",
                  "_sessions", "_turn", "throttled")  # fmt: skip
 
-    def __init__(self, parts: BrokerParts, reads: PartitionReads, leader_hints: LeaderHints) -> None:
-        self._turn = parts.turn
-        self._by_topic = parts.replicas.by_topic
-        self._absent_error = parts.replicas.absent_error
-        self._is_to_come = parts.replicas.is_to_come
+    def __init__(self, components: NodeComponents, reads: PartitionReads, leader_hints: LeaderHints) -> None:
+        self._turn = components.turn
+        self._by_topic = components.replicas.by_topic
+        self._absent_error = components.replicas.absent_error
+        self._is_to_come = components.replicas.is_to_come
         self._reads = reads
         self.throttled = reads.throttled
-        self._sessions = parts.follower_sessions
-        self._purgatory = parts.purgatory
-        self._metrics = parts.context.metrics
+        self._sessions = components.follower_sessions
+        self._purgatory = components.purgatory
+        self._metrics = components.context.metrics
         self._leader_hints = leader_hints
 
     def handle(self, connection: ClientConnection, call: FetchCall, version: int, correlation_id: int) -> bool:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.fencing import fenced_error
@@ -88,5 +88,5 @@ class InitProducerId:
         coordinator.with_producer_id(transactional_id, call.later(handle_coordinator))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return InitProducerId(parts.context.clock, parts.producer_ids, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return InitProducerId(components.context.clock, components.producer_ids, components.transactions).handle

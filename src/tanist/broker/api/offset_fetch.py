@@ -14,10 +14,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.coordinator.table import Committed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -123,8 +123,8 @@ class OffsetFetch:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return OffsetFetch(parts.metadata, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return OffsetFetch(components.metadata, components.groups).handle
 
 
 def _all_of(committed: CommittedOffsets) -> list[tuple[str, Iterable[int]]]:

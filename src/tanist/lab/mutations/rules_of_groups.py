@@ -87,7 +87,7 @@ def g3b_any_epoch_commits() -> tuple[Patch, ...]:
 
 
 def _serves_what_is_not_loaded(runtime: CoordinatorRuntime[GroupShard], group_id: str) -> Any:
-    topic = runtime._parts.metadata.image.topic(OFFSETS_TOPIC)
+    topic = runtime._components.metadata.image.topic(OFFSETS_TOPIC)
     if topic is None or runtime._closed:
         return ErrorCode.NOT_COORDINATOR
     partition = runtime._partitions.get(partition_of(group_id, len(topic.partitions)))

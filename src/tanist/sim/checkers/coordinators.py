@@ -111,7 +111,7 @@ class CoordinatorChecks(Watcher):
         host.disk.failing = failing
 
     def _check_coordinators(self, node: Node) -> None:
-        groups, transactions = node.parts.groups.loaded, node.parts.transactions.loaded
+        groups, transactions = node.components.groups.loaded, node.components.transactions.loaded
         if groups is not None:
             for of_groups in groups.partitions():
                 if self._advance(of_groups, decode_group_record, _new_groups):

@@ -124,7 +124,7 @@ class ReplicaChecks:
             self._lives[host.node_id] = host.lives
             self.elections.began(host, node)
             self._loading.add(host.node_id)
-        if host.node_id in self._loading and node.parts.log_loading.complete:
+        if host.node_id in self._loading and node.components.log_loading.complete:
             self._loading.discard(host.node_id)
             found = logs_of(node)
             places = Counter((log.topic_id, log.partition) for log in found)

@@ -196,7 +196,7 @@ class TransactionChecks(Watcher):
                         found.append(f"{hosted.topic}-{hosted.index} is stable to {stable}")
                     elif hosted.leader.high_watermark < hosted.log.log_end_offset:
                         found.append(f"{hosted.topic}-{hosted.index} is committed to {hosted.leader.high_watermark}")
-            coordinator = node.parts.transactions.loaded
+            coordinator = node.components.transactions.loaded
             if coordinator is not None:
                 found += self._under_way(coordinator)
         # The metadata may name a leader that has been killed, and is back before its session has ended.
