@@ -1,7 +1,7 @@
 """`Node`: a broker, a controller, or both, built from four ports.
 
-The node holds the components, starts and stops them, and passes on what the metadata and the quorum have to say. It is the
-only object that the runtime and the simulator know. It decides nothing about replication, elections or votes; those
+The node holds the components, starts and stops them, and passes on what the metadata and the quorum have to say. It is
+the only object that the runtime and the simulator know. It decides nothing about replication, elections or votes; those
 are in the core's state machines, whose effects the components carry out.
 """
 
