@@ -221,7 +221,7 @@ def test_rates_and_names_as_long_as_kafka_lets_them_be_on_a_narrow_page(folder: 
         browser.do("open", url=f"{url}#p={longest}/0", width=360, height=800)
         browser.wait_for("healthy", "#partition-title")
         browser.wait_for("0 records/s in", ".traffic")
-        until_s = time.monotonic() + 60  # a rate is that of two looks, however many sends fit between them
+        until_s = time.monotonic() + 60  # a rate is that of two samples, however many sends fit between them
         while browser.text(".traffic .numbers span") == "0 records/s in":
             assert time.monotonic() < until_s, browser.text(".traffic")
             send(folder, longest, range(200))

@@ -1,4 +1,4 @@
-"""The form of a look, and what follows from the positions of replicas."""
+"""The form of a sample, and what follows from the positions of replicas."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Any Kafka cluster, as far as its clients can see it (`tanist ui --bootstrap`).
 
-One description of all topics a look, and of watched partitions the leader's log start and high watermark. What no
+One description of all topics a sample, and of watched partitions the leader's log start and high watermark. What no
 client can ask for is absent, and the page says so.
 """
 
@@ -66,17 +66,17 @@ class BootstrapSource:
             broker for topic in topics for each in topic.partitions for broker in each.offline
         ) - frozenset(metadata.brokers)
         unregistered = partition_context.unregistered(client, gone) if gone else frozenset()
-        look: dict[str, Json] = {"cluster": plain(self._cluster(client, metadata, topics))}
+        sample: dict[str, Json] = {"cluster": plain(self._cluster(client, metadata, topics))}
         self._leaders = {}
         for topic in topics:
             for each in topic.partitions:
                 self._leaders[topic.topic, each.partition] = each.leader
                 key = f"p/{topic.topic}/{each.partition}"
-                look[key] = self._view(key, topic, each, unregistered)
+                sample[key] = self._view(key, topic, each, unregistered)
         for place in watched:
             if place in self._leaders:
-                look[f"r/{place[0]}/{place[1]}"] = plain(self._positions(client, topics, *place))
-        return look
+                sample[f"r/{place[0]}/{place[1]}"] = plain(self._positions(client, topics, *place))
+        return sample
 
     def _ask_settings(self, client: Client, topics: list[TopicDescription]) -> None:
         names = [topic.topic for topic in topics]

@@ -1,9 +1,9 @@
 """A cluster of `tanist up`, looked at through its data folder.
 
 Partitions and events come from the metadata log of one of its nodes, as far as a node says it is committed; positions
-from the nodes' own pages, or from the files of those that are dead; states of processes from `cluster.json`. So a look
-at a cluster in which nothing happens asks each node one short question, however many partitions there are. A node that
-does not answer in time is as it was at its last answer for a while: a busy node is not a dead one.
+from the nodes' own pages, or from the files of those that are dead; states of processes from `cluster.json`. So a
+sample of an idle cluster asks each node one short question, however many partitions there are. A node that does not
+answer in time is as it was at its last answer for a while: a busy node is not a dead one.
 """
 
 from __future__ import annotations
@@ -88,17 +88,17 @@ class FolderSource:
         pages = self._ask_nodes(cluster, watched)
         view = self._follow(cluster, pages)
         view.note_not_running(_not_running(cluster))
-        look: dict[str, Json] = dict(view.partitions())
-        look.update(view.events)
-        look["cluster"] = self._same("cluster", plain(self._cluster_state(cluster, view, pages)))
+        sample: dict[str, Json] = dict(view.partitions())
+        sample.update(view.events)
+        sample["cluster"] = self._same("cluster", plain(self._cluster_state(cluster, view, pages)))
         for topic, partition in watched:
             key = f"r/{topic}/{partition}"
             found = self._positions(cluster, view, pages, topic, partition)
             if found is not None:
-                look[key] = self._same(key, found)
+                sample[key] = self._same(key, found)
         traffic = self._traffic.read(view, pages, watched)
-        look.update({key: self._same(key, value) for key, value in traffic.items()})
-        return look
+        sample.update({key: self._same(key, value) for key, value in traffic.items()})
+        return sample
 
     def _same(self, key: str, value: Json) -> Json:
         """The value that was given before, if it is equal."""
@@ -318,11 +318,11 @@ class FolderSource:
     # -- what changes slowly
 
     def read_groups_and_salvage(self) -> Mapping[str, Json]:
-        look: dict[str, Json] = {"salvage": self._same("salvage", read_salvage(self._log_directories()))}
+        sample: dict[str, Json] = {"salvage": self._same("salvage", read_salvage(self._log_directories()))}
         groups = self._groups()
         if groups is not None:
-            look["groups"] = self._same("groups", groups)
-        return look
+            sample["groups"] = self._same("groups", groups)
+        return sample
 
     def _groups(self) -> Json | None:
         """None: they cannot be asked for at the moment."""

@@ -46,7 +46,7 @@ from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import RESERVED_DIRECTORIES, UNASSIGNED_DIRECTORY, ZERO_UUID, TopicPartition, id_text
 
-_LOOK_FOR_DESCRIPTORS_MS = 1000
+_RETRY_WAITING_MS = 1000
 
 
 class Replicas:
@@ -390,7 +390,7 @@ class Replicas:
         """
         if not self._waiting:
             self._emit(ReplicasWait(f"{name}-{index}"))
-            self._context.clock.call_at(self._context.clock.now_ms() + _LOOK_FOR_DESCRIPTORS_MS, self._retry_waiting)
+            self._context.clock.call_at(self._context.clock.now_ms() + _RETRY_WAITING_MS, self._retry_waiting)
         self._waiting.add((topic_id, index))
 
     def _retry_waiting(self) -> None:

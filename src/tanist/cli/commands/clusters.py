@@ -25,7 +25,7 @@ from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.wiping import size_of
 from tanist.text import counted
 
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 
 
 def _cluster(folder: Path, as_json: bool = False) -> LocalCluster:
@@ -187,7 +187,7 @@ def _attend(cluster: LocalCluster, *, err: bool) -> None:
             all_down = False
             _say("all nodes are down: `tanist start ID` starts one, Ctrl-C here ends the cluster", err)
         alive = now
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
         entries = load(cluster.folder)
     cluster.let_go()
     _say("another command has stopped the cluster", err)

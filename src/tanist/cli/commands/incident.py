@@ -46,7 +46,7 @@ from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
 
 _WIDTH = 78
-_LOOK_EVERY_S = 0.1
+_POLL_EVERY_S = 0.1
 _ASK_S = 3.0
 _AUTO_PATIENCE_S = 60.0
 _ELR = "eligible.leader.replicas.version"
@@ -199,7 +199,7 @@ class _Act:
                 why = _as_it_is(now)
             except (KafkaError, Unreachable) as error:
                 why = str(error)
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
         raise click.ClickException(
             f"the step was not done within {_AUTO_PATIENCE_S:.0f} s ({why}): is the machine too busy? Try again"
         )

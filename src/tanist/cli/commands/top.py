@@ -120,7 +120,7 @@ def _pauses(live: bool) -> Iterator[Callable[[float], bool]]:
 def _samples(
     client: Callable[[], Client], interval_s: float, pause: Callable[[float], bool], *, internal: bool, patient: bool
 ) -> Iterator[tuple[Sample, Sample] | str]:
-    """Two samples each. With patience, a failure is a look as well: what is wrong. Ends when a pause says so."""
+    """Two samples each. With patience, a failure is a sample as well: what is wrong. Ends when a pause says so."""
     before: Sample | None = None
     while True:
         began = time.monotonic()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOOK_EVERY_S = 0.01
+_POLL_EVERY_S = 0.01
 
 
 class LaunchFailed(Exception):
@@ -145,5 +145,5 @@ def wait_until(condition: Callable[[], bool], patience_s: float) -> bool:
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
     return True

@@ -22,7 +22,7 @@ from tanist.runtime.migration.nodes import (
 )
 from tanist.runtime.migration.safety import Problem, check, unaccepted, wait_until_safe
 
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 
 GONE = "gone"
 WRONG_SOFTWARE = "wrong-software"
@@ -132,7 +132,7 @@ def _await_software(client: Client, step: Step, deadline: float, report: Report)
         if time.monotonic() > deadline:
             state = "did not come back" if software is None else f"still runs {software}"
             raise LateError(f"node {node_id} {state}")
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
 
 
 def _software_at(address: tuple[str, int], node_id: int) -> str | None:

@@ -31,7 +31,7 @@ So a cluster gets other controllers to recover what its own cannot."""
 
 _MIN_ISR = "min.insync.replicas"
 _CATCH_UP_S = 10.0
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 _SHOWN = 3
 
 
@@ -131,7 +131,7 @@ def _wait_for_quorum(client: Client, cluster: ClusterDescription) -> list[Proble
                 Problem("quorum", f"node {node_id} lacks metadata that is committed below {committed}")
                 for node_id in behind
             ]
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
 
 
 def of_partitions(partitions: Partitions) -> list[Problem]:
@@ -229,7 +229,7 @@ def wait_until_safe(
             last = kinds
         if not problems or time.monotonic() >= deadline:
             return not problems
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
 
 
 def _these(names: Sequence[str], state: str) -> str:

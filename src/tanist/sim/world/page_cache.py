@@ -104,7 +104,7 @@ class Inode:
 
     @property
     def mark(self) -> int:
-        """For `settle`: all changes up to now."""
+        """For `write_through`: all changes up to now."""
         return self.durable_changes + len(self.changes)
 
     def write(self, offset: int, data: bytes, now_us: int) -> None:

@@ -1,6 +1,6 @@
 """Playing what a page asks for, and recording it: a play or a seed, with the user's actions.
 
-Owns the request, its limits, and the order of the recording's lines: JSON, each a difference of two looks. The page's
+Owns the request, its limits, and the order of the recording's lines: JSON, each a difference of two samples. The page's
 own keys are `story` (the present step: what is done), `found` (what has come of it so far) and `run` (how it goes; with
 the digest at the end).
 """

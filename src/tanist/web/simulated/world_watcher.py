@@ -1,6 +1,6 @@
-"""A look at a world of the simulator, in the form of `web/state.py`.
+"""The state of a world of the simulator, in the form of `web/state.py`.
 
-Owns what was seen so far, so that a turn of one node costs a look at this node only. It is a `Watcher` that changes
+Owns what was seen so far, so that a turn of one node costs a read of this node only. It is a `Watcher` that changes
 nothing: a run has the same digest without it.
 """
 

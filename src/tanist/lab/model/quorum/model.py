@@ -198,7 +198,7 @@ class QuorumModel:
     def _exchange(
         self, state: State, label: Label, heard: tuple[int, int], response: tuple[int, int], steps: list[Step]
     ) -> None:
-        """`heard` and `answered`: a voter, and the number of its turn."""
+        """`heard` and `response`: a voter, and the number of its turn."""
         if response[1] != _NO_TURN:
             self._step(state, label, (heard, response), steps)
         self._step(state, label._replace(detail=f"{label.detail}, unanswered"), (heard,), steps)

@@ -51,7 +51,7 @@ def check(
     *,
     keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame | None:
-    """The findings, or None without any. `blocks` are those of all sends (`values.folded`), `evidence` is that of
+    """The findings, or None without any. `blocks` are those of all sends (`values.folded`), `suspects` are those of
     `values.compare`, if there are suspect values."""
     sends = placed(history, suspects)
     producers = keep(suspected(blocks, sends))
