@@ -1,8 +1,8 @@
 """Looking at a source for all pages together, and what they have seen so far.
 
 Owns the clock of the samples: none while no page is connected, and never so many that they take more than a twentieth
-of one core. Each page gets the history, then every difference. The history is bounded: its oldest differences become part
-of its beginning.
+of one core. Each page gets the history, then every difference. The history is bounded: its oldest differences become
+part of its beginning.
 """
 
 from __future__ import annotations
