@@ -22,7 +22,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any, Final, Never
 
@@ -299,41 +298,34 @@ def table(steps: Sequence[Step]) -> str:
 
 
 _LANES = ("client", "leader", "followers")
-_WIDTH, _LANE, _LEFT, _LETTER = 760, 64, 90, 6
+_WIDTH, _LANE, _LEFT, _RIGHT, _LETTER = 760, 64, 90, 110, 6.6
 _ROWS = (-8, 16, 29)
 """Where labels of a lane go: the first row with space."""
 
 
 def picture(title: str, steps: Sequence[Step]) -> str:
     """The steps on a line for each place, as an SVG."""
+    from tanist.lab.pages import chart
+
     ordered = sorted([Step("sent", "client", 0.0), *steps], key=lambda each: each.at_us)
     last_us = ordered[-1].at_us or 1.0
     lanes = [lane for lane in _LANES if any(step.place == lane for step in ordered)]
-    top = {lane: 50 + number * _LANE for number, lane in enumerate(lanes)}
+    y = {lane: 50 + number * _LANE for number, lane in enumerate(lanes)}
     height = 50 + len(lanes) * _LANE
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 90}" height="{height}" '
-        'font-family="sans-serif" font-size="11">',
-        '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(title)}</text>',
-    ]
+    parts = [chart.label(0, 20, title, "strong")]
     for lane in lanes:
-        parts.append(f'<text x="8" y="{top[lane] + 4}">{lane}</text>')
-        parts.append(f'<path d="M{_LEFT} {top[lane]}H{_LEFT + _WIDTH}" stroke="#ccc"/>')
-
-    def x(step: Step) -> float:
-        return _LEFT + step.at_us / last_us * _WIDTH
-
-    path = "".join(f"{'L' if number else 'M'}{x(each):.1f} {top[each.place]}" for number, each in enumerate(ordered))
-    parts.append(f'<path d="{path}" fill="none" stroke="#2563a8" stroke-width="2"/>')
+        parts += [chart.label(0, y[lane] + 4, lane, anchor="end", dx=-12), chart.across(y[lane], "grid")]
+    shares = [(step.at_us / last_us, 1 - y[step.place] / height) for step in ordered]
+    parts.append(chart.line(shares, 0, height, "way"))
     taken: dict[tuple[str, int], float] = {}
-    for step in ordered:
-        label = f"{step.name} {step.at_us:.0f}"
-        row = next((row for row in _ROWS if taken.get((step.place, row), 0.0) <= x(step)), _ROWS[-1])
-        taken[step.place, row] = x(step) + len(label) * _LETTER + 6
-        parts.append(f'<circle cx="{x(step):.1f}" cy="{top[step.place]}" r="3" fill="#2563a8"/>')
-        parts.append(f'<text x="{x(step):.1f}" y="{top[step.place] + row}">{escape(label)}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    for step, (x, _) in zip(ordered, shares, strict=True):
+        text = f"{step.name} {step.at_us:.0f}"
+        row = next((row for row in _ROWS if taken.get((step.place, row), 0.0) <= x * _WIDTH), _ROWS[-1])
+        taken[step.place, row] = x * _WIDTH + len(text) * _LETTER + 6
+        parts.append(chart.element("circle", cx=chart.per_cent(x), cy=y[step.place], r=3, class_="bar"))
+        parts.append(chart.label(x, y[step.place] + row, text, "halo", anchor="start"))
+    strip = chart.strip(height, parts, x=_LEFT, width=_WIDTH)
+    return chart.document(_LEFT + _WIDTH + _RIGHT, height, title, [strip])
 
 
 # -- the command

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from itertools import groupby
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _GAP = 760, 110, 60, 24, 34
-_COLOURS = ("#2563a8", "#c05621", "#2f7d4f", "#7a3e9d")
+from markupsafe import Markup
+
+from tanist.lab.pages import chart
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _GAP = 840, 110, 60, 20, 30, 34
+_COLOURS = ("", "second", "third", "fourth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,39 +24,28 @@ class Line:
 
 def picture(panels: Sequence[tuple[str, Sequence[Line]]]) -> str:
     """The whole picture."""
-    height = _TOP + len(panels) * (_HEIGHT + _GAP)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 20}" height="{height}" '
-        'font-family="sans-serif" font-size="11">',
-        '<rect width="100%" height="100%" fill="white"/>',
+    place = {"x": _LEFT, "width": _WIDTH - _LEFT - _RIGHT}
+    drawn = [
+        chart.strip(_HEIGHT, _panel(*panel), y=_TOP + number * (_HEIGHT + _GAP), **place)
+        for number, panel in enumerate(panels)
     ]
-    for number, (title, lines) in enumerate(panels):
-        parts += _panel(title, lines, _TOP + number * (_HEIGHT + _GAP))
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return chart.document(_WIDTH, _TOP + len(panels) * (_HEIGHT + _GAP), "; ".join(title for title, _ in panels), drawn)
 
 
-def _panel(title: str, lines: Sequence[Line], top: float) -> list[str]:
+def _panel(title: str, lines: Sequence[Line]) -> Iterator[Markup]:
     values = [value for line in lines for _, value in line.points if value is not None]
     last_s = max((at_s for line in lines for at_s, _ in line.points), default=1.0) or 1.0
     highest = max(values, default=1.0) or 1.0
-    bottom = top + _HEIGHT
-    parts = [
-        f'<text x="{_LEFT}" y="{top - 6}" font-weight="bold">{escape(title)}</text>',
-        f'<path d="M{_LEFT} {top}V{bottom}H{_LEFT + _WIDTH}" fill="none" stroke="#888"/>',
-        f'<text x="{_LEFT - 6}" y="{top + 8}" text-anchor="end">{highest:.4g}</text>',
-        f'<text x="{_LEFT - 6}" y="{bottom}" text-anchor="end">0</text>',
-        f'<text x="{_LEFT + _WIDTH}" y="{bottom + 13}" text-anchor="end">{last_s / 60:.0f} min</text>',
-    ]
+    yield chart.label(0, -6, title, "strong")
+    yield chart.upright(0, 0, _HEIGHT, "axis")
+    yield chart.across(_HEIGHT, "axis")
+    yield chart.label(0, 8, f"{highest:.4g}", anchor="end", dx=-6)
+    yield chart.label(0, _HEIGHT, "0", anchor="end", dx=-6)
+    yield chart.label(1, _HEIGHT + 13, f"{last_s / 60:.0f} min")
     for number, line in enumerate(lines):
         colour = _COLOURS[number % len(_COLOURS)]
-        path, pen = [], "M"
-        for at_s, value in line.points:
-            if value is None:
-                pen = "M"
-                continue
-            path.append(f"{pen}{_LEFT + at_s / last_s * _WIDTH:.1f} {bottom - value / highest * _HEIGHT:.1f}")
-            pen = "L"
-        parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="1.2"/>')
-        x = _LEFT + _WIDTH - 70 * (len(lines) - number)
-        parts.append(f'<text x="{x}" y="{top - 6}" fill="{colour}">{escape(line.name)}</text>')
-    return parts
+        yield chart.label(1, -6, line.name, f"name {colour}", dx=-70 * (len(lines) - 1 - number))
+        for known, points in groupby(line.points, key=lambda point: point[1] is not None):
+            if known:
+                shares = [(at_s / last_s, (value or 0.0) / highest) for at_s, value in points]
+                yield chart.line(shares, 0, _HEIGHT, f"way {colour}")

@@ -17,7 +17,7 @@ PRODUCT = ("broker", "controller", "coordinator", "log", "quorum", "replica")
 
 REGEXES = {
     "lab/model/quorum/trace_format.py": "labels of its own steps",
-    "lab/report/pages.py": "the Markdown that it has written itself",
+    "lab/pages/templates.py": "its own way to write code in texts",
     "lab/scenarios/outcome.py": "names of Java's exceptions, in files",
 }
 """Modules with regular expressions, and what they read."""

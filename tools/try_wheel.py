@@ -186,6 +186,7 @@ def _base(place: Place) -> None:
     ):
         place.expect(f"{place.wheel}[{extra}]", "tanist", *command, code=code)
     place.run("python", "-c", "from tanist.testing import Cluster")
+    place.expect("report.html", "tanist", "lab", "report", "--draw", "1", "--no-mutants", "--jobs", "1")
 
 
 def _pytest(place: Place) -> None:

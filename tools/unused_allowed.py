@@ -35,16 +35,21 @@ _.build_heartbeat
 _.build_forward
 _.build_quorum
 _._rolling  # sim/faults/nemesis.py: each fault's method
-_._crash
+_._crash_mid_turn
+_._crash_leader
+_._crash_controller
+_._log_dir_failed
 _._blackout
 _._reborn
 _._skew
 _._disk_slow
-_._disk_error
+_._disk_failed
 _._disk_full
 _._rot
 _._metadata_disk
 _._lost_log
+_._last_standing  # lab/jepsen/nemesis.py: the same
+_._slow
 _._preferred  # sim/workload/operations.py: each operation's method
 _._unregister
 _._throttled_move

@@ -296,7 +296,7 @@ class Served:
         self.wire = Wire(self.recorder)
         node = self.leader.node
         assert node is not None
-        parts = node.parts
+        parts = node.components
         connection: Any = self.wire
         apis = ApiTable(parts).of_listener("PLAINTEXT")
         self._client = ClientConnection(parts.connections, parts.turn.touch, connection, "PLAINTEXT", apis)

@@ -6,7 +6,7 @@ from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
 
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-power_loss = Fault(at_us=3_000_000, kind="power", host=1, other=2, duration_us=1_500_000, detail=0.5)
+power_loss = Fault(at_us=3_000_000, kind="power-loss", host=1, other=2, duration_us=1_500_000, detail=0.5)
 run = ChaosRun(seed, ChaosConfig(), faults=[power_loss], operations=[])  # three nodes, clients, checkers
 result = run.run()
 assert result.violation is None, result.violation

@@ -141,7 +141,7 @@ CASES = {
     "lab verify": Case("{history}", has=("valid",)),
     "what-if": Case("--rf 1 --min-isr 1 --unclean 0 --depth 2", has=("summary",)),
     "jepsen": Case(
-        "--minutes 0.2 --test kill --client tanist --out {jepsen}", has=("lost", "transactions", "allowed_by_kafka")
+        "--minutes 0.2 --test crash --client tanist --out {jepsen}", has=("lost", "transactions", "allowed_by_kafka")
     ),
     # -- nodes
     "format": Case("-c {properties} -t {cluster_id}", has=("folder", "formatted")),

@@ -31,6 +31,38 @@ def shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return click.unstyle(terminal.getvalue()).splitlines()
 
 
+@pytest.mark.parametrize("cell", ["[/var/lib]", "a:key:b", "[red]", "two  spaces"])
+def test_a_cell_is_shown_as_it_is(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markup of a library for terminals, and its names for pictures, mean nothing in a client's id or a path."""
+    monkeypatch.setattr(f"{__name__}.ROWS", [(cell, *ROWS[0][1:])])
+    assert shown(100, monkeypatch)[1].startswith(f"{cell} ")
+
+
+@pytest.mark.parametrize(("term", "bold"), [("xterm", True), ("dumb", False)])
+def test_headings_are_bold_where_the_terminal_can(term: str, bold: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("COLUMNS", "100")
+    print_table(HEADER, ROWS)
+    assert ("\x1b[1mNODE" in terminal.getvalue()) is bold
+    assert terminal.getvalue().count("\x1b[1m") == bold
+
+
+def test_in_a_pipe_a_row_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("CLIENT", "STATE"), [("a\tb\nc", "long " * 60), ("", None)])
+    assert capsys.readouterr().out.splitlines() == [
+        "CLIENT  STATE", "a b c   " + ("long " * 60).rstrip(), "        -"
+    ]  # fmt: skip
+
+
+def test_words_move_to_the_next_line_of_their_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashed, more = shown(90, monkeypatch)[-2:]
+    assert "crashed, and not" in crashed
+    assert more.strip() == "started again"
+    assert more.index("started") == crashed.index("crashed")
+
+
 @pytest.mark.parametrize("columns", [80, 100, 160])
 def test_an_address_is_never_broken(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shown(columns, monkeypatch)

@@ -1,7 +1,7 @@
 """Three brokers and a controller of Apache Kafka 4.3.1 in a folder, and what `tanist jepsen` breaks them with.
 
     python -m tests.faults.apache_nodes DIR up [--elr off]         prints the brokers' addresses
-    python -m tests.faults.apache_nodes DIR start|kill|lose|pause|resume NODE
+    python -m tests.faults.apache_nodes DIR start|crash|lose|pause|resume NODE
     python -m tests.faults.apache_nodes DIR command                prints the options for `tanist jepsen`
     python -m tests.faults.apache_nodes DIR down
 
@@ -107,7 +107,7 @@ class Nodes:
         self._launch(node)
         self._await(node)
 
-    def kill(self, node: int) -> None:
+    def crash(self, node: int) -> None:
         self.processes[node].kill()
 
     def pause(self, node: int) -> None:
@@ -231,7 +231,7 @@ def options(folder: Path) -> list[str]:
         nodes.bootstrap,
     ]
     program = f"cd {shlex.quote(str(ROOT))} && {shlex.quote(sys.executable)} -m tests.faults.apache_nodes"
-    for what in ("start", "kill", "lose", "pause", "resume"):
+    for what in ("start", "crash", "lose", "pause", "resume"):
         arguments += [f"--{what}", f"{program} {shlex.quote(str(folder))} {what} {{node}}"]
     return arguments
 
@@ -244,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     up.add_argument("--elr", choices=("on", "off"), default="on")
     for name in ("down", "command"):
         commands.add_parser(name)
-    for name in ("start", "kill", "lose", "pause", "resume"):
+    for name in ("start", "crash", "lose", "pause", "resume"):
         commands.add_parser(name).add_argument("node", type=int, choices=BROKERS)
     chosen = parser.parse_args(arguments)
     folder = chosen.folder.absolute()

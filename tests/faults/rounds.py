@@ -57,8 +57,8 @@ RATE = 400.0
 CALM_S = 1.0
 RECOVERY_S = 120.0
 
-Fault = Literal["kill", "term", "pause", "partition", "isolated", "one-way", "slow", "disk-full"]
-SIGNALS: dict[Fault, str] = {"kill": "SIGKILL", "term": "SIGTERM", "pause": "SIGSTOP"}
+Fault = Literal["crash", "stop", "pause", "partition", "isolated", "one-way", "slow", "disk-full"]
+SIGNALS: dict[Fault, str] = {"crash": "SIGKILL", "stop": "SIGTERM", "pause": "SIGSTOP"}
 TANISTS: dict[Fault, tuple[str, ...]] = {
     "partition": ("partition", "{}", "--clients"),
     "isolated": ("partition", "{}"),
@@ -182,9 +182,9 @@ def process_of(cluster: Cluster, node_id: int) -> int:
 
 
 def strike(cluster: Cluster, fault: Fault, node_id: int) -> None:
-    if fault == "kill":
+    if fault == "crash":
         cluster.kill_node(node_id)
-    elif fault == "term":
+    elif fault == "stop":
         cluster.stop_node(node_id)
     elif fault == "pause":
         os.kill(process_of(cluster, node_id), signal.SIGSTOP)
@@ -283,7 +283,7 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.rounds", description=__doc__.split("\n\n")[0])
     parser.add_argument("--target", action="append", choices=targets.TARGETS, help="may be given twice; default tanist")
-    parser.add_argument("--how", choices=FAULTS, default="kill", help="kill, term and pause are signals")
+    parser.add_argument("--how", choices=FAULTS, default="crash", help="crash, stop and pause are signals")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=RATE, help="records a second, over all partitions")

@@ -63,7 +63,7 @@ def test_nothing_is_lost_with_the_defaults(tmp_path: Path, client: str, test: st
     assert (tmp_path / "out" / "picture.svg").read_text().startswith("<svg")
 
 
-@pytest.mark.parametrize(("client", "test"), [("tanist", "kill"), ("confluent", "mixed")])
+@pytest.mark.parametrize(("client", "test"), [("tanist", "crash"), ("confluent", "mixed")])
 def test_transactions_are_whole_or_not_there(tmp_path: Path, client: str, test: str) -> None:
     code, summary = _run(
         tmp_path / "out", "--workload", "transactions", "--minutes", "0.7", "--client", client, "--test", test
@@ -86,7 +86,7 @@ def test_a_reader_of_uncommitted_records_that_says_otherwise_is_noticed(
     """The consumers ask for uncommitted records, and the history says read_committed."""
     monkeypatch.setenv("PYTHONPATH", _environment()["PYTHONPATH"])
     settings = Settings(
-        minutes=0.4, tests=("kill",), client=client, workload="transactions", isolation="read_uncommitted", seed=4
+        minutes=0.4, tests=("crash",), client=client, workload="transactions", isolation="read_uncommitted", seed=4
     )
     out = tmp_path / "out"
     out.mkdir()
@@ -163,7 +163,7 @@ def apache_folder(tmp_path: Path) -> Iterator[Path]:
 def test_apaches_transactions_are_whole_or_not_there(tmp_path: Path, apache_folder: Path) -> None:
     code, summary = _run(
         tmp_path / "out",
-        *("--workload", "transactions", "--minutes", "0.7", "--test", "kill"),
+        *("--workload", "transactions", "--minutes", "0.7", "--test", "crash"),
         *apache_nodes.options(apache_folder),
     )
     assert (code, summary["lost"], summary["anomalies"], summary["hanging"]) == (0, 0, {}, [])

@@ -34,7 +34,7 @@ CONFIG = ChaosConfig(
 PLAN = Plan(
     1,
     CONFIG,
-    (Fault(500_000, "kill", 3, 1, 700_000, 0.5), Fault(2_500_000, "stop", 2, 1, 400_000, 0.5)),
+    (Fault(500_000, "crash", 3, 1, 700_000, 0.5), Fault(2_500_000, "stop", 2, 1, 400_000, 0.5)),
     (Operation(4_000_000, "preferred", 0.1, 0.1),),
 )
 """A cluster that loses two of its nodes, one after the other, and is whole in the end."""
@@ -292,7 +292,7 @@ def test_of_a_run_that_holds_its_elections_and_faults_are_shown(scenario: Path) 
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "two nodes go"
-    assert "0.500 s of load  kill of node 3, 700 ms: " in lines[1]
+    assert "0.500 s of load  crash of node 3, 700 ms. " in lines[1]
     printed = _printed(result)
     assert "killed (SIGKILL)" in printed
     assert "committed: broker 3 is fenced" in printed
@@ -404,7 +404,7 @@ def test_a_scenario_of_the_model_checker(tmp_path: Path, monkeypatch: pytest.Mon
     [
         ("{", "not JSON"),
         ("[1]", 'not a scenario: it has no "tanist-scenario" at the top'),
-        ('{"tanist-scenario": 3}', "version 3 of the format, this is version 2"),
+        ('{"tanist-scenario": 4}', "version 4 of the format, this is version 3"),
         ('{"tanist-scenario": 1, "player": "nobody"}', '"player" is neither "simulator" nor "model"'),
         ('{"tanist-scenario": 1, "player": "simulator"}', "the scenario has no 'cluster'"),
         ("\x00", "not JSON"),

@@ -18,10 +18,10 @@ from tanist.lab.simulation.running import Terms, Totals, outcomes
 from tanist.lab.simulation.scenario import FORMAT, VERSION, Scenario, ScenarioError, as_document, from_document, load
 from tanist.ports import NEVER_LARGE
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.faults.nemesis import Nemesis
+from tanist.sim.faults.schedule import KINDS
 from tanist.sim.run.chaos_run import Plan, SeedResult
 from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
-from tanist.sim.run.drawing import FAULTS, OPERATORS, Restriction, config_of
+from tanist.sim.run.drawing import OPERATORS, Restriction, config_of
 from tanist.sim.world.link_conditions import NetworkConditions
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
@@ -180,8 +180,8 @@ def test_a_rule_with_a_script_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--faults", "kill,nonsense"), f"nonsense: the faults are {', '.join(FAULTS)}"),
-        (("--faults", "reassign"), "reassign: the faults are kill, "),
+        (("--faults", "crash,nonsense"), f"nonsense: the faults are {', '.join(KINDS)}"),
+        (("--faults", "reassign"), "reassign: the faults are crash, "),
         (("--without", "nonsense"), f"the operations {', '.join(OPERATORS)}"),
         (("--seeds", "5..1"), "5..1 is empty"),
         (("--seeds", "one"), "'one' is neither a seed nor a range A..B"),
@@ -240,7 +240,7 @@ def test_nothing_is_drawn_behind_a_configuration() -> None:
             assert not [name for name in host.properties if name.startswith("tanist.")]
 
 
-@given(st.integers(0, 10_000), st.sets(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=3))
+@given(st.integers(0, 10_000), st.sets(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3))
 @settings(deadline=None, max_examples=30)
 def test_only_faults_that_are_named_are_drawn(seed: int, names: set[str]) -> None:
     own = set(config_of(seed).kinds)
@@ -258,7 +258,7 @@ def test_what_is_excluded_is_not_drawn(seed: int) -> None:
     plan = Terms(Restriction(without=frozenset(gone))).plan(seed)
     assert plan is not None
     assert gone.isdisjoint({*(each.kind for each in plan.faults), *(each.kind for each in plan.operations)})
-    nothing = Terms(Restriction(without=frozenset({*FAULTS, *OPERATORS}))).plan(seed)
+    nothing = Terms(Restriction(without=frozenset({*KINDS, *OPERATORS}))).plan(seed)
     assert nothing is not None
     assert nothing.length == 0
 
@@ -335,9 +335,3 @@ def test_the_properties_are_those_of_the_simulators_page() -> None:
     named |= set(re.findall(r"^\| (C\d) \|", GROUPS_PAGE.read_text(), re.MULTILINE))
     named |= set(re.findall(r"^\| (X\d+) \|", TRANSACTIONS_PAGE.read_text(), re.MULTILINE))
     assert named == MEANINGS.keys() - {"crash"}
-
-
-def test_every_fault_that_has_a_description_can_be_done() -> None:
-    from tanist.sim.faults.links import LINK_FAULTS
-
-    assert {kind for kind in FAULTS if hasattr(Nemesis, f"_{kind}")} | LINK_FAULTS.keys() == FAULTS.keys()

@@ -1,4 +1,4 @@
-"""Scenario files of version 1: played as they were, with what their seeds drew when a run began."""
+"""Scenario files of older versions: played as they were, with what their seeds drew when a run began."""
 
 from __future__ import annotations
 
@@ -72,3 +72,18 @@ def test_a_rule_that_came_with_large_writes_keeps_them() -> None:
 def test_what_cannot_be_played_is_said(document: dict[str, Any], said: str) -> None:
     with pytest.raises(ScenarioError, match=said):
         from_document(document)
+
+
+def named(version: int, *kinds: str) -> dict[str, Any]:
+    faults = [{"at_us": 5, "kind": kind, "node": 1, "other": 2, "duration_us": 9, "detail": 0.5} for kind in kinds]
+    return {**first(workload="records", cluster={"kinds": list(kinds)}, faults=faults), FORMAT: version}
+
+
+def test_faults_had_other_names_up_to_version_2() -> None:
+    former, now = ("kill", "crash", "one_way", "stop"), ("crash", "crash-mid-turn", "partition-one-way", "stop")
+    for version in (1, 2):
+        plan = from_document(named(version, *former)).plan
+        assert plan.config.kinds == tuple(fault.kind for fault in plan.faults) == now
+    assert from_document(named(VERSION, *now)).plan.faults == plan.faults
+    with pytest.raises(ScenarioError, match="there is no fault 'kill'"):
+        from_document(named(VERSION, *former))

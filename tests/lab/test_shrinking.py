@@ -34,13 +34,13 @@ PLAN = Plan(
     1,
     CONFIG,
     (
-        _fault(200, "freeze", 1),
-        _fault(300, "kill", 3),
+        _fault(200, "pause", 1),
+        _fault(300, "crash", 3),
         _fault(400, "skew", 2),
-        _fault(600, "kill", 2),
+        _fault(600, "crash", 2),
         _fault(900, "reset", 2),
-        _fault(1_200, "kill", 3),
-        _fault(1_500, "freeze", 3),
+        _fault(1_200, "crash", 3),
+        _fault(1_500, "pause", 3),
     ),
     (Operation(500_000, "preferred", 0.1, 0.1), Operation(1_100_000, "strategy", 0.1, 0.1)),
 )
@@ -85,7 +85,7 @@ def made() -> tuple[Shrunk, list[int]]:
 
 def test_the_smallest_plan_is_found(made: tuple[Shrunk, list[int]]) -> None:
     shrunk, lengths = made
-    assert [(fault.kind, fault.host) for fault in shrunk.plan.faults] == [("kill", 2), ("kill", 3)]
+    assert [(fault.kind, fault.host) for fault in shrunk.plan.faults] == [("crash", 2), ("crash", 3)]
     assert shrunk.plan.operations == ()
     assert shrunk.complete
     assert shrunk.violation.property_id == "S99"
@@ -116,7 +116,7 @@ def test_the_conditions_of_nodes_and_links_go_too() -> None:
         inquirers=True,
         properties={"tanist.new.logs.turn.max": "1", "tanist.new.logs.pause.ms": "100"},
     )
-    plan = Plan(1, config, (_fault(100, "kill", 2), _fault(400, "kill", 3)), ())
+    plan = Plan(1, config, (_fault(100, "crash", 2), _fault(400, "crash", 3)), ())
     with three_stays_after_two():
         shrunk = shrink(plan, _failing(plan), lambda: 0.0, Limits(later_ms=200))
     assert shrunk.complete
@@ -125,7 +125,7 @@ def test_the_conditions_of_nodes_and_links_go_too() -> None:
 
 def test_what_breaks_another_property_is_another_failure() -> None:
     """Without the freezing of node 2, nobody but one being allowed to be down, node 1 is killed."""
-    faults = (replace(_fault(100, "freeze", 2), duration_us=400_000), _fault(300, "kill", 1), *PLAN.faults[3:])
+    faults = (replace(_fault(100, "pause", 2), duration_us=400_000), _fault(300, "crash", 1), *PLAN.faults[3:])
     plan = Plan(1, replace(CONFIG, down_max=1), faults, ())
     with three_stays_after_two():
         shrunk = shrink(plan, _failing(plan), lambda: 0.0, Limits(later_ms=200))
@@ -162,7 +162,7 @@ def test_a_broken_rule_in_little_and_its_file_plays_to_the_same() -> None:
         scenario = from_document(json.loads(json.dumps(as_document(Scenario(shrunk.plan, "", "S12", "A21")))))
         again = _failing(scenario.plan)
     assert violation.property_id == again.property_id == "S12"
-    assert [fault.kind for fault in shrunk.plan.faults] == ["kill"]
+    assert [fault.kind for fault in shrunk.plan.faults] == ["crash"]
     assert shrunk.plan.operations == ()
     assert str(again) == str(shrunk.violation)
     assert violation_of(scenario.plan, until_ms=again.now_us // 1000 + 1_000) is None  # the rule is whole again

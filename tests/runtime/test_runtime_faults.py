@@ -19,6 +19,7 @@ from tanist.events.event import Event
 from tanist.events.process import AllFaultsHealed, FaultApplied, FaultHealed, FaultsIgnored, FaultsNotAcknowledged
 from tanist.events.stream import Events
 from tanist.events.text import describe
+from tanist.faults import FAULTS, Where
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults import settings as vocabulary
 from tanist.runtime.faults.disk import FaultyDisk
@@ -39,7 +40,6 @@ from tanist.runtime.faults.settings import (
 )
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.faults.schedule import KINDS
 from tanist.wire.apis import ApiKey
 
 PORTS = {1: (9092, 10092), 2: (9093,), 3: (10093,)}
@@ -53,7 +53,7 @@ faults = st.one_of(
     st.builds(
         BadDisk,
         st.integers(1, 3),
-        st.sampled_from(["disk_full", "disk_slow", "disk_error", "disk_read_only"]),
+        st.sampled_from(["full", "slow", "failed", "read-only"]),
         st.none() | st.text(),
         st.integers(0, 9),
         st.booleans(),
@@ -95,28 +95,28 @@ def test_a_fault_takes_the_place_of_its_like() -> None:
     for fault in (
         Slow((1,), (2,), latency_ms=1),
         Slow((1,), (2,), True, latency_ms=1),
-        BadDisk(1, "disk_slow", None, 1),
-        BadDisk(1, "disk_slow", "/data", 1),
+        BadDisk(1, "slow", None, 1),
+        BadDisk(1, "slow", "/data", 1),
         Partition((1,), (2,)),
         Slow((1,), (2,), latency_ms=3),
-        BadDisk(1, "disk_slow", None, 4, True),
+        BadDisk(1, "slow", None, 4, True),
         Partition((1,), (2,)),
     ):
         found = found.also(fault)
     assert found.number == 8
     assert found.faults == (
         Slow((1,), (2,), True, latency_ms=1),
-        BadDisk(1, "disk_slow", "/data", 1),
+        BadDisk(1, "slow", "/data", 1),
         Slow((1,), (2,), latency_ms=3),
-        BadDisk(1, "disk_slow", None, 4, True),
+        BadDisk(1, "slow", None, 4, True),
         Partition((1,), (2,)),
     )
 
 
 def test_healing_some() -> None:
-    found = FaultSet(5, PORTS, (Partition((1, 2), (3, CLIENTS)), BadDisk(1, "disk_full"), BadDisk(2, "disk_full")))
-    assert found.without({1}) == FaultSet(6, PORTS, (Partition((2,), (3, CLIENTS)), BadDisk(2, "disk_full")))
-    assert found.without({3}).without({CLIENTS, 2}) == FaultSet(7, PORTS, (BadDisk(1, "disk_full"),))
+    found = FaultSet(5, PORTS, (Partition((1, 2), (3, CLIENTS)), BadDisk(1, "full"), BadDisk(2, "full")))
+    assert found.without({1}) == FaultSet(6, PORTS, (Partition((2,), (3, CLIENTS)), BadDisk(2, "full")))
+    assert found.without({3}).without({CLIENTS, 2}) == FaultSet(7, PORTS, (BadDisk(1, "full"),))
     assert found.without() == FaultSet(6, PORTS)
 
 
@@ -132,8 +132,8 @@ def test_what_is_healed_is_well_and_the_rest_is_as_it_was(before: FaultSet, heal
 
 
 @given(faults)
-def test_kinds_are_the_simulators(fault: Fault) -> None:
-    assert fault.kind in KINDS.keys() | {"disk_full", "disk_read_only"}
+def test_kinds_are_those_of_the_table(fault: Fault) -> None:
+    assert FAULTS[fault.kind].where & Where.LIVE
     assert str(fault)
 
 
@@ -226,7 +226,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_a_node_obeys_and_says_so(runner: Any, folder: Path) -> None:
     node = Obedient(runner, folder)
     assert not applied_path(folder, 1).exists()
-    node.order(1, Partition((1,), (2,)), BadDisk(1, "disk_full"), BadDisk(2, "disk_error"))
+    node.order(1, Partition((1,), (2,)), BadDisk(1, "full"), BadDisk(2, "failed"))
     assert node.answer == {"pid": os.getpid(), "number": 1, "problem": ""}
     assert node.network.faults is not None
     assert isinstance(node.disk, FaultyDisk)
@@ -245,7 +245,7 @@ def test_each_fault_is_reported_as_it_comes_and_goes(runner: Any, folder: Path) 
     """All are healed when none is left: of links, of the disk, or by request."""
     node, full, error = (
         Obedient(runner, folder),
-        BadDisk(1, "disk_full"),
+        BadDisk(1, "full"),
         RequestFault("error", ApiKey.FETCH, rule_id=1),
     )
     node.order(1, full, requests=(error,))
@@ -262,19 +262,19 @@ def test_each_fault_is_reported_as_it_comes_and_goes(runner: Any, folder: Path) 
 
 
 def test_what_cannot_be_acknowledged_is_reported(runner: Any, folder: Path) -> None:
-    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
+    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "full"),)))
     path = Path(f"{applied_path(folder, 1)}.tmp")
     path.mkdir()
     node = Obedient(runner, folder)
     assert node.heard == [
-        FaultApplied(str(BadDisk(1, "disk_full"))),
+        FaultApplied(str(BadDisk(1, "full"))),
         FaultsNotAcknowledged(f"[Errno 21] Is a directory: '{path}'"),
     ]
     node.disk.close()
 
 
 def test_a_node_that_starts_has_what_is_set(runner: Any, folder: Path) -> None:
-    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
+    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "full"),)))
     node = Obedient(runner, folder)
     assert isinstance(node.disk, FaultyDisk)
     assert node.answer["number"] == 7
@@ -282,7 +282,7 @@ def test_a_node_that_starts_has_what_is_set(runner: Any, folder: Path) -> None:
 
 
 def test_what_cannot_be_read_changes_nothing(runner: Any, folder: Path) -> None:
-    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
+    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "full"),)))
     node = Obedient(runner, folder)
     (folder / "set.json").write_bytes(b"{")
     node.tell()
@@ -296,7 +296,7 @@ def test_what_cannot_be_read_changes_nothing(runner: Any, folder: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
 def test_orders_are_taken_only_from_where_nobody_else_can_give_them(runner: Any, folder: Path, mode: int) -> None:
-    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
+    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "full"),)))
     folder.chmod(mode)
     node = Obedient(runner, folder)
     assert type(node.disk) is RealDisk
@@ -305,7 +305,7 @@ def test_orders_are_taken_only_from_where_nobody_else_can_give_them(runner: Any,
 
 
 def test_a_node_that_was_started_in_any_other_way_obeys_nobody(runner: Any, folder: Path) -> None:
-    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "disk_full"),)))
+    vocabulary.save(folder, FaultSet(7, PORTS, (BadDisk(1, "full"),)))
     node = Obedient(runner, folder, {})
     assert node.switch is None
     assert type(node.disk) is RealDisk
@@ -326,7 +326,7 @@ class Node:
     def start(self):
         if sys.argv[2] == "ordered":
             folder = Path(os.environ[faults.FOLDER_VARIABLE])
-            faults.save(folder, faults.FaultSet(9, {7: (1,)}, (faults.BadDisk(7, "disk_full"),)))
+            faults.save(folder, faults.FaultSet(9, {7: (1,)}, (faults.BadDisk(7, "full"),)))
             os.kill(os.getpid(), signal.SIGURG)
 
     def status(self):

@@ -45,7 +45,7 @@ def test_full(disk: RealDisk, tmp_path: Path) -> None:
     before = disk.open(f"{tmp_path}/log")
     before.write(0, [b"0123456789"])
     disk.write_file(f"{tmp_path}/small", b"old")
-    apply_disk_faults(disk, [BadDisk(1, "disk_full")])
+    apply_disk_faults(disk, [BadDisk(1, "full")])
     assert fails_with(errno.ENOSPC, lambda: before.write(8, [b"abc"]))
     assert fails_with(errno.ENOSPC, lambda: disk.write_file(f"{tmp_path}/small", b"new"))
     assert fails_with(errno.ENOSPC, lambda: disk.open(f"{tmp_path}/other"))
@@ -72,7 +72,7 @@ def test_read_only_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path)
     for file in (bad, good):
         file.write(0, [b"content"])
     path = f"{tmp_path}/bad"
-    apply_disk_faults(disk, [BadDisk(1, "disk_read_only", path)])
+    apply_disk_faults(disk, [BadDisk(1, "read-only", path)])
     for change in (
         lambda: bad.write(7, [b"x"]),
         lambda: bad.write(0, [b"x"]),  # it would fit
@@ -100,7 +100,7 @@ def test_broken_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) ->
     bad, good, alike = (disk.open(f"{_folder(tmp_path, name)}/log") for name in ("bad", "good", "bad-not"))
     for file in (bad, good, alike):
         file.write(0, [b"content"])
-    apply_disk_faults(disk, [BadDisk(1, "disk_error", f"{tmp_path}/bad")])
+    apply_disk_faults(disk, [BadDisk(1, "failed", f"{tmp_path}/bad")])
     path = f"{tmp_path}/bad"
     assert fails_with(errno.EIO, lambda: bad.read(0, 1))
     assert fails_with(errno.EIO, lambda: bad.write(0, [b"x"]))
@@ -131,7 +131,7 @@ def _folder(tmp_path: Path, name: str) -> Path:
 def test_a_failed_sync_stays_failed_when_the_disk_is_healed(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/log")
     file.write(0, [b"content"])
-    apply_disk_faults(disk, [BadDisk(1, "disk_error")])
+    apply_disk_faults(disk, [BadDisk(1, "failed")])
     error = synced(runner, disk, file)
     assert error is not None
     assert error.errno == errno.EIO
@@ -143,7 +143,7 @@ def test_a_failed_sync_stays_failed_when_the_disk_is_healed(runner: Any, disk: R
 
 def test_slow_syncs(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/log")
-    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=80)])
+    apply_disk_faults(disk, [BadDisk(1, "slow", latency_ms=80)])
     began_s = time.monotonic()
     file.write(0, [b"at once"])
     assert synced(runner, disk, file) is None
@@ -166,7 +166,7 @@ def test_a_disk_is_healed_while_a_slow_sync_and_a_slow_job_are_under_way(
 
     monkeypatch.setattr("tanist.runtime.faults.disk.time.sleep", noted)
     file = disk.open(f"{tmp_path}/log")
-    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=300, writes=True)])
+    apply_disk_faults(disk, [BadDisk(1, "slow", latency_ms=300, writes=True)])
     results: list[object] = []
     disk.run(lambda: disk.write_file(f"{tmp_path}/small", b"late"), results.append)
     disk.run(lambda: disk.open(f"{tmp_path}/other").write(0, [b"late"]), results.append)
@@ -181,11 +181,11 @@ def test_a_disk_is_healed_while_a_slow_sync_and_a_slow_job_are_under_way(
 
 def test_slow_writes(disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/log")
-    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=50, writes=True)])
+    apply_disk_faults(disk, [BadDisk(1, "slow", latency_ms=50, writes=True)])
     began_s = time.monotonic()
     file.write(0, [b"late"])
     assert time.monotonic() - began_s >= 0.05
-    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=60_000)])
+    apply_disk_faults(disk, [BadDisk(1, "slow", latency_ms=60_000)])
     file.write(4, [b", soon"])
     assert file.read(0, 10) == b"late, soon"
     file.close()
@@ -220,10 +220,10 @@ def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(
     file = disk.open(f"{tmp_path}/log")
     file.write(0, [b"\0\0\0\5hello"])
     chunks = [b"\0\0\0\5", FileRange(file, 4, 5)] if apart else [FileRange(file, 0, 9)]
-    apply_disk_faults(disk, [BadDisk(1, "disk_full")])
+    apply_disk_faults(disk, [BadDisk(1, "full")])
     here.connection.send(chunks)
     runner.until(lambda: there.frames == [b"hello"])
-    apply_disk_faults(disk, [BadDisk(1, "disk_error")])
+    apply_disk_faults(disk, [BadDisk(1, "failed")])
     here.connection.send(chunks)
     runner.until(lambda: bool(here.closed))
     assert here.closed == [os.strerror(errno.EIO)]

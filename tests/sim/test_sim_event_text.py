@@ -24,7 +24,12 @@ LINES = [
     (events.BitRotted(2, KEY, "/data/x", 9), "node 2", "FAULT", "byte 9 of /data/x is rotten"),
     (events.ClientAway("member", "pause", 5), "member", "FAULT", "pause for 5 ms"),
     (events.LinksFailed("partition", ("node1", "node2"), ("node3",)), "node 1, node 2", "FAULT", "cut off from node 3"),
-    (events.LinksFailed("clients", ("node1",), number=3), "node 1", "FAULT", "3 links to and from clients are cut"),
+    (
+        events.LinksFailed("partition-clients", ("node1",), number=3),
+        "node 1",
+        "FAULT",
+        "3 links to and from clients are cut",
+    ),
     (events.LinksMended(("node1",)), "node 1", "FAULT", "connected again"),
     (events.LinksSteady("node1", "node2"), "node 1", "FAULT", "the links to node 2 are steady"),
     (events.BytesLate(20, (("node1", "client"),)), "network", "FAULT", "20 ms under way: node 1>client"),

@@ -52,7 +52,7 @@ def test_who_does_not_hear_whom() -> None:
     mend = LINK_FAULTS["partition"](made, one, two, 0.5)
     assert blocked(made) == {("node1", "node2"), ("node2", "node1")}, "both still reach node 3"
     mend()
-    mend = LINK_FAULTS["clients"](made, one, two, 0.45)
+    mend = LINK_FAULTS["partition-clients"](made, one, two, 0.45)
     assert {frozenset(link) - {"node1"} for link in blocked(made)} <= {frozenset({name}) for name in CLIENTS}
     assert blocked(made)
     mend()

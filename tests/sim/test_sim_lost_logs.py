@@ -17,7 +17,7 @@ def play(directories: int = 1, detail: float = 0.9) -> SeedResult:
     """A log of one node after the other is gone when it starts."""
     faults = [
         Fault(
-            700_000 * n, "lost_log", 1 + n % 3, 1 + (n + 1) % 3, 400_000, (detail + 0.13 * n) % 0.5 + detail // 0.5 / 2
+            700_000 * n, "lost-log", 1 + n % 3, 1 + (n + 1) % 3, 400_000, (detail + 0.13 * n) % 0.5 + detail // 0.5 / 2
         )
         for n in range(2, 14)
     ]

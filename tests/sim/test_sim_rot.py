@@ -40,10 +40,10 @@ def test_rotten_logs_are_thrown_away_and_fetched_anew() -> None:
 
 
 def test_recovery_meets_what_is_rotten() -> None:
-    outcome = play("rot kill")
+    outcome = play("rot crash")
     assert outcome.violation is None
     assert outcome.counts["fault: rot"] > 1
-    assert outcome.counts["fault: kill"] > 1
+    assert outcome.counts["fault: crash"] > 1
 
 
 def test_consumers_refuse_what_is_rotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_consumers_refuse_what_is_rotten(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_full_disk_ends_a_node_until_there_is_space() -> None:
-    outcome = play("disk_full")
+    outcome = play("disk-full")
     assert outcome.violation is None
-    assert outcome.counts["fault: disk_full"] > 3
+    assert outcome.counts["fault: disk-full"] > 3
     assert outcome.counts["registered after an unclean end"] > 3

@@ -26,7 +26,7 @@ from tanist.spark.jobs.outcomes import OUTCOME, Outcomes
 from tanist.spark.jobs.preconditions import NothingToJudge
 
 KINDS = columns_of(OUTCOME)
-SHORT = FaultProfile(kinds=("blackout", "power", "leader"), pause_ms=(100, 500), load_ms=2_000)
+SHORT = FaultProfile(kinds=("blackout", "power-loss", "crash-leader"), pause_ms=(100, 500), load_ms=2_000)
 
 
 def send(at_ms: int, partition: int = 0, outcome: str = "ok", promised: bool = True) -> Send:

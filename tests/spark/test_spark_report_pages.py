@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+import tanist.lab.pages
 from tanist.lab.anomalies import OF_AUDITS, Anomaly
+from tanist.lab.pages.chart import spaced
 from tanist.log.salvage.manifest import Manifest, SalvageReason
 from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
@@ -18,9 +22,12 @@ from tanist.spark.jobs.audit.metadata import Change, Metadata
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.jobs.durability import DurabilityResult, Estimate, FaultProfile, ReplicationSettings, Row
 from tanist.spark.report import audit_page, durability_page, replica_bars
-from tanist.spark.report.page import DARK, LIGHT, spaced
 
 PLACE = ("orders", 0)
+STYLE = Path(tanist.lab.pages.__file__).with_name("chart.css").read_text()
+LIGHT, DARK = (
+    dict(re.findall(r"--([\w-]+):\s*(#\w+)", part)) for part in STYLE[: STYLE.index("svg svg")].split("@media")
+)
 LOST = [
     Finding(
         Anomaly.LOST_WRITE,
@@ -99,7 +106,8 @@ def test_expired_records_are_distinguished_from_lost_ones() -> None:
 def test_findings_are_named_by_what_they_mean_and_lost_acknowledged_records_come_first() -> None:
     every = [replace(MISSING, kind=kind) for kind in reversed(OF_AUDITS)]
     page = audit_page.page(result(merged(every)), title="t")
-    named = re.findall(r"<b>([a-z' ]+)</b>", page[: page.index("</table>")])
+    cells = re.findall(r'<td class="name"[^>]*><span>([^<]+)</span>', page[: page.index("</table>")])
+    named = [html.unescape(cell) for cell in cells]
     assert named == [kind.title for kind in OF_AUDITS]
     assert named[0] == "lost acknowledged records"
     assert len(set(named)) == len(OF_AUDITS)
@@ -116,7 +124,7 @@ def test_the_rails_show_each_thing_where_it_is() -> None:
     window = replica_bars.whole(made, PLACE)
     assert (window.first, window.last) == (0, 620)
     assert replica_bars.closer(made, PLACE, window) is None
-    picture = replica_bars.picture(made, PLACE, window, "t")
+    picture = "".join(row.strip for row in replica_bars.rows(made, PLACE, window))
     left, right = 100 * window.x(500), 100 * window.x(620)
     assert marks(picture, "lost") == [(pytest.approx(left, abs=0.01), pytest.approx(right - left, abs=0.01))]
     assert [x for x, _ in marks(picture, "saved")] == [pytest.approx(left, abs=0.01)]
@@ -154,7 +162,7 @@ def test_the_legend_has_what_occurs_and_nothing_else(kinds: list[Anomaly], marke
     assert set(entries) == marked | always
     assert len(entries) == len(set(entries))
     drawn = page[page.index("<h2>") :]
-    for kind in replica_bars._MARKS:
+    for kind in replica_bars.MARKS:
         assert (f'class="{kind}"' in drawn) is (kind in entries)
 
 
@@ -257,7 +265,8 @@ def test_a_picture_has_a_bounded_number_of_marks_however_much_is_wrong() -> None
     many = [replace(MISSING, first_offset=10 * n, last_offset=10 * n, records=1) for n in range(100_000)]
     made = result(many)
     made.epoch_ranges = [replace(held, last_offset=1_000_000) for held in made.epoch_ranges]
-    assert replica_bars.picture(made, PLACE, replica_bars.whole(made, PLACE), "t").count("<rect") < 2_000
+    rows = replica_bars.rows(made, PLACE, replica_bars.whole(made, PLACE))
+    assert sum(row.strip.count("<rect") for row in rows) < 2_000
     assert audit_page.page(made, title="t").count("<tr>") < 400
 
 
@@ -304,7 +313,7 @@ def test_the_two_panels_have_one_scale() -> None:
 
 def test_the_chart_alone_is_a_file_of_its_own() -> None:
     rows = [Row(ReplicationSettings(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
-    alone = durability_page.chart(rows, alone=True)
+    alone = durability_page.picture(rows)
     assert alone.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ')
     assert "prefers-color-scheme:dark" in alone
 

@@ -202,7 +202,6 @@ def test_pause_slow_partition_and_disks_are_in_force_until_healed(kafka: Kafka) 
         (lambda kafka: kafka.slow([1]), "say how slow"),
         (lambda kafka: kafka.disk(1, "broken"), "a disk can be 'full', 'slow', 'failed', 'read-only'"),
         (lambda kafka: kafka.partition(["brokers"]), "neither a node id nor"),
-        (lambda kafka: kafka.partition([1, 2, 3]), "no node on the other side of 1,2,3"),
         (lambda kafka: kafka.wait_until(), "say what to wait for"),
         (lambda kafka: kafka.wait_until(led("t"), isr=2), "not both"),
     ],

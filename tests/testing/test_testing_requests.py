@@ -292,10 +292,10 @@ def test_from_the_shell(
     assert "(1 hit of 1 call)" in listed
     found = json.loads(run("faults", "--json").removeprefix("0 "))["faults"]
     assert [each["kind"] for each in found] == [
-        "request_error",
-        "request_delay",
-        "request_disconnect",
-        "request_blackhole",
+        "error",
+        "delay",
+        "disconnect",
+        "blackhole",
     ]
     assert (found[0]["api"], found[0]["error"], found[0]["hits"]) == ("PRODUCE", "NOT_ENOUGH_REPLICAS", 1)
     assert found[0]["after"] is False

@@ -135,7 +135,7 @@ def shown(browser: Browser) -> dict[str, str]:
 def test_a_link_shows_the_same_moment_in_another_browser(browser: Browser, address: str) -> None:
     go(browser, "s=your-own&min.insync.replicas=2&strategy=None&elr=on&t=3000")
     browser.do("click", selector='input[name="node"][value="1"]')
-    browser.do("click", selector='.faults > .buttons button:text-is("crash and lose page cache")')
+    browser.do("click", selector='.faults > .buttons button:text-is("power loss")')
     browser.do("wait", expression="document.querySelector('dialog[open] ul li') !== null")
     assert "orders-0: " in browser.text("dialog[open]")
     accessible(browser)
@@ -146,7 +146,7 @@ def test_a_link_shows_the_same_moment_in_another_browser(browser: Browser, addre
     browser.do("press", keys=[","])
     browser.do("wait", expression="new URLSearchParams(location.hash.slice(1)).get('t') > 3000")
     link = browser.do("eval", expression="location.href")
-    assert "a=3000000.crash-page-cache.1" in link
+    assert "a=3000000.power-loss.1" in link
     here = shown(browser)
     assert "crashed" in here[".partition"]
     with Browser() as another:

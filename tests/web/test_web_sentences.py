@@ -97,7 +97,7 @@ SETTINGS = [
     for name, play in PLAYS.items()
     for choices in itertools.product(*(each.choices for each in play.settings))
 ]
-ACTIONS = ["2000000.crash-page-cache.1", "2200000.crash.2", "6000000.start.1", "9000000.start.2", "12000000.crash.3"]
+ACTIONS = ["2000000.power-loss.1", "2200000.crash.2", "6000000.start.1", "9000000.start.2", "12000000.crash.3"]
 
 
 def request(name: str, settings: Mapping[str, str], seed: int) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_a_node_that_truncates_its_metadata_log_behind_a_snapshot_hides_no_recor
 
 
 def test_the_same_request_gives_the_same_lines() -> None:
-    request = {"name": "your-own", "actions": ["1500000.crash-page-cache.1", "4000000.start.1"]}
+    request = {"name": "your-own", "actions": ["1500000.power-loss.1", "4000000.start.1"]}
     first = recorded(request)
     assert recorded(request) == first
     texts = [line["set"]["story"]["text"] for line in first if "story" in line["set"]]
@@ -112,14 +112,14 @@ def test_the_same_request_gives_the_same_lines() -> None:
 
 def test_an_action_changes_nothing_before_it() -> None:
     plain = recorded({"name": "your-own"})
-    broken = recorded({"name": "your-own", "actions": ["3000000.cut-off.2"]})
+    broken = recorded({"name": "your-own", "actions": ["3000000.partition.2"]})
     until = [line for line in plain if line["at"] <= 3000]
     assert until == [line for line in broken if line["at"] <= 3000]
     assert plain != broken
 
 
 def test_actions_of_every_kind_leave_a_seed_whole() -> None:
-    kinds = ("pause.1", "cut-off.2", "slow.3", "disk-full.1", "stop.2", "crash.3", "start.3", "heal")
+    kinds = ("pause.1", "partition.2", "slow.3", "disk-full.1", "stop.2", "crash.3", "start.3", "heal")
     actions = [f"{2_000_000 + 700_000 * number}.{kind}" for number, kind in enumerate(kinds)]
     run = last_sample(recorded({"name": SEED, "seed": 3, "actions": actions}))["run"]
     assert run["state"] == "ended"
@@ -148,5 +148,7 @@ def test_what_cannot_be_played_is_refused(request_: dict[str, Any], problem: str
 def test_an_action_is_the_same_as_text() -> None:
     wanted = Request.parse(json.dumps({"name": "your-own", "actions": ["7.heal", "3.crash.2"]}))
     assert [str(each) for each in wanted.actions] == ["3.crash.2", "7.heal"]
+    kept = Request.parse(json.dumps({"name": "your-own", "actions": ["3.crash-page-cache.2", "5.cut-off.1"]}))
+    assert [str(each) for each in kept.actions] == ["3.power-loss.2", "5.partition.1"]
     with pytest.raises(ActionError):
         Request.parse(json.dumps({"name": "your-own", "actions": ["x"]}))

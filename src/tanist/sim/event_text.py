@@ -125,12 +125,12 @@ _OF_OPERATORS: dict[type[Event], Callable[[Any, Shown], str]] = {
 
 _LINKS = {
     "partition": "cut off from {others}",
-    "one_way": "cannot reach {others}",
+    "partition-one-way": "cannot reach {others}",
     "slow": "slow towards {others}",
     "reset": "connections to {others} reset",
     "mute": "is heard by nobody",
     "deaf": "hears nobody",
-    "clients": "{number} links to and from clients are cut",
+    "partition-clients": "{number} links to and from clients are cut",
     "flap": "the links to {others} flap",
     "lossy": "packets to and from {others} get lost",
     "apart": "cut off from each other",

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from tanist.events.event import Event as KindOfEvent
 from tanist.runtime.cluster.node_events import NodeEvent
+from tanist.runtime.faults.settings import DiskState
 from tanist.testing.cluster import Cluster
 from tanist.testing.conditions import Condition
 from tanist.testing.history import Event
 from tanist.testing.namespace import Kafka
 from tanist.testing.observations import PartitionState, SalvageEntry
-from tanist.testing.operations import DiskState, Lost, Member, Operations
+from tanist.testing.operations import Lost, Member, Operations
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
 from tanist.wire.batch import Record
 
@@ -132,11 +133,11 @@ class AsyncOperations:
         return self.sync.down
 
     async def crash(self, *nodes: int, lose: Lost = None) -> None:
-        """Kill nodes with SIGKILL. With `lose="page-cache"` as if the power had failed: what was not synced is gone."""
+        """Kill nodes with SIGKILL: they flush nothing. `lose="page-cache"`: they lose what was not synced."""
         await asyncio.to_thread(self.sync.crash, *nodes, lose=lose)
 
     async def stop(self, *nodes: int) -> None:
-        """Shut nodes down cleanly; returns when their processes have ended."""
+        """Shut nodes down cleanly: they hand their leaderships over. Returns when their processes have ended."""
         await asyncio.to_thread(self.sync.stop, *nodes)
 
     async def start(self, *nodes: int) -> None:
@@ -144,7 +145,7 @@ class AsyncOperations:
         await asyncio.to_thread(self.sync.start, *nodes)
 
     async def pause(self, *nodes: int) -> None:
-        """Freeze nodes (SIGSTOP): they say nothing, and their connections stay open."""
+        """Freeze nodes (SIGSTOP): their connections stay open."""
         await asyncio.to_thread(self.sync.pause, *nodes)
 
     async def resume(self, *nodes: int) -> None:
@@ -154,7 +155,7 @@ class AsyncOperations:
     async def partition(
         self, a: Iterable[Member], b: Iterable[Member] | None = None, *, one_way: bool = False, clients: bool = False
     ) -> None:
-        """Cut the links between two groups of nodes; without `b`, between `a` and all other nodes.
+        """Cut the links between two groups of nodes. Without `b`, between `a` and all other nodes.
 
         `"clients"` in a group means everything that is not a node; `clients=True` puts it on the side of `a`, or on the
         other side if only `a` is named. `one_way`: only what `a` sends is lost.
@@ -172,7 +173,7 @@ class AsyncOperations:
         one_way: bool = False,
         clients: bool = False,
     ) -> None:
-        """Make the links between two groups slow: latency each way, jitter on top, at most `rate_bytes` a second."""
+        """Make the links between two groups of nodes slow. Latency is each way, jitter on top, the rate a second's."""
         await asyncio.to_thread(
             self.sync.slow,
             a,
@@ -189,12 +190,14 @@ class AsyncOperations:
     ) -> None:
         """Make a node's disk, or one of its log directories, full, failed, slow or read-only.
 
-        A slow one takes `latency_s` longer for each sync and, with `writes`, for each write.
+        full: Fail what needs space on a disk (ENOSPC). failed: Fail every access to the disk (EIO).
+        read-only: Fail every change to the disk (EROFS). slow: Let each sync take longer. By `latency_s`; with
+        `writes` each write, too.
         """
         await asyncio.to_thread(self.sync.disk, node, state, log_dir=log_dir, latency_s=latency_s, writes=writes)
 
     def inject_error(self, api: str, error: str, *, after: bool | None = None) -> AsyncRequestFaultBuilder:
-        """The request is answered with this error: `inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS")`.
+        """Answer requests of an API with an error: `inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS")`.
 
         By default as Kafka does it: nearly all errors refuse the request, which then has no effect, and those that
         Kafka gives afterwards (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND) are given when it is carried out.
@@ -204,15 +207,15 @@ class AsyncOperations:
         return AsyncRequestFaultBuilder(self.sync.inject_error(api, error, after=after))
 
     def delay_on(self, api: str, seconds: float) -> AsyncRequestFaultBuilder:
-        """The request is carried out, and its answer is held back, with all that follow on the connection."""
+        """Hold answers back. The requests are carried out; all that follows on the connection waits, too."""
         return AsyncRequestFaultBuilder(self.sync.delay_on(api, seconds))
 
     def disconnect_on(self, api: str) -> AsyncRequestFaultBuilder:
-        """The request is carried out, and the connection ends in place of its answer."""
+        """End the connection in place of the answer. The request is carried out."""
         return AsyncRequestFaultBuilder(self.sync.disconnect_on(api))
 
     def blackhole_client(self, client_id: str) -> AsyncRequestFaultBuilder:
-        """Requests of clients whose id has this in it are dropped before the broker sees them."""
+        """Drop the requests of some clients: those whose id has this in it."""
         return AsyncRequestFaultBuilder(self.sync.blackhole_client(client_id))
 
     async def heal(self, *members: Member) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from tanist.events.event import Event as KindOfEvent
 from tanist.runtime.client import admin
@@ -20,13 +20,12 @@ from tanist.runtime.cluster import cluster as runtime
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
-from tanist.runtime.cluster.layout import log_directories
 from tanist.runtime.cluster.node_events import NodeEvent
 from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_code_of, error_fault
-from tanist.runtime.faults.settings import CLIENTS, DISK_STATES, BadDisk, Fault, Partition, Side, Slow, names, side
+from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskState, Fault, Partition, Side, Slow
 from tanist.testing import history, node_events, observations
 from tanist.testing.conditions import Condition, wait_for, wait_for_true
-from tanist.testing.errors import ClusterError, NotAvailable, answered
+from tanist.testing.errors import NotAvailable, answered
 from tanist.testing.history import Event
 from tanist.testing.observations import PartitionState, SalvageEntry
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
@@ -38,7 +37,6 @@ CLIENT_ID = "tanist"
 Member: TypeAlias = int | Literal["clients"]
 """A node id, or every client."""
 Lost: TypeAlias = Literal["page-cache"] | None
-DiskState: TypeAlias = Literal["full", "failed", "slow", "read-only"]
 
 _PATIENCE_S = 30.0
 
@@ -102,7 +100,7 @@ class Operations:
     # -- nodes
 
     def crash(self, *nodes: int, lose: Lost = None) -> None:
-        """Kill nodes with SIGKILL. With `lose="page-cache"` as if the power had failed: what was not synced is gone."""
+        """Kill nodes with SIGKILL: they flush nothing. `lose="page-cache"`: they lose what was not synced."""
         if lose not in (None, "page-cache"):
             raise ValueError(f'crash: lose is None or "page-cache", not {lose!r}')
         cluster = self._need("crash", "kill a node")
@@ -112,7 +110,7 @@ class Operations:
             cluster.crash(node, lose_page_cache=lose is not None)
 
     def stop(self, *nodes: int) -> None:
-        """Shut nodes down cleanly; returns when their processes have ended."""
+        """Shut nodes down cleanly: they hand their leaderships over. Returns when their processes have ended."""
         cluster = self._need("stop", "stop a node")
         self._note(f"stop({', '.join(map(str, _named('stop', nodes)))})")
         for node in nodes:
@@ -126,7 +124,7 @@ class Operations:
             cluster.start(*chosen)
 
     def pause(self, *nodes: int) -> None:
-        """Freeze nodes (SIGSTOP): they say nothing, and their connections stay open."""
+        """Freeze nodes (SIGSTOP): their connections stay open."""
         orders = self._orders("pause", "freeze a node")
         for node in _named("pause", nodes):
             self._note(f"pause({node})")
@@ -144,13 +142,13 @@ class Operations:
     def partition(
         self, a: Iterable[Member], b: Iterable[Member] | None = None, *, one_way: bool = False, clients: bool = False
     ) -> None:
-        """Cut the links between two groups of nodes; without `b`, between `a` and all other nodes.
+        """Cut the links between two groups of nodes. Without `b`, between `a` and all other nodes.
 
         `"clients"` in a group means everything that is not a node; `clients=True` puts it on the side of `a`, or on the
         other side if only `a` is named. `one_way`: only what `a` sends is lost.
         """
         orders = self._orders("partition", "cut a link")
-        self._set(orders, Partition(*self._sides("partition", a, b, clients), one_way))
+        self._set(orders, Partition(*self._sides(orders, "partition", a, b, clients), one_way))
 
     def slow(
         self,
@@ -163,11 +161,11 @@ class Operations:
         one_way: bool = False,
         clients: bool = False,
     ) -> None:
-        """Make the links between two groups slow: latency each way, jitter on top, at most `rate_bytes` a second."""
+        """Make the links between two groups of nodes slow. Latency is each way, jitter on top, the rate a second's."""
         orders = self._orders("slow", "slow a link down")
         if not (latency_s or jitter_s or rate_bytes):
             raise ValueError("slow: say how slow, with latency_s, jitter_s or rate_bytes")
-        ends = self._sides("slow", a, b, clients)
+        ends = self._sides(orders, "slow", a, b, clients)
         self._set(orders, Slow(*ends, one_way, round(latency_s * 1000), round(jitter_s * 1000), rate_bytes))
 
     def disk(
@@ -181,21 +179,21 @@ class Operations:
     ) -> None:
         """Make a node's disk, or one of its log directories, full, failed, slow or read-only.
 
-        A slow one takes `latency_s` longer for each sync and, with `writes`, for each write.
+        full: Fail what needs space on a disk (ENOSPC). failed: Fail every access to the disk (EIO).
+        read-only: Fail every change to the disk (EROFS). slow: Let each sync take longer. By `latency_s`; with
+        `writes` each write, too.
         """
         orders = self._orders("disk", "break a disk")
-        if state not in DISK_STATES:
-            raise ValueError(f"disk: a disk can be {', '.join(map(repr, DISK_STATES))}, not {state!r}")
-        path = None if log_dir is None else self._log_dir(node, log_dir)
+        if state not in get_args(DiskState):
+            raise ValueError(f"disk: a disk can be {', '.join(map(repr, get_args(DiskState)))}, not {state!r}")
+        path = None if log_dir is None else orders.log_dir(node, log_dir)
         slow = state == "slow"
-        self._set(
-            orders, BadDisk(node, DISK_STATES[state], path, round(latency_s * 1000) if slow else 0, slow and writes)
-        )
+        self._set(orders, BadDisk(node, state, path, round(latency_s * 1000) if slow else 0, slow and writes))
 
     # -- requests
 
     def inject_error(self, api: str, error: str, *, after: bool | None = None) -> RequestFaultBuilder:
-        """The request is answered with this error: `inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS")`.
+        """Answer requests of an API with an error: `inject_error("PRODUCE", "NOT_ENOUGH_REPLICAS")`.
 
         By default as Kafka does it: nearly all errors refuse the request, which then has no effect, and those that
         Kafka gives afterwards (REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND) are given when it is carried out.
@@ -205,17 +203,17 @@ class Operations:
         return self._by_request("inject_error", error_fault(api_key_of(api), error_code_of(error), after))
 
     def delay_on(self, api: str, seconds: float) -> RequestFaultBuilder:
-        """The request is carried out, and its answer is held back, with all that follow on the connection."""
+        """Hold answers back. The requests are carried out; all that follows on the connection waits, too."""
         if seconds <= 0:
             raise ValueError(f"delay_on: a delay is longer than {seconds:g} s")
         return self._by_request("delay_on", RequestFault("delay", api_key_of(api), delay_ms=round(seconds * 1000)))
 
     def disconnect_on(self, api: str) -> RequestFaultBuilder:
-        """The request is carried out, and the connection ends in place of its answer."""
+        """End the connection in place of the answer. The request is carried out."""
         return self._by_request("disconnect_on", RequestFault("disconnect", api_key_of(api)))
 
     def blackhole_client(self, client_id: str) -> RequestFaultBuilder:
-        """Requests of clients whose id has this in it are dropped before the broker sees them."""
+        """Drop the requests of some clients: those whose id has this in it."""
         if not client_id:
             raise ValueError("blackhole_client: name a part of the client's id")
         return self._by_request("blackhole_client", RequestFault("blackhole", client_id=client_id))
@@ -410,24 +408,11 @@ class Operations:
         return RequestFaultBuilder(rule, inject)
 
     def _sides(
-        self, operation: str, a: Iterable[Member], b: Iterable[Member] | None, clients: bool
+        self, orders: FaultRequests, operation: str, a: Iterable[Member], b: Iterable[Member] | None, clients: bool
     ) -> tuple[Side, Side]:
-        source = side(_member(operation, member) for member in a)
-        if b is not None:
-            target = side(_member(operation, member) for member in b)
-            return (side((*source, CLIENTS)) if clients else source), target
-        others = [node for node in self.nodes if node not in source]
-        target = side([*others, CLIENTS] if clients else others)
-        if not source or not target:
-            raise ValueError(f"{operation}: there is no node on the other side of {names(source)}: name both sides")
-        return source, target
-
-    def _log_dir(self, node: int, wanted: str) -> str:
-        paths = log_directories(self.data, node)
-        for path in paths:
-            if wanted in (path, Path(path).name):
-                return path
-        raise ClusterError(f"node {node} has no log directory {wanted}; it has {', '.join(paths)}")
+        source = [_member(operation, member) for member in a]
+        target = None if b is None else [_member(operation, member) for member in b]
+        return orders.sides(source, target, clients=clients)
 
     def _note(self, text: str) -> None:
         self._backend.did.append(Event(time.time_ns() // 1_000_000, "test", text))

@@ -265,7 +265,7 @@ class FolderSource:
             for each in faults
         ]
         found += [
-            FaultState("freeze", (node.node_id,), f"node {node.node_id} is paused")
+            FaultState("pause", (node.node_id,), f"node {node.node_id} is paused")
             for node in cluster.nodes
             if node.paused
         ]

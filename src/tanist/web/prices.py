@@ -8,13 +8,12 @@ from typing import Any
 
 from tanist.runtime.cluster.cluster_file import ClusterFile
 from tanist.text import counted
+from tanist.web.actions import LEAVES
 from tanist.web.metadata_view import MetadataView
 from tanist.web.node_pages import replica
 from tanist.web.partition_positions import positions
 from tanist.web.state import Json, ReplicaPositions
 
-LEAVES = ("crash", "crash-page-cache", "stop", "pause", "cut-off", "disk-full")
-"""The faults after which a broker is fenced, or will be."""
 _NAMED = 4
 
 
@@ -92,7 +91,7 @@ class _Price:
         self._counts["dead"] += found.only_dead
         if found.only_here:
             self._only_here.append((name, found.only_here))
-        if self._action == "crash-page-cache":
+        if self._action == "power-loss":
             self.destroyed += found.destroyed
 
     def lines(self) -> list[str]:

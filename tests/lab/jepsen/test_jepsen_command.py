@@ -9,11 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.cli.lab.jepsen import _TESTS
 from tanist.installed import add_extra
 from tanist.lab.jepsen.plan import Plan, bootstrap_text
 from tanist.lab.jepsen.run import choose_client
-from tanist.lab.jepsen.schedule import TESTS
 from tanist.lab.jepsen.target import RunFailed
 
 BOOTSTRAP = ("--bootstrap", "127.0.0.1:1")
@@ -26,15 +24,15 @@ def _jepsen(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--kill", "k {node}"), "--kill needs --bootstrap"),
-        (BOOTSTRAP, "--bootstrap needs --start CMD and --kill CMD"),
-        ((*BOOTSTRAP, "--start", "s {node}", "--kill", "k"), "--kill 'k' does not name the node"),
+        (("--crash", "k {node}"), "--crash needs --bootstrap"),
+        (BOOTSTRAP, "--bootstrap needs --start CMD and --crash CMD"),
+        ((*BOOTSTRAP, "--start", "s {node}", "--crash", "k"), "--crash 'k' does not name the node"),
         (
-            (*BOOTSTRAP, "--start", "s {node}", "--kill", "k {node}", "--pause", "p {node}"),
+            (*BOOTSTRAP, "--start", "s {node}", "--crash", "k {node}", "--pause", "p {node}"),
             "--pause and --resume go together",
         ),
         (
-            (*BOOTSTRAP, "--start", "s {node}", "--kill", "k {node}", "--elr", "off"),
+            (*BOOTSTRAP, "--start", "s {node}", "--crash", "k {node}", "--elr", "off"),
             "--elr does not go with --bootstrap",
         ),
         (("--bootstrap", "nowhere"), "'nowhere' is not host:port"),
@@ -60,13 +58,9 @@ def test_results_of_another_run_are_not_written_over(tmp_path: Path) -> None:
 def test_a_cluster_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tanist.lab.jepsen.outside._ASK_S", 0.1)
     out = ("--out", str(tmp_path / "out"))
-    result = _jepsen(*BOOTSTRAP, "--start", "s {node}", "--kill", "k {node}", *out, "--client", "tanist")
+    result = _jepsen(*BOOTSTRAP, "--start", "s {node}", "--crash", "k {node}", *out, "--client", "tanist")
     assert result.exit_code == 2
     assert "the cluster does not answer" in result.output
-
-
-def test_the_names_of_the_tests_are_the_schedules() -> None:
-    assert _TESTS == TESTS
 
 
 def test_a_plan_survives_its_command_line() -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from tanist.lab.jepsen.outside import OutsideCluster
-from tanist.lab.jepsen.schedule import Ability
 from tanist.lab.jepsen.target import RunFailed
 
 
 def _cluster(folder: Path, **commands: str) -> OutsideCluster:
-    noted = {what: f"echo {what} {{node}} >> {folder}/log" for what in ("start", "kill")}
+    noted = {what: f"echo {what} {{node}} >> {folder}/log" for what in ("start", "crash")}
     return OutsideCluster({2: ("h", 92), 1: ("h", 91), 3: ("h", 93)}, noted | commands)
 
 
@@ -21,9 +20,9 @@ def _log(folder: Path) -> list[str]:
 
 
 def test_abilities_follow_from_the_commands(tmp_path: Path) -> None:
-    assert _cluster(tmp_path).abilities == {Ability.KILL}
+    assert _cluster(tmp_path).abilities == {"crash"}
     every = _cluster(tmp_path, lose="l {node}", pause="p {node}", resume="r {node}")
-    assert every.abilities == {Ability.KILL, Ability.LOSE, Ability.PAUSE}
+    assert every.abilities == {"crash", "power-loss", "pause"}
     assert (every.node_ids, every.addresses) == ([1, 2, 3], [("h", 91), ("h", 92), ("h", 93)])
 
 
@@ -34,7 +33,7 @@ def test_the_commands_are_run_with_the_node(tmp_path: Path) -> None:
     cluster.start(2)
     assert cluster.alive(2)
     assert cluster.lose_power(3) == "7 bytes"
-    assert _log(tmp_path) == ["kill 2", "start 2", "kill 3", "lose 3"]
+    assert _log(tmp_path) == ["crash 2", "start 2", "crash 3", "lose 3"]
 
 
 def test_what_the_test_has_broken_it_mends_in_the_end(tmp_path: Path) -> None:
@@ -44,7 +43,7 @@ def test_what_the_test_has_broken_it_mends_in_the_end(tmp_path: Path) -> None:
     cluster.pause(3)
     cluster.close()
     cluster.close()
-    assert _log(tmp_path) == ["kill 1", "pause 3", "resume 3", "start 1"]
+    assert _log(tmp_path) == ["crash 1", "pause 3", "resume 3", "start 1"]
 
 
 def test_a_command_that_fails_says_what_it_said(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ export class Lab implements Control {
       const found = positions.if_dies.find((each) => each.broker === node);
       if (!found) continue;
       lines.push(`${positions.topic}-${positions.partition}: ${found.text}`);
-      if (action !== "crash-page-cache") continue;
+      if (action !== "power-loss") continue;
       destroys += found.destroyed;
       if (found.destroyed) lines.push(`${found.destroyed} of them are not synced: a power loss destroys them`);
     }

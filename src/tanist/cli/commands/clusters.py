@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from tanist.cli import closed_output
+from tanist.cli.fault_options import fault_command, nodes_argument
 from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output.cluster_status import status_json
 from tanist.cli.output.lines import say
@@ -281,8 +282,7 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
-@click.command("crash")
-@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@fault_command("crash")
 @click.option(
     "--lose",
     type=click.Choice(["page-cache", "nothing"]),
@@ -290,10 +290,9 @@ def _megabytes(size: int) -> str:
     show_default=True,
     help="page-cache: cut each file to its synced length, as a power loss would.",
 )
-@data_option
-@json_option
+@nodes_argument
 def crash_command(node_ids: tuple[int, ...], lose: str, folder: Path, as_json: bool) -> None:
-    """Kill nodes with SIGKILL: they flush nothing. `tanist start ID` brings one back.
+    """`tanist start ID` brings one back.
 
     A killed process loses nothing that it had written: the operating system's page cache still has it. --lose
     page-cache acts like a power loss: all bytes that were not synced are gone. With Kafka's defaults, that is most.
@@ -308,21 +307,16 @@ def crash_command(node_ids: tuple[int, ...], lose: str, folder: Path, as_json: b
         click.echo(f"{lost_bytes} in {counted(len(cuts), 'file')} were not synced and are lost")
 
 
-@click.command("stop")
-@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
-@data_option
-@json_option
+@fault_command("stop")
+@nodes_argument
 def stop_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
-    """Shut nodes down cleanly.
-
-    A node hands its leaderships over first. The command returns when the processes have ended.
-    """
+    """The command returns when the processes have ended."""
     _cluster(folder, as_json).stop(*node_ids)
     _tell(node_ids, "stopped", as_json)
 
 
 @click.command("start")
-@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@nodes_argument
 @data_option
 @json_option
 def start_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tanist.cli.commands.faults import duration
+from tanist.cli.fault_options import duration, fault_command
 from tanist.cli.options import data_option, json_option
 from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
@@ -23,11 +23,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 def trigger_options(command: F) -> F:
     """When it happens, and to whose requests."""
     for option in (
-        json_option,
-        data_option,
         click.option("--nodes", is_flag=True, help="Also requests between nodes, and of tanist's own tools."),
         click.option("--client", default="", metavar="TEXT", help="Only clients whose id has this in it."),
-        click.option("--probability", type=click.FloatRange(0, 1, min_open=True), help="At each call, this likely."),
+        click.option(
+            "--probability",
+            "with_probability",
+            type=click.FloatRange(0, 1, min_open=True),
+            help="At each call, this likely.",
+        ),
         click.option("--every-time", is_flag=True, help="At each call."),
         click.option("--times", type=click.IntRange(1), metavar="N", help="At each of the next N calls."),
         click.option("--on-call", type=click.IntRange(1), metavar="N", help="At the Nth call from now on."),
@@ -37,18 +40,16 @@ def trigger_options(command: F) -> F:
     return command
 
 
-def _api(value: str) -> int:
-    try:
-        return api_key_of(value)
-    except UnknownName as error:
-        raise click.BadParameter(str(error)) from None
+def _named(find: Callable[[str], int]) -> Callable[[str], int]:
+    """The type of an argument that is a name of Kafka's."""
 
+    def found(value: str) -> int:
+        try:
+            return find(value)
+        except UnknownName as error:
+            raise click.BadParameter(str(error)) from None
 
-def _error(value: str) -> int:
-    try:
-        return error_code_of(value)
-    except UnknownName as error:
-        raise click.BadParameter(str(error)) from None
+    return found
 
 
 @click.group("faults", cls=Group, invoke_without_command=True)
@@ -73,7 +74,7 @@ def _list(folder: Path, as_json: bool) -> None:
     orders = FaultRequests(folder)
     present, paused = orders.present(), orders.paused()
     if as_json:
-        frozen: list[dict[str, Any]] = [{"kind": "freeze", "node": node_id} for node_id in paused]
+        frozen: list[dict[str, Any]] = [{"kind": "pause", "node": node_id} for node_id in paused]
         print_json({"faults": present.described() + orders.described_requests() + frozen})
         return
     for fault in present.faults:
@@ -102,82 +103,55 @@ def inject_group() -> None:
     """
 
 
-@inject_group.command("error")
-@click.argument("api", type=_api)
-@click.argument("error", type=_error)
-@click.option(
-    "--after/--before",
-    default=None,
-    help="Carry the request out all the same, or do not.  [default: as Kafka does with this error]",
-)
+@fault_command("error", command=inject_group.command)
+@click.argument("api", type=_named(api_key_of))
+@click.argument("error", type=_named(error_code_of))
 @trigger_options
 def error_command(api: int, error: int, after: bool | None, **options: Any) -> None:
-    """Answer requests of an API with an error.
-
-    Nearly all errors refuse the request, which then has no effect. Kafka gives some when it is carried out:
+    """Nearly all errors refuse the request, which then has no effect. Kafka gives some when it is carried out:
     REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND.
     """
     _inject(error_fault(api, error, after), **options)
 
 
-@inject_group.command("delay")
-@click.argument("api", type=_api)
+@fault_command("delay", command=inject_group.command)
+@click.argument("api", type=_named(api_key_of))
 @click.argument("delay_ms", metavar="TIME", type=duration)
 @trigger_options
 def delay_command(api: int, delay_ms: int, **options: Any) -> None:
-    """Hold answers back for TIME, such as 500ms or 2s."""
+    """TIME is such as 500ms or 2s."""
     if not delay_ms:
         raise click.UsageError("a delay of nothing is none")
     _inject(RequestFault("delay", api, delay_ms=delay_ms), **options)
 
 
-@inject_group.command("disconnect")
-@click.argument("api", type=_api)
+@fault_command("disconnect", command=inject_group.command)
+@click.argument("api", type=_named(api_key_of))
 @trigger_options
 def disconnect_command(api: int, **options: Any) -> None:
-    """End the connection in place of the answer."""
     _inject(RequestFault("disconnect", api), **options)
 
 
-@inject_group.command("blackhole")
+@fault_command("blackhole", command=inject_group.command)
 @click.argument("client_id", metavar="CLIENT")
 @trigger_options
 def blackhole_command(client_id: str, **options: Any) -> None:
-    """Drop the requests of clients whose id has CLIENT in it."""
+    """CLIENT is a part of the client's id."""
     if not client_id:
         raise click.UsageError("name a part of the client's id")
     _inject(RequestFault("blackhole"), **(options | {"client": client_id}))
 
 
 def _inject(
-    rule: RequestFault,
-    *,
-    once: bool,
-    on_call: int | None,
-    times: int | None,
-    every_time: bool,
-    probability: float | None,
-    client: str,
-    nodes: bool,
-    folder: Path,
-    as_json: bool,
+    rule: RequestFault, *, client: str, nodes: bool, folder: Path, as_json: bool, **triggers: float | None
 ) -> None:
-    rule = replace(rule, client_id=client, nodes=nodes)
-    chosen = [
-        triggered
-        for given, triggered in (
-            (once, rule.once),
-            (on_call is not None, lambda: rule.on_call(on_call or 1)),
-            (times is not None, lambda: rule.times(times or 1)),
-            (every_time, rule.every_time),
-            (probability is not None, lambda: rule.with_probability(probability or 1.0)),
-        )
-        if given
-    ]
-    if len(chosen) != 1:
+    """`triggers`: values by the names of the rule's methods, one of them given."""
+    given = [(name, value) for name, value in triggers.items() if value]
+    if len(given) != 1:
         raise click.UsageError("say when, with one of --once, --on-call, --times, --every-time and --probability")
-    orders = FaultRequests(folder)
-    found = orders.inject(chosen[0]())
+    ((name, value),) = given
+    triggered = getattr(replace(rule, client_id=client, nodes=nodes), name)
+    found = FaultRequests(folder).inject(triggered() if value is True else triggered(value))
     if as_json:
         print_json(found.as_json(0, 0))
     else:

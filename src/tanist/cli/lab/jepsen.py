@@ -14,6 +14,7 @@ import click
 from tanist.cli.output import lines
 from tanist.cli.output.progress import announce
 from tanist.cli.output.tables import print_json
+from tanist.lab.jepsen.schedule import MEANINGS, TESTS
 from tanist.runtime.client.client import Address, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ EXIT_ANOMALIES = 1
 EXIT_NOT_RUN = 2
 _BEFORE_AND_AFTER_S = 15.0
 """To start a cluster, and to read and judge everything."""
-_TESTS = ("last-replica", "last-standing", "kill", "power", "pause", "partition", "slow", "disk", "mixed")
-"""`tanist.lab.jepsen.schedule.TESTS`, which is imported when the command is called."""
 
 
 def _addresses(value: str) -> list[Address]:
@@ -42,12 +41,36 @@ class NotRun(click.ClickException):
     exit_code = EXIT_NOT_RUN
 
 
-@click.command("jepsen")
+_HELP = """Break a cluster under load, and count lost records.
+
+Starts a cluster of three brokers and three controllers, or breaks the one at --bootstrap (Apache Kafka, too) with
+the commands that you give. Idempotent producers with acks=all and consumers run in separate processes; the seed
+decides the faults. At the end the test heals the cluster, reads everything, and judges the history as
+`tanist lab verify` does.
+
+With --workload transactions each client sends and polls in transactions, and aborts some of them. Readers of
+committed records must get each transaction as a whole or not at all.
+
+\b
+{tests}
+mixed          All of them, in turn.
+
+The exit code is 0 when nothing is wrong, 1 when records are lost or another check fails, 2 when the test could not
+run. --out gets history.jsonl, summary.json, picture.svg and, if anything is wrong, the cluster's data.
+
+\b
+tanist jepsen --minutes 5
+tanist jepsen --workload transactions
+tanist jepsen --test last-replica --elr off --min-isr 1 --unclean
+""".format(tests="\n".join(f"{kind:14} {meaning}" for kind, meaning in MEANINGS.items()))
+
+
+@click.command("jepsen", help=_HELP)
 @click.option("--minutes", type=click.FloatRange(0.2, 1440), default=5.0, show_default=True, help="How long to write.")
 @click.option(
     "--test",
     "tests",
-    type=click.Choice(_TESTS),
+    type=click.Choice(TESTS),
     multiple=True,
     default=("mixed",),
     show_default=True,
@@ -91,7 +114,7 @@ class NotRun(click.ClickException):
 )
 @click.option("--bootstrap", type=_addresses, metavar="HOST:PORT,...", help="Brokers of a running cluster.")
 @click.option("--start", metavar="CMD", help="With --bootstrap: starts a node; {node} is its id.")
-@click.option("--kill", metavar="CMD", help="With --bootstrap: kills a node, as SIGKILL does.")
+@click.option("--crash", metavar="CMD", help="With --bootstrap: kills a node, as SIGKILL does.")
 @click.option("--lose", metavar="CMD", help="With --bootstrap: removes unsynced bytes from a dead node's disk.")
 @click.option("--pause", metavar="CMD", help="With --bootstrap: SIGSTOP.")
 @click.option("--resume", metavar="CMD", help="With --bootstrap: SIGCONT.")
@@ -113,46 +136,17 @@ def jepsen_command(
     out: Path | None,
     bootstrap: list[Address] | None,
     start: str | None,
-    kill: str | None,
+    crash: str | None,
     lose: str | None,
     pause: str | None,
     resume: str | None,
     name: str | None,
     as_json: bool,
 ) -> None:
-    """Break a cluster under load, and count lost records.
-
-    Starts a cluster of three brokers and three controllers, or breaks the one at --bootstrap (Apache Kafka, too) with
-    the commands that you give. Idempotent producers with acks=all and consumers run in separate processes; the seed
-    decides the faults. At the end the test heals the cluster, reads everything, and judges the history as
-    `tanist lab verify` does.
-
-    With --workload transactions each client sends and polls in transactions, and aborts some of them. Readers of
-    committed records must get each transaction as a whole or not at all.
-
-    \b
-    last-replica   isolate a leader with its clients, and kill it
-    last-standing  the last ISR member loses power and returns (KIP-966)
-    kill           SIGKILL one node or two
-    power          SIGKILL, and the unsynced bytes are lost
-    pause          SIGSTOP, for longer than the session timeout
-    partition      cut off from all, from the nodes only, or in one direction
-    slow           200 ms each way, to the nodes or to clients
-    disk           full, slow or failing
-    mixed          all of them, in turn
-
-    The exit code is 0 when nothing is wrong, 1 when records are lost or another check fails, 2 when the test could not
-    run. --out gets history.jsonl, summary.json, picture.svg and, if anything is wrong, the cluster's data.
-
-    \b
-    tanist jepsen --minutes 5
-    tanist jepsen --workload transactions
-    tanist jepsen --test last-replica --elr off --min-isr 1 --unclean
-    """
     from tanist.lab.jepsen import run
     from tanist.lab.jepsen.target import RunFailed
 
-    commands = {"start": start, "kill": kill, "lose": lose, "pause": pause, "resume": resume}
+    commands = {"start": start, "crash": crash, "lose": lose, "pause": pause, "resume": resume}
     given = {what: command for what, command in commands.items() if command is not None}
     _require_fit(bootstrap, given, ctx)
     out = out or Path(f"tanist-jepsen-{time.strftime('%Y%m%d-%H%M%S')}")
@@ -201,8 +195,8 @@ def _require_fit(bootstrap: list[Address] | None, given: dict[str, str], ctx: cl
         if given:
             raise click.UsageError(f"--{next(iter(given))} needs --bootstrap")
         return
-    if not {"start", "kill"} <= given.keys():
-        raise click.UsageError("--bootstrap needs --start CMD and --kill CMD, which break the cluster")
+    if not {"start", "crash"} <= given.keys():
+        raise click.UsageError("--bootstrap needs --start CMD and --crash CMD, which break the cluster")
     if ("pause" in given) != ("resume" in given):
         raise click.UsageError("--pause and --resume go together")
     for what, command in given.items():

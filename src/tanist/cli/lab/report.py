@@ -53,7 +53,7 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
     kind, the situations that no seed reached, and the broken rules that were not noticed. The exit
     code is 1 if a seed violates a property or a broken rule is not noticed.
     """
-    from tanist.lab.report import pages, picture
+    from tanist.lab.report import pages
     from tanist.lab.report.facts import Facts
     from tanist.lab.simulation.properties import MEANINGS
     from tanist.lab.simulation.running import Terms
@@ -67,10 +67,10 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
     facts = Facts(__version__, commit, f"{datetime.now(UTC):%Y-%m-%d}", played, MEANINGS, rows)
     out.mkdir(parents=True, exist_ok=True)
     seeds = sum(each.totals.seeds for each in played)
-    drawing = picture.draw(facts.faults(), f"Faults in {counted(seeds, 'seed', separator=',')}, by kind")
-    (out / "report.svg").write_text(drawing)
+    title = f"Faults in {counted(seeds, 'seed', separator=',')}, by kind"
+    (out / "report.svg").write_text(pages.picture(facts.faults(), title))
     (out / "report.md").write_text(pages.markdown(facts, "report.svg"))
-    (out / "report.html").write_text(pages.html(facts, drawing))
+    (out / "report.html").write_text(pages.html(facts))
     missed = [row.name for row in rows if row.missed]
     if as_json:
         print_json(_as_json(facts, out))

@@ -7,8 +7,12 @@ In a pipe a row is one line, however long.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID
@@ -38,27 +42,27 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Columns under headings. On a terminal `rich` draws it; in a pipe it is plain text, one line a row."""
+    """Columns under headings, which are bold on a terminal."""
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.table import Table
-
-        available = Console().width
-        widths, gap = _widths([header, *cells], available)
-        if sum(widths) + gap * (len(widths) - 1) > available:
-            _print_records(header, cells)
-            return
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
-        for name, width in zip(header, widths, strict=True):
-            table.add_column(name, width=width)
-        for row in cells:
-            table.add_row(*row)
-        Console(width=sum(widths) + gap * len(widths)).print(table)
+    terminal = sys.stdout.isatty()
+    available = shutil.get_terminal_size().columns if terminal else None
+    widths, gap = _widths([header, *cells], available)
+    if available is not None and sum(widths) + gap * (len(widths) - 1) > available:
+        _print_records(header, cells)
         return
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for row in [list(header), *cells]:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    bold = terminal and os.environ.get("TERM", "dumb") != "dumb"
+    for number, row in enumerate([header, *cells]):
+        for line in _row_lines(row, widths, gap):
+            click.echo(click.style(line, bold=True) if bold and not number else line)
+
+
+def _row_lines(row: Sequence[str], widths: Sequence[int], gap: int) -> Iterator[str]:
+    columns = (
+        textwrap.wrap(cell, max(width, 1), expand_tabs=False, break_long_words=False, break_on_hyphens=False) or [""]
+        for cell, width in zip(row, widths, strict=True)
+    )
+    for parts in zip_longest(*columns, fillvalue=""):
+        yield (" " * gap).join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
 
 
 def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -71,12 +75,16 @@ def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None
             say(f"{name:<{width}}{cell}", hang=width)
 
 
-def _widths(lines: Sequence[Sequence[str]], available: int) -> tuple[list[int], int]:
-    """The width of each column and the gap between two. Only words move to another line: half an address cannot be
-    copied. Where not even the words fit, the widths are more than what is available.
+def _widths(lines: Sequence[Sequence[str]], available: int | None) -> tuple[list[int], int]:
+    """The width of each column and the gap between two; without a limit, all that the cells want.
+
+    Only words move to another line: half an address cannot be copied. Where not even the words fit, the widths are more
+    than what is available.
     """
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, column)) for column in columns]
+    if available is None:
+        return widths, 2
     least = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
     gap = 2 if sum(least) + 2 * (len(least) - 1) <= available else 1
     while (over := sum(widths) + gap * (len(widths) - 1) - available) > 0 and widths != least:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tanist.lab.jepsen.schedule import Episode
-from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed, Target
+from tanist.lab.jepsen.target import Reach, RunFailed, Target
 from tanist.runtime.client.client import Address, Client, KafkaError, PartitionView, Unreachable
+from tanist.runtime.faults.settings import DiskState
 
 IN_SYNC_PATIENCE_S = 60.0
 _ASK_S = 2.0
@@ -85,16 +86,7 @@ class Nemesis:
 
     def play(self, episode: Episode) -> None:
         """Play an episode, until the cluster is whole again or its time is over."""
-        play = {
-            "last-replica": self._last_replica,
-            "last-standing": self._last_standing,
-            "kill": self._kill,
-            "power": self._power,
-            "pause": self._paused,
-            "partition": self._partition,
-            "slow": self._slow,
-            "disk": self._disk,
-        }[episode.kind]
+        play: Callable[[Episode], None] = getattr(self, f"_{episode.kind.replace('-', '_')}")
         played = Played(episode, time.monotonic_ns())
         self.played.append(played)
         try:
@@ -153,48 +145,34 @@ class Nemesis:
             self._start(second)
             self._wait(episode.lasts_s / 2)
 
-    def _kill(self, episode: Episode) -> None:
+    def _crash(self, episode: Episode) -> None:
         chosen = episode.nodes[: 2 if episode.how == "two" else 1]
         self._say(f"    nodes {', '.join(map(str, chosen))}: killed")
         for node_id in chosen:
             self._down(node_id, self._target.kill)
         self._wait(episode.lasts_s)
 
-    def _power(self, episode: Episode) -> None:
+    def _power_loss(self, episode: Episode) -> None:
         self._lose_power(episode.nodes[0])
         self._wait(episode.lasts_s)
 
-    def _paused(self, episode: Episode) -> None:
-        self._say(f"    node {episode.nodes[0]}: paused")
-        with self._marked([episode.nodes[0]], "paused"):
-            self._target.pause(episode.nodes[0])
-            self._wait(episode.lasts_s)
-            self._target.resume(episode.nodes[0])
+    def _pause(self, episode: Episode) -> None:
+        with self._struck(episode, "paused", "paused") as node_id:
+            self._target.pause(node_id)
 
     def _partition(self, episode: Episode) -> None:
         ways: dict[str, Reach] = {"network": "network", "nodes": "nodes", "one-way": "one-way"}
-        node_id = episode.nodes[0]
-        self._say(f"    node {node_id}: cut off ({episode.how})")
-        with self._marked([node_id], "cut off"):
+        with self._struck(episode, "cut off", f"cut off ({episode.how})") as node_id:
             self._target.cut([node_id], self._target.everybody_else(node_id), ways[episode.how])
-            self._wait(episode.lasts_s)
-            self._target.heal()
 
     def _slow(self, episode: Episode) -> None:
-        self._say(f"    node {episode.nodes[0]}: slow")
-        with self._marked([episode.nodes[0]], "slow"):
-            self._target.slow(episode.nodes[0], "clients" if episode.how == "clients" else "nodes")
-            self._wait(episode.lasts_s)
-            self._target.heal()
+        with self._struck(episode, "slow", "slow") as node_id:
+            self._target.slow(node_id, "clients" if episode.how == "clients" else "nodes")
 
     def _disk(self, episode: Episode) -> None:
-        troubles: dict[str, DiskTrouble] = {"full": "full", "slow": "slow", "failed": "failed"}
-        node_id = episode.nodes[0]
-        self._say(f"    node {node_id}: its disk is {episode.how}")
-        with self._marked([node_id], "bad disk"):
-            self._target.disk(node_id, troubles[episode.how])
-            self._wait(episode.lasts_s)
-            self._target.heal()
+        states: dict[str, DiskState] = {"full": "full", "slow": "slow", "failed": "failed"}
+        with self._struck(episode, "bad disk", f"its disk is {episode.how}") as node_id:
+            self._target.disk(node_id, states[episode.how])
         # A broker ends when its only log directory is offline; give it the time for that.
         if episode.how != "slow":
             self._until(lambda: not self._target.alive(node_id), _ASK_S)
@@ -204,10 +182,20 @@ class Nemesis:
     # -- steps
 
     @contextmanager
+    def _struck(self, episode: Episode, what: str, said: str) -> Iterator[int]:
+        """The episode's node; what is done to it lasts as long as the episode."""
+        node_id = episode.nodes[0]
+        self._say(f"    node {node_id}: {said}")
+        with self._marked([node_id], what):
+            yield node_id
+            self._wait(episode.lasts_s)
+            self._target.heal()
+
+    @contextmanager
     def _gone(self, how: str, centre: int, nodes: list[int], others: Iterable[int] | None = None) -> Iterator[None]:
         """`nodes` do not replicate: cut off from `others` (from `centre`, if none are named), paused or killed."""
         target = self._target
-        if how == "kill":
+        if how == "crash":
             for node_id in nodes:
                 self._down(node_id, target.kill)
             yield

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from tanist.lab.jepsen.schedule import Ability
-from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed
+from tanist.lab.jepsen.target import Reach, RunFailed
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.faults.settings import DiskState
 
 COMMAND_PATIENCE_S = 90.0
 _SAID_CHARS_MAX = 500
@@ -22,19 +22,15 @@ _ASK_S = 10.0
 
 
 class OutsideCluster:
-    """`commands` has `start` and `kill`, and may have `lose`, and `pause` with `resume`."""
+    """`commands` has `start` and `crash`, and may have `lose`, and `pause` with `resume`."""
 
     def __init__(self, brokers: Mapping[int, Address], commands: Mapping[str, str], name: str = "cluster") -> None:
         self.name = name
         self.data: Path | None = None
         self.node_ids: Sequence[int] = sorted(brokers)
         self.addresses: Sequence[Address] = [brokers[node_id] for node_id in self.node_ids]
-        found = {Ability.KILL}
-        if "lose" in commands:
-            found.add(Ability.LOSE)
-        if "pause" in commands:
-            found.add(Ability.PAUSE)
-        self.abilities = frozenset(found)
+        needed = {"crash": "crash", "power-loss": "lose", "pause": "pause"}
+        self.abilities = frozenset(fault for fault, command in needed.items() if command in commands)
         self._commands = commands
         self._down: set[int] = set()
         self._paused: set[int] = set()
@@ -44,7 +40,7 @@ class OutsideCluster:
 
     def kill(self, node_id: int) -> None:
         self._down.add(node_id)
-        self._run("kill", node_id)
+        self._run("crash", node_id)
 
     def lose_power(self, node_id: int) -> str:
         self.kill(node_id)
@@ -71,7 +67,7 @@ class OutsideCluster:
     def slow(self, node_id: int, to: Literal["nodes", "clients"]) -> None:
         raise RunFailed("links of this cluster cannot be slowed")
 
-    def disk(self, node_id: int, trouble: DiskTrouble) -> None:
+    def disk(self, node_id: int, state: DiskState) -> None:
         raise RunFailed("disks of this cluster cannot be broken")
 
     def heal(self) -> None:

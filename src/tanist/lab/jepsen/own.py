@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from tanist.lab.jepsen.schedule import Ability
-from tanist.lab.jepsen.target import DiskTrouble, Reach
+from tanist.faults import Where, names_of
+from tanist.lab.jepsen.target import Reach
 from tanist.runtime.client.client import Address
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
-from tanist.runtime.faults.settings import CLIENTS, DISK_STATES, BadDisk, Partition, Slow, side
+from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskState, Partition, Slow, side
 
 BROKERS = 3
 CONTROLLERS = 3
@@ -40,7 +40,7 @@ class OwnCluster:
     """Up from the beginning; `close` kills all its processes."""
 
     name = "tanist"
-    abilities = frozenset(Ability)
+    abilities = frozenset(names_of(Where.JEPSEN))
 
     def __init__(self, folder: Path, *, elr: bool) -> None:
         self.data: Path | None = folder
@@ -79,9 +79,6 @@ class OwnCluster:
     def pause(self, node_id: int) -> None:
         self._orders.pause(node_id)
 
-    def resume(self, node_id: int) -> None:
-        self._orders.resume(node_id)
-
     def cut(self, source: Sequence[int], target: Sequence[int], reach: Reach) -> None:
         beyond = [*target, CLIENTS] if reach == "network" else target
         self._orders.set(Partition(side(source), side(beyond), reach == "one-way"))
@@ -93,9 +90,9 @@ class OwnCluster:
         others = self.everybody_else(node_id) if to == "nodes" else [CLIENTS]
         self._orders.set(Slow(side([node_id]), side(others), False, _LATE_MS, _LATE_MS // 4, 0))
 
-    def disk(self, node_id: int, trouble: DiskTrouble) -> None:
-        late_ms = _LATE_MS if trouble == "slow" else 0
-        self._orders.set(BadDisk(node_id, DISK_STATES[trouble], None, late_ms, writes=trouble == "slow"))
+    def disk(self, node_id: int, state: DiskState) -> None:
+        late_ms = _LATE_MS if state == "slow" else 0
+        self._orders.set(BadDisk(node_id, state, None, late_ms, writes=state == "slow"))
 
     def heal(self) -> None:
         self._orders.heal()

@@ -9,63 +9,34 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from typing import Final
 
-
-class Ability(Enum):
-    """A kind of fault that a cluster supports."""
-
-    KILL = "kill"
-    LOSE = "lose the page cache"
-    PAUSE = "pause"
-    CUT = "cut links"
-    SLOW = "slow links"
-    DISK = "disks"
-
+from tanist.faults import FAULTS
 
 MIXED = "mixed"
 
-_WAYS: dict[str, dict[str, frozenset[Ability]]] = {
-    "last-replica": {
-        "cut": frozenset({Ability.KILL, Ability.CUT}),
-        "pause": frozenset({Ability.KILL, Ability.PAUSE}),
-        "kill": frozenset({Ability.KILL}),
-    },
-    "last-standing": {
-        "cut": frozenset({Ability.LOSE, Ability.CUT}),
-        "pause": frozenset({Ability.LOSE, Ability.PAUSE}),
-        "kill": frozenset({Ability.LOSE}),
-    },
-    "kill": {"one": frozenset({Ability.KILL}), "two": frozenset({Ability.KILL})},
-    "power": {"one": frozenset({Ability.LOSE})},
-    "pause": {"one": frozenset({Ability.PAUSE})},
-    "partition": {
-        "network": frozenset({Ability.CUT}),
-        "nodes": frozenset({Ability.CUT}),
-        "one-way": frozenset({Ability.CUT}),
-    },
-    "slow": {"nodes": frozenset({Ability.SLOW}), "clients": frozenset({Ability.SLOW})},
-    "disk": {
-        "full": frozenset({Ability.DISK}),
-        "slow": frozenset({Ability.DISK}),
-        "failed": frozenset({Ability.DISK}),
-    },
+_WAYS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "last-replica": {"cut": ("crash", "partition"), "pause": ("crash", "pause"), "crash": ("crash",)},
+    "last-standing": {"cut": ("power-loss", "partition"), "pause": ("power-loss", "pause"), "crash": ("power-loss",)},
+    "crash": {"one": ("crash",), "two": ("crash",)},
+    "power-loss": {"one": ("power-loss",)},
+    "pause": {"one": ("pause",)},
+    "partition": {"network": ("partition",), "nodes": ("partition",), "one-way": ("partition-one-way",)},
+    "slow": {"nodes": ("slow",), "clients": ("slow",)},
+    "disk": {"full": ("disk-full",), "slow": ("disk-slow",), "failed": ("disk-failed",)},
 }
-"""Kind -> its variants, and the abilities that each needs."""
+"""Kind -> its variants, and the faults that each needs."""
 
+INJECTED = frozenset(fault for ways in _WAYS.values() for needed in ways.values() for fault in needed)
 KINDS = tuple(_WAYS)
 TESTS = (*KINDS, MIXED)
 
-MEANINGS = {
-    "last-replica": "a leader is left alone with its clients, goes on, and is killed (Jepsen 2013)",
-    "last-standing": "the last of the ISR loses power and returns while others have more (KIP-966's motivation)",
-    "kill": "SIGKILL, one node or two",
-    "power": "SIGKILL, and what was not synced is gone",
-    "pause": "SIGSTOP, for longer than the session",
-    "partition": "off the network; from the nodes only; or not heard by them",
-    "slow": "200 ms each way, to the nodes or to clients",
-    "disk": "full, slow or failed",
+_PLAYS = {
+    "last-replica": "Isolate a leader with its clients, and kill it (Jepsen 2013).",
+    "last-standing": "Let the last of the ISR lose power and return (KIP-966).",
+    "disk": "Give a node a bad disk.",
 }
+MEANINGS = {kind: _PLAYS.get(kind) or FAULTS[kind].does for kind in KINDS}
 
 _SHORTEST_S, _LONGEST_S = 6.0, 12.0
 """Sessions of the cluster are 3 s: by then a silent node is fenced, and other nodes lead."""
@@ -95,16 +66,17 @@ class Episode:
         return f"{self.number:2}. {self.kind} ({self.how}), {self.lasts_s:.0f} s"
 
 
-def possible(abilities: Collection[Ability]) -> dict[str, tuple[str, ...]]:
+def possible(abilities: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Kind -> its possible variants."""
     found = {
-        kind: tuple(how for how, needed in ways.items() if needed <= set(abilities)) for kind, ways in _WAYS.items()
+        kind: tuple(how for how, needed in ways.items() if set(needed) <= set(abilities))
+        for kind, ways in _WAYS.items()
     }
     return {kind: ways for kind, ways in found.items() if ways}
 
 
 def draw(
-    seed: int, tests: Sequence[str], node_ids: Sequence[int], partitions: int, abilities: Collection[Ability]
+    seed: int, tests: Sequence[str], node_ids: Sequence[int], partitions: int, abilities: Collection[str]
 ) -> Iterator[Episode]:
     """Endless episodes. Every kind comes once before any comes again; `mixed` has all possible kinds.
 
@@ -135,6 +107,4 @@ def draw(
 
 
 def _needed(kind: str) -> str:
-    return " or ".join(
-        dict.fromkeys(" and ".join(sorted(ability.value for ability in needed)) for needed in _WAYS[kind].values())
-    )
+    return " or ".join(dict.fromkeys(" and ".join(needed) for needed in _WAYS[kind].values()))

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from tanist.lab.jepsen.schedule import Ability
 from tanist.runtime.client.client import Address
+from tanist.runtime.faults.settings import DiskState
 
 Reach = Literal["network", "nodes", "one-way"]
-DiskTrouble = Literal["full", "slow", "failed"]
 
 
 class RunFailed(Exception):
@@ -22,7 +21,8 @@ class Target(Protocol):
 
     name: str
     node_ids: Sequence[int]
-    abilities: frozenset[Ability]
+    abilities: frozenset[str]
+    """The faults that it supports."""
     addresses: Sequence[Address]
     """Addresses of the brokers, in the order of `node_ids`."""
     data: Path | None
@@ -39,8 +39,6 @@ class Target(Protocol):
 
     def pause(self, node_id: int) -> None: ...
 
-    def resume(self, node_id: int) -> None: ...
-
     def cut(self, source: Sequence[int], target: Sequence[int], reach: Reach) -> None:
         """`network`: clients are cut off too. `one-way`: only the source's packets vanish."""
 
@@ -49,7 +47,7 @@ class Target(Protocol):
 
     def slow(self, node_id: int, to: Literal["nodes", "clients"]) -> None: ...
 
-    def disk(self, node_id: int, trouble: DiskTrouble) -> None: ...
+    def disk(self, node_id: int, state: DiskState) -> None: ...
 
     def heal(self) -> None:
         """End faults of links and disks, and pauses. Nodes that are down stay down."""

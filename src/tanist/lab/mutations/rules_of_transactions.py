@@ -242,7 +242,7 @@ def _losing(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     def play(seed: int) -> ChaosRun:
         config = replace(losing_records(seed), roles=_THREE, operations=()).with_settings(freezes=False, **changes)
         outages = [
-            Fault(at_ms * MICROSECONDS, "power", host, host % 3 + 1, 200 * MICROSECONDS, 0.0)
+            Fault(at_ms * MICROSECONDS, "power-loss", host, host % 3 + 1, 200 * MICROSECONDS, 0.0)
             for at_ms in range(2_000, 11_000, 1_500)
             for host in _THREE
         ]

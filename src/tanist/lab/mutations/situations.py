@@ -19,7 +19,7 @@ from tanist.sim.world.world import COMBINED
 Situation = Callable[[int], ChaosConfig]
 """The configuration of a seed."""
 
-LEAVING = ("stop", "partition", "leader", "kill", "power", "blackout", "freeze")
+LEAVING = ("stop", "partition", "crash-leader", "crash", "power-loss", "blackout", "pause")
 
 
 def as_drawn(**changes: Any) -> Situation:
@@ -57,7 +57,9 @@ def recovering(strategy: str, **changes: Any) -> Situation:
 def old_events(seed: int) -> ChaosConfig:
     """Producers of a backfill, whose answers are lost."""
     drawn = config_of(seed)
-    return replace(drawn, event_age_ms=OLD_EVENTS_MS, kinds=("reset", "partition", "leader"), fault_pause_ms=(50, 800))
+    return replace(
+        drawn, event_age_ms=OLD_EVENTS_MS, kinds=("reset", "partition", "crash-leader"), fault_pause_ms=(50, 800)
+    )
 
 
 def changing_voters(seed: int) -> ChaosConfig:
@@ -65,7 +67,7 @@ def changing_voters(seed: int) -> ChaosConfig:
     drawn = config_of(seed, voters=True)
     return replace(
         drawn,
-        kinds=("controller", "disk_slow", "freeze", "partition"),
+        kinds=("crash-controller", "disk-slow", "pause", "partition"),
         fault_pause_ms=(50, 800),
         voter_pause_ms=(2, 60),
         latency_us=(500, 5_000),
@@ -84,7 +86,7 @@ def contested_votes(_seed: int) -> ChaosConfig:
         roles=roles,
         topics=(Topic("events", 1, 3),),
         latency_us=(2_000, 30_000),
-        kinds=("controller", "kill", "partition"),
+        kinds=("crash-controller", "crash", "partition"),
         fault_pause_ms=(50, 800),
         down_max=2,
     )
@@ -101,7 +103,7 @@ def torn_links(seed: int) -> ChaosConfig:
         stall_ms=1_500,
         careless_producers=3,
         pause_ms=10,
-        kinds=("freeze", "slow", "one_way"),
+        kinds=("pause", "slow", "partition-one-way"),
         fault_pause_ms=(30, 300),
         operations=("preferred", "preferred", "reassign"),
         operation_pause_ms=(20, 100),
@@ -109,7 +111,7 @@ def torn_links(seed: int) -> ChaosConfig:
 
 
 large_writes = as_drawn(large_write_bytes=1)
-lost_logs = as_drawn(kinds=("lost_log", "stop", "kill"), fault_pause_ms=(50, 800))
-restarted_and_asked = as_drawn(inquirers=True, kinds=("kill", "stop", "crash"), fault_pause_ms=(50, 800))
+lost_logs = as_drawn(kinds=("lost-log", "stop", "crash"), fault_pause_ms=(50, 800))
+restarted_and_asked = as_drawn(inquirers=True, kinds=("crash", "stop", "crash-mid-turn"), fault_pause_ms=(50, 800))
 busy_configs = as_drawn(operations=("min_isr", "cluster_min_isr"), operation_pause_ms=(50, 300))
 one_replica_too_few = as_drawn(topics=(Topic("events", 1, 2, (("min.insync.replicas", "3"),)),))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tanist.faults import FAULTS
 from tanist.lab.mutations.examination import Row
 from tanist.lab.simulation.running import Terms, Totals
-from tanist.sim.faults.schedule import KINDS, RARE_KINDS
+from tanist.sim.faults.schedule import KINDS
 
 _FAULT = "fault: "
 
@@ -69,9 +70,5 @@ class Facts:
 
     def faults(self) -> list[tuple[str, str, int]]:
         """Kind, meaning and count over all seeds, the most frequent first."""
-        counted = {
-            kind: sum(played.totals.situations[f"{_FAULT}{kind}"] for played in self.played)
-            for kind in (*KINDS, *RARE_KINDS)
-        }
-        meanings = {**KINDS, **RARE_KINDS}
-        return sorted(((kind, meanings[kind], count) for kind, count in counted.items()), key=lambda row: -row[2])
+        counted = {kind: sum(played.totals.situations[f"{_FAULT}{kind}"] for played in self.played) for kind in KINDS}
+        return sorted(((kind, FAULTS[kind].does, count) for kind, count in counted.items()), key=lambda row: -row[2])

@@ -1,48 +1,58 @@
-"""A report as a page: Markdown with a picture beside it, and HTML that has the picture in it."""
+"""A report as a page: Markdown with a picture beside it, and HTML (report.html) that has the picture in it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
 
+from markupsafe import Markup
+
+from tanist.lab.pages import chart, templates
 from tanist.lab.report.facts import Facts, Played
 from tanist.text import counted
 
-Table = tuple[Sequence[str], list[Sequence[str]]]
+Table = tuple[Mapping[str, str], Sequence[Sequence[str]]]
+"""Columns with their kinds, as parts.html has them, and rows."""
 Block = str | Table
-"""A paragraph, a heading (`## ...`), or a table."""
+"""A paragraph, a heading (`## ...`), a picture as `Markup`, or a table."""
 
-_STYLE = (
-    ":root{color-scheme:light dark}"
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;display:block;overflow-x:auto}td,th{border:1px solid #8888;padding:.2rem .6rem;"
-    "text-align:left}td.number{text-align:right}svg{max-width:100%;height:auto}code{font-size:.9em}"
+TITLE = "The simulator's report"
+_SUMS = dict.fromkeys(
+    ("Seeds", "Violations", "Virtual hours", "Faults", "Events", "Records acknowledged", "Given up*", "Took"), "number"
 )
+_WIDTH_PX, _ROW = 760.0, 22.0
+_LEFT, _RIGHT = 0.27, 0.9
+"""Where the bars of the picture begin, and where the longest ends."""
 
 
 def markdown(facts: Facts, picture: str) -> str:
     """`picture` is the address of the picture from the page."""
-    return "\n\n".join(_as_markdown(block) for block in _blocks(facts, f"![{_CAPTION}]({picture})")) + "\n"
+    return "\n\n".join(_as_markdown(block) for block in _blocks(facts, f"![Faults by kind]({picture})")) + "\n"
 
 
-def html(facts: Facts, picture: str) -> str:
-    """`picture` is the SVG."""
-    body = "\n".join(picture if block == _PICTURE else _as_html(block) for block in _blocks(facts, _PICTURE))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_TITLE}</title><style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
-    )
+def html(facts: Facts) -> str:
+    drawn = chart.strip(_ROW * len(facts.faults()), _bars(facts.faults()))
+    return templates.render("lab/report/report.html", title=TITLE, blocks=_blocks(facts, drawn))
 
 
-_TITLE = "The simulator's report"
-_CAPTION = "Faults by kind"
-_PICTURE = "\0picture"
+def picture(faults: Sequence[tuple[str, str, int]], title: str) -> str:
+    """A bar for each kind of fault, as a file of its own. `faults` are kind, meaning, and count."""
+    head, height = 44.0, _ROW * len(faults)
+    marks = [chart.label(0.016, 26, title, "strong title"), chart.strip(height, _bars(faults), y=head)]
+    return chart.document(_WIDTH_PX, head + height + 12, title, marks)
+
+
+def _bars(faults: Sequence[tuple[str, str, int]]) -> Iterator[Markup]:
+    most = max((count for _, _, count in faults), default=0) or 1
+    for index, (kind, _, count) in enumerate(faults):
+        end, y = _LEFT + (_RIGHT - _LEFT) * count / most, _ROW * index
+        yield chart.label(_LEFT, y + 14, kind, anchor="end", dx=-8.0)
+        if count:
+            yield chart.bar(_LEFT, end, y + 2, _ROW - 6, "bar")
+        yield chart.label(end, y + 14, f"{count:,}", anchor="start", dx=6.0)
 
 
 def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
-    yield f"# {_TITLE}"
+    yield f"# {TITLE}"
     commit = f" (commit {facts.commit})" if facts.commit else ""
     yield (
         "For everyone who asks how much the simulator has tested: fresh seeds, what they did, and what they never "
@@ -51,10 +61,7 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
     )
     yield from (f"`{played.command}`" for played in facts.played)
     rows: list[Sequence[str]] = [_sums(played) for played in facts.played]
-    yield (
-        ("", "Seeds", "Violations", "Virtual hours", "Faults", "Events", "Records acknowledged", "Given up*", "Took"),
-        rows,
-    )
+    yield {"": ""} | _SUMS, rows
     yield (
         "*Acknowledged records that an unclean election lost, where the settings allowed it and the controller "
         "reported it. Any other loss is a violation."
@@ -66,7 +73,10 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
     if facts.violations:
         yield "## Violations"
         yield from facts.violations
-        yield ("", "Violated property"), [(number, facts.properties.get(number, "")) for number in facts.violated]
+        yield (
+            {"": "", "Violated property": ""},
+            [(number, facts.properties.get(number, "")) for number in facts.violated],
+        )
     yield "## Faults"
     yield picture
     yield from _mutations(facts)
@@ -77,7 +87,7 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
         total = len(played.situations)
         yield f"{played.title}: {total - len(missing)} of {counted(total, 'situation')} reached."
         if missing:
-            yield ("Not reached", "Meaning"), missing
+            yield {"Not reached": "", "Meaning": ""}, missing
 
 
 def _sums(played: Played) -> Sequence[str]:
@@ -110,34 +120,12 @@ def _mutations(facts: Facts) -> Iterator[Block]:
     )
     rows: list[Sequence[str]] = [(row.name, row.rule, f"{row.seeds_tried:,}") for row in facts.mutations if row.missed]
     if rows:
-        yield ("", "Rule, as broken", "Seeds tried"), rows
+        yield {"": "", "Rule, as broken": "", "Seeds tried": "number"}, rows
 
 
 def _as_markdown(block: Block) -> str:
     if isinstance(block, str):
-        return re.sub(r"^\*", r"\\*", block)
-    head, rows = block
-    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+        return f"\\{block}" if block.startswith("*") else block
+    columns, rows = block
+    lines = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _as_html(block: Block) -> str:
-    if isinstance(block, str):
-        marks, _, text = block.partition(" ")
-        if set(marks) == {"#"}:
-            return f"<h{len(marks)}>{_inline(text)}</h{len(marks)}>"
-        return f"<p>{_inline(block)}</p>"
-    head, rows = block
-    return f"<table>{_row(head, 'th')}{''.join(_row(row, 'td') for row in rows)}</table>"
-
-
-def _row(cells: Iterable[str], tag: str) -> str:
-    made = (
-        f"<{tag}{' class=number' if re.fullmatch(r'[0-9][0-9,.]*( s)?', cell) else ''}>{_inline(cell)}</{tag}>"
-        for cell in cells
-    )
-    return f"<tr>{''.join(made)}</tr>"
-
-
-def _inline(text: str) -> str:
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tanist.faults import FAULTS
 from tanist.lab.replay.diagram import WIDTH, drawn
 from tanist.lab.replay.selection import Choice, choose, lanes_of
 from tanist.lab.simulation.breaking import broken, rules
@@ -23,11 +24,11 @@ from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.chaos_run import Plan, SeedResult
-from tanist.sim.run.drawing import FAULTS, OPERATORS
+from tanist.sim.run.drawing import OPERATORS
 from tanist.sim.workload.operations import Operation
 
 _LAST_MOMENTS = 24
-_OF_NO_NODE = ("leader", "controller", "quorum")
+_OF_NO_NODE = ("crash-leader", "crash-controller", "quorum")
 """Faults that choose their victims when they strike."""
 
 
@@ -158,7 +159,7 @@ def events(plan: Plan, width: int = WIDTH) -> Iterator[str]:
         at = f"{each.at_us / 1e6:8.3f} s of load  "
         if isinstance(each, Fault):
             whose = "" if each.kind in _OF_NO_NODE else f" of node {each.host}"
-            text = f"{each.kind}{whose}, {each.duration_us // 1000} ms: {FAULTS[each.kind]}"
+            text = f"{each.kind}{whose}, {each.duration_us // 1000} ms. {FAULTS[each.kind].does}"
         else:
             text = f"an operator, {each.kind}: {OPERATORS[each.kind]}"
         indent = " " * len(at)

@@ -1,9 +1,10 @@
 """Scenario files: a plan that can be kept, read by people, and played again to the same bytes.
 
-JSON, with `"tanist-scenario": 2` at the top, and its player ("player"): the simulator here, or the model checker
+JSON, with `"tanist-scenario": 3` at the top, and its player ("player"): the simulator here, or the model checker
 (`lab.model_scenario`, whose format is 1). Times are virtual; those of faults and operations are in microseconds since
 the load began. Missing values are those of `ChaosConfig`; an unknown name is an error, because the file would be played
-wrongly. A file of version 1 is played as it was (`first_version`).
+wrongly. Files of older versions are played as they were: up to version 2 faults had
+other names (`former_versions`).
 
 A file is untrusted text: every value is checked before it becomes part of a plan.
 """
@@ -16,8 +17,9 @@ from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tanist.lab.simulation.first_version import completed, rearranged
-from tanist.sim.faults.schedule import Fault
+from tanist.faults import FAULTS
+from tanist.lab.simulation.former_versions import completed, rearranged, renamed
+from tanist.sim.faults.schedule import KINDS, Fault
 from tanist.sim.run.chaos_run import WORKLOADS, Plan
 from tanist.sim.run.config import (
     BY_NODE,
@@ -28,12 +30,12 @@ from tanist.sim.run.config import (
     GroupSettings,
     TransactionSettings,
 )
-from tanist.sim.run.drawing import FAULTS, OPERATORS
+from tanist.sim.run.drawing import OPERATORS
 from tanist.sim.workload.operations import Operation, Topic
 
 FORMAT = "tanist-scenario"
 FIRST_VERSION = 1
-VERSION = 2
+VERSION = 3
 SIMULATOR = "simulator"
 MODEL = "model"
 
@@ -73,7 +75,7 @@ def load(path: Path) -> dict[str, Any]:
         raise ScenarioError(f"{path}: not JSON: {error}") from error
     if not isinstance(document, dict) or FORMAT not in document:
         raise ScenarioError(f'{path}: not a scenario: it has no "{FORMAT}" at the top')
-    if document[FORMAT] not in (FIRST_VERSION, VERSION):
+    if document[FORMAT] not in range(FIRST_VERSION, VERSION + 1):
         raise ScenarioError(f"{path}: version {document[FORMAT]} of the format, this is version {VERSION}")
     if document.get("player") not in (SIMULATOR, MODEL):
         raise ScenarioError(f'{path}: "player" is neither "{SIMULATOR}" nor "{MODEL}"')
@@ -109,7 +111,7 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
                 "other": fault.other,
                 "duration_us": fault.duration_us,
                 "detail": fault.detail,
-                "meaning": FAULTS[fault.kind],
+                "meaning": FAULTS[fault.kind].does,
             }
             for fault in plan.faults
         ],
@@ -127,11 +129,13 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Scenario:
-    """The inverse of `as_document`, of version 1 as well. `ScenarioError` for anything else."""
+    """The inverse of `as_document`, of older versions as well. `ScenarioError` for anything else."""
     try:
         of_the_first = document.get(FORMAT) == FIRST_VERSION
         if of_the_first:
             document = rearranged(document)
+        if document.get(FORMAT) != VERSION:
+            document = renamed(document)
         config = _config(document["cluster"])
         seed, mutation = _integer(document["seed"]), _text_or_none(document.get("mutation"))
         if of_the_first:
@@ -259,7 +263,7 @@ def _group(value: Mapping[str, Any]) -> GroupPlan:
 
 def _fault(value: Mapping[str, Any], nodes: frozenset[int]) -> Fault:
     kind, node, other = str(value["kind"]), _integer(value["node"]), _integer(value["other"])
-    if kind not in FAULTS:
+    if kind not in KINDS:
         raise ScenarioError(f"there is no fault {kind!r}")
     if not {node, other} <= nodes:
         raise ScenarioError(f"a fault of node {node} and {other}, the nodes are {sorted(nodes)}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tanist.controller.partitions.recovery_strategy import Strategy
+from tanist.faults import Price
 from tanist.lab.model.partition.components import Budget
 from tanist.lab.model.partition.configuration import ACKS_ALL, Configuration
 
@@ -150,4 +151,4 @@ def budget(unclean: int) -> Budget:
 
 def bounds() -> str:
     """The budget as text, except the unclean shutdowns."""
-    return f"{_WRITES} more record, {_FENCINGS} fencing, {_CLEAN_SHUTDOWNS} clean shutdown"
+    return f"{_WRITES} more record, {_FENCINGS} {Price.FENCING.value}, {_CLEAN_SHUTDOWNS} {Price.CLEAN.value}"

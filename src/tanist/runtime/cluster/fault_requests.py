@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing, locked
+from tanist.runtime.cluster.layout import log_directories
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults import request_counts, settings
 from tanist.runtime.faults.request_rules import RequestFault
@@ -27,7 +28,9 @@ from tanist.runtime.faults.settings import (
     Fault,
     FaultSet,
     FaultsUnreadable,
+    Side,
     applied_path,
+    side,
 )
 from tanist.text import counted
 
@@ -47,6 +50,25 @@ class FaultRequests:
 
     def paused(self) -> list[int]:
         return [node.node_id for node in load_existing(self._data).nodes if node.paused]
+
+    def sides(self, a: Iterable[int], b: Iterable[int] | None, *, clients: bool = False) -> tuple[Side, Side]:
+        """The two ends of a link: `a` and `b` or, without `b`, all other nodes. `clients` join `a`, or those others."""
+        source = side(a)
+        if b is not None:
+            return side((*source, CLIENTS)) if clients else source, side(b)
+        others = [node.node_id for node in load_existing(self._data).nodes if node.node_id not in source]
+        target = side([*others, CLIENTS] if clients else others)
+        if not source or not target:
+            raise ClusterError(f"there is no node on the other side of {settings.names(source)}: name both sides")
+        return source, target
+
+    def log_dir(self, node_id: int, wanted: str) -> str:
+        """The path of one of the node's log directories; `wanted` is the path, or its last part."""
+        paths = log_directories(self._data, node_id)
+        for path in paths:
+            if wanted in (path, Path(path).name) or Path(wanted).absolute() == Path(path):
+                return path
+        raise ClusterError(f"node {node_id} has no log directory {wanted}; it has {', '.join(paths)}")
 
     def set(self, fault: Fault) -> None:
         """Set a fault; returns when every node that runs and is not paused has it."""

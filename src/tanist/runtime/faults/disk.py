@@ -8,7 +8,7 @@ have their own classes again. So a disk without a fault pays nothing, not even a
 * Slow: each sync takes so much longer; with `writes`, each write as well, and with small ones the whole node.
 * Read-only: every change fails with EROFS (writes, cutting, new and removed names). Reads go on, and so do syncs, which
   have nothing to write. A kernel remounts a file system like that when it finds it damaged.
-* Broken: everything below fails with EIO, reads and what is being sent to clients included.
+* Failed: everything below fails with EIO, reads and what is being sent to clients included.
 
 A file whose sync has failed stays failed, healed or not (`group_sync`): a node has to give the directory up, and is
 restarted when it is mended.
@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tanist.ports import Buffer
-from tanist.runtime.faults.settings import BadDisk
+from tanist.runtime.faults.settings import BadDisk, DiskState
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import DiskFile
 
@@ -35,31 +35,29 @@ class _Troubles:
     def __init__(self, faults: Sequence[BadDisk]) -> None:
         self._faults = [(_folder(fault.log_dir), fault) for fault in faults]
 
+    def _refuse(self, path: str, state: DiskState, number: int) -> None:
+        if any(fault.state == state and _is_below(path, folder) for folder, fault in self._faults):
+            raise OSError(number, os.strerror(number), path)
+
     def check(self, path: str) -> None:
         """Of any access."""
-        for folder, fault in self._faults:
-            if fault.trouble == "disk_error" and _is_below(path, folder):
-                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        self._refuse(path, "failed", errno.EIO)
 
     def check_change(self, path: str) -> None:
         """Of the operations that change something."""
         self.check(path)
-        for folder, fault in self._faults:
-            if fault.trouble == "disk_read_only" and _is_below(path, folder):
-                raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        self._refuse(path, "read-only", errno.EROFS)
 
     def check_space(self, path: str) -> None:
         """Of the changes that take space on the disk."""
         self.check_change(path)
-        for folder, fault in self._faults:
-            if fault.trouble == "disk_full" and _is_below(path, folder):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        self._refuse(path, "full", errno.ENOSPC)
 
     def wait(self, path: str, *, write: bool) -> None:
         """As long as a slow disk takes."""
         late_ms = 0
         for folder, fault in self._faults:
-            if fault.trouble == "disk_slow" and (fault.writes or not write) and _is_below(path, folder):
+            if fault.state == "slow" and (fault.writes or not write) and _is_below(path, folder):
                 late_ms = max(late_ms, fault.latency_ms)
         if late_ms:
             time.sleep(late_ms / 1000)

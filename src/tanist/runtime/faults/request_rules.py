@@ -163,7 +163,7 @@ class RequestFault:
 
     def as_json(self, calls: int, hits: int) -> dict[str, Any]:
         """For programs."""
-        found: dict[str, Any] = {"kind": f"request_{self.kind}", "rule": self.rule_id, "trigger": self.when}
+        found: dict[str, Any] = {"kind": self.kind, "rule": self.rule_id, "trigger": self.when}
         if self.api_key >= 0:
             found["api"] = ApiKey(self.api_key).name
         if self.kind == "error":

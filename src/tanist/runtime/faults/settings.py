@@ -2,7 +2,7 @@
 
 One file in the data folder, `faults/set.json`, holds all faults; `tanist partition`, `slow`, `disk` and `heal` write it
 (`cluster.fault_requests`), and every node reads its own faults there (`faults.node_agent`). The kinds have the names
-that the simulator has for them (`tanist.sim.faults.schedule`).
+of the table (`tanist.faults`).
 
 This module only knows the faults that are set and what follows from them for a link or a disk. It must never touch a
 socket, a process or a disk, but for reading and writing that one file.
@@ -31,7 +31,8 @@ REQUEST_SIGNAL = signal.SIGURG
 
 FOLDER_NAME = "faults"
 _FILE_NAME = "set.json"
-_FORMAT = 1
+_FORMAT = 2
+"""In 1 the states of disks had other names."""
 
 CLIENTS = -1
 """In place of a node id: everything that is not a node of the cluster."""
@@ -73,7 +74,7 @@ class Partition:
 
     @property
     def kind(self) -> str:
-        return "one_way" if self.one_way else "partition"
+        return "partition-one-way" if self.one_way else "partition"
 
     def __str__(self) -> str:
         both = "" if self.one_way else ", nor the other way"
@@ -116,15 +117,7 @@ class Slow:
         )
 
 
-DiskTrouble: TypeAlias = Literal["disk_full", "disk_slow", "disk_error", "disk_read_only"]
-
-DISK_STATES: dict[str, DiskTrouble] = {
-    "full": "disk_full",
-    "slow": "disk_slow",
-    "failed": "disk_error",
-    "read-only": "disk_read_only",
-}
-"""What a disk can be, in the words of commands and of tests."""
+DiskState: TypeAlias = Literal["full", "slow", "failed", "read-only"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +125,7 @@ class BadDisk:
     """A node's disk, or the one under one of its log directories, is full, slow, broken or read-only."""
 
     node_id: int
-    trouble: DiskTrouble
+    state: DiskState
     log_dir: str | None = None
     """Its path; None is all of the node's disk."""
     latency_ms: int = 0
@@ -141,17 +134,13 @@ class BadDisk:
 
     @property
     def kind(self) -> str:
-        return "directory" if self.trouble == "disk_error" and self.log_dir is not None else self.trouble
+        return f"disk-{self.state}"
 
     def __str__(self) -> str:
         what = f"the disk of node {self.node_id}" + (f" under {self.log_dir}" if self.log_dir is not None else "")
-        if self.trouble == "disk_full":
-            return f"{what} is full"
-        if self.trouble == "disk_error":
-            return f"{what} fails"
-        if self.trouble == "disk_read_only":
-            return f"{what} is read-only"
-        return f"{what} takes {self.latency_ms} ms for each sync{' and write' if self.writes else ''}"
+        if self.state == "slow":
+            return f"{what} takes {self.latency_ms} ms for each sync{' and write' if self.writes else ''}"
+        return f"{what} fails" if self.state == "failed" else f"{what} is {self.state}"
 
 
 Fault: TypeAlias = Partition | Slow | BadDisk
@@ -250,7 +239,7 @@ def _less(side: Side, healed: Collection[int] | None) -> Side:
 
 def _place(fault: Fault) -> tuple[object, ...]:
     if isinstance(fault, BadDisk):
-        return (fault.node_id, fault.trouble, fault.log_dir)
+        return (fault.node_id, fault.state, fault.log_dir)
     return (type(fault), fault.source, fault.target, fault.one_way)
 
 
@@ -270,7 +259,7 @@ def _clients_last(member: int) -> tuple[bool, int]:
 def _described(fault: Fault) -> dict[str, Any]:
     if isinstance(fault, BadDisk):
         found: dict[str, Any] = {"kind": fault.kind, "node": fault.node_id, "log_dir": fault.log_dir}
-        if fault.trouble == "disk_slow":
+        if fault.state == "slow":
             found |= {"latency_ms": fault.latency_ms, "writes": fault.writes}
         return found
     found = {"kind": fault.kind, "from": _members(fault.source), "to": _members(fault.target)}

@@ -1,13 +1,14 @@
 """Faults of links: cut links, delays, loss, and bytes of old connections that arrive after those of new ones.
 
-Each fault is a function that breaks something and returns the function that repairs it. Links lead from one host to
-another; each client is a host here. No link fault kills a process or touches a disk, so the promise always holds.
+Each fault (`tanist.faults`) is a function that breaks something and returns the function that repairs it. Links lead
+from one host to another; each client is a host here. No link fault kills a process or touches a disk, so the promise
+always holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tanist.sim.events import BytesLate, LinksFailed, LinksMended, LinksSteady, NearEndsReset
 from tanist.sim.world.scheduler import MICROSECONDS
@@ -43,35 +44,31 @@ def partition(world: World, host: Host, other: Host, detail: float) -> Mend:
     return _block(world, links, (host.name,))
 
 
-def one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """Packets to one other node do not arrive."""
-    world.emit(LinksFailed("one_way", (host.name,), (other.name,)))
+def partition_one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
+    world.emit(LinksFailed("partition-one-way", (host.name,), (other.name,)))
     return _block(world, [(host.name, other.name)], (host.name,))
 
 
 def mute(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """No node hears this one, which hears all."""
     world.emit(LinksFailed("mute", (host.name,)))
     return _block(world, [(host.name, name) for name in _everybody(world, host)], (host.name,))
 
 
 def deaf(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The node hears no other, and all hear it."""
     world.emit(LinksFailed("deaf", (host.name,)))
     return _block(world, [(name, host.name) for name in _everybody(world, host)], (host.name,))
 
 
-def clients(world: World, host: Host, other: Host, detail: float) -> Mend:
+def partition_clients(world: World, host: Host, other: Host, detail: float) -> Mend:
     """Some clients and the node do not hear each other, or only in one direction; nodes hear each other."""
     some = [name for number, name in enumerate(world.clients) if (number + int(detail * 997)) % 2]
     links = [(name, host.name) for name in some] if detail < 0.6 else []
     links += [(host.name, name) for name in some] if detail > 0.3 else []
-    world.emit(LinksFailed("clients", (host.name,), number=len(links)))
+    world.emit(LinksFailed("partition-clients", (host.name,), number=len(links)))
     return _block(world, links, (host.name,))
 
 
 def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The links to one other node go down and up and down again."""
     links = [(host.name, other.name), (other.name, host.name)]
     world.emit(LinksFailed("flap", (host.name,), (other.name,)))
     network, ended = world.network, False
@@ -95,7 +92,6 @@ def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def slow(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """Packets to one other node are late."""
     links, link = world.network.conditions.slow_links, (host.name, other.name)
     links[link] = (5_000, 50_000, 400_000)[int(detail * 3)]
     world.emit(LinksFailed("slow", (host.name,), (other.name,)))
@@ -112,7 +108,6 @@ def lossy(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def reset(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The connections to one other node break, at both ends."""
     world.network.reset_some(host.name, other.name)
     world.emit(LinksFailed("reset", (host.name,), (other.name,)))
     return _nothing
@@ -124,23 +119,13 @@ def strand(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def strand_clients(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The same, of every client's connections to the node."""
     return _strand(world, [(name, host.name) for name in world.clients], detail)
 
 
-LINK_FAULTS: dict[str, LinkFault] = {
-    "partition": partition,
-    "one_way": one_way,
-    "slow": slow,
-    "reset": reset,
-    "mute": mute,
-    "deaf": deaf,
-    "clients": clients,
-    "flap": flap,
-    "lossy": lossy,
-    "strand": strand,
-    "strand_clients": strand_clients,
-}
+_ALL = (
+    partition, partition_one_way, slow, reset, mute, deaf, partition_clients, flap, lossy, strand, strand_clients
+)  # fmt: skip
+LINK_FAULTS: Final[dict[str, LinkFault]] = {each.__name__.replace("_", "-"): each for each in _ALL}
 
 
 def cut(world: World, hosts: Sequence[Host]) -> Mend:

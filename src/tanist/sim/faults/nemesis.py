@@ -117,7 +117,7 @@ class Nemesis:
         link_fault = LINK_FAULTS.get(fault.kind)
         if link_fault is not None:
             self._after(fault.duration_us, link_fault(self._world, host, other, fault.detail))
-        if link_fault is not None or getattr(self, f"_{fault.kind}")(fault, host, other):
+        if link_fault is not None or getattr(self, f"_{fault.kind.replace('-', '_')}")(fault, host, other):
             self.done.append(fault)
             self._world.counts[f"fault: {fault.kind}"] += 1
 
@@ -156,23 +156,23 @@ class Nemesis:
 
     # -- processes and machines
 
-    def _kill(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _crash(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
             return False
         host.kill()
         self._after(fault.duration_us, lambda: self._start_again(host))
         return True
 
-    def _leader(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _crash_leader(self, fault: Fault, host: Host, other: Host) -> bool:
         leaders = sorted({state.leader for state in self._oracle.states.values() if state.leader >= 0})
         if not leaders:
             return False
-        return self._kill(fault, self._world.hosts[leaders[int(fault.detail * len(leaders))]], other)
+        return self._crash(fault, self._world.hosts[leaders[int(fault.detail * len(leaders))]], other)
 
-    def _controller(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _crash_controller(self, fault: Fault, host: Host, other: Host) -> bool:
         for each in self._world.hosts.values():
             if each.up and each.node is not None and each.node.quorum.raft.is_leader:
-                return self._kill(fault, each, other)
+                return self._crash(fault, each, other)
         return False
 
     def _quorum(self, fault: Fault, host: Host, other: Host) -> bool:
@@ -207,13 +207,10 @@ class Nemesis:
                 self._is_rolling = False
             elif self._world.ready() and self._may_go_down(left[0]):
                 each = left.pop(0)
-                each.stop(lambda: self._after(_ROLL_US, lambda: back(each)))
+                each.stop(lambda: self._after(_ROLL_US, lambda: self._start_again(each)))
                 self._after(_ROLL_US, lambda: wait(each, each.lives))
             else:
                 self._after(_ROLL_US, go_on)
-
-        def back(each: Host) -> None:
-            self._start_again(each)
 
         def wait(each: Host, life: int) -> None:
             if each.up and each.lives == life and not self._ended:
@@ -224,7 +221,7 @@ class Nemesis:
         go_on()
         return True
 
-    def _crash(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _crash_mid_turn(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
             return False
         host.crash_in(int(fault.detail * 12))
@@ -265,7 +262,7 @@ class Nemesis:
         self._after(fault.duration_us, mend)
         return True
 
-    def _power(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _power_loss(self, fault: Fault, host: Host, other: Host) -> bool:
         # Also of a node that is down: its page cache is still there.
         if not host.powered or not (
             self._may_die(host, lossy=True) if host.up else self._is_promised(host, lossy=True)
@@ -276,9 +273,9 @@ class Nemesis:
         return True
 
     def _blackout(self, fault: Fault, host: Host, other: Host) -> bool:
-        struck = self._power(fault, host, other)
+        struck = self._power_loss(fault, host, other)
         if struck:
-            self._power(fault, other, host)
+            self._power_loss(fault, other, host)
         return struck
 
     def _reborn(self, fault: Fault, host: Host, other: Host) -> bool:
@@ -325,7 +322,7 @@ class Nemesis:
         host.stop(stopped)
         return True
 
-    def _freeze(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _pause(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_go_down(host):
             return False
         host.freeze()
@@ -359,7 +356,7 @@ class Nemesis:
         self._after(fault.duration_us, lambda: self._start_again(host))
         return True
 
-    def _disk_error(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _disk_failed(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
             return False
         host.disk.failing.extend(host.folders)
@@ -406,7 +403,7 @@ class Nemesis:
             self._rotten.throw_away(host)
             self._start_again(host)
 
-    def _directory(self, fault: Fault, host: Host, other: Host) -> bool:
+    def _log_dir_failed(self, fault: Fault, host: Host, other: Host) -> bool:
         if len(host.directories) < 2 or not self._may_die(host):
             return False
         # (Not the first one, which has the metadata log: its failure equals that of the whole disk.)

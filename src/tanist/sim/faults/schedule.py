@@ -9,47 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from tanist.faults import Where, names_of
 from tanist.sim.world.scheduler import MICROSECONDS
 
-KINDS: dict[str, str] = {
-    "kill": "SIGKILL between two turns, and a start after the duration",
-    "crash": "SIGKILL in the n-th change to the disk, in the middle of a turn, and a start after the duration",
-    "leader": "SIGKILL of the leader of a partition",
-    "controller": "SIGKILL of the quorum's leader",
-    "power": "a loss of power, with what was not synced, and a start after the duration",
-    "blackout": "a loss of power of several machines at once",
-    "stop": "a controlled shutdown, perhaps a loss of power behind it, and a start after the duration",
-    "freeze": "nothing runs for the duration, as in a long pause of a virtual machine",
-    "partition": "cut off from all, from one, or with some from the rest, in both directions",
-    "one_way": "packets to one other node do not arrive",
-    "slow": "packets to one other node are late",
-    "reset": "the connections to one other node break",
-    "disk_slow": "syncs take long",
-    "disk_error": "the disk fails; if the node gives up it starts again when the disk is mended",
-    "directory": "one of several log directories fails; the node is started again when it is mended",
-    "skew": "the time of day jumps",
-}
-"""Kinds that any run may draw."""
-
-RARE_KINDS: dict[str, str] = {
-    "mute": "no node hears this one, which hears all",
-    "deaf": "the node hears no other, and all hear it",
-    "clients": "some clients and the node do not hear each other, in one direction or both",
-    "flap": "the links to one other node go down and up, again and again",
-    "lossy": "packets to and from one other node get lost, and come late",
-    "strand": "connections to another node break at one end, with bytes under way that arrive after those of new ones",
-    "strand_clients": "the same of clients' connections",
-    "reborn": "SIGKILL and a start at once, while what the former life has sent to another node is still under way",
-    "disk_full": "no space: writes fail, perhaps half done; the node is started again when there is space",
-    "rot": "a bit of a synced batch flips; an operator notices, and the replica's log is deleted or restored",
-    "lost_log": "a controlled shutdown, and a start that misses a log, or all of one of several directories",
-    "quorum": "most controllers die, or no longer hear each other",
-    "rolling": "all nodes are restarted cleanly, one after the other",
-    "raise": "an exception in the n-th call into the log, the replica, the quorum, ..., and a start after the duration",
-    "metadata_disk": "SIGKILL of a controller, whose metadata log is lost with its disk; it starts with an empty one",
-}
-"""Kinds that only some profiles draw (`profiles.EXTRAS`)."""
+KINDS: Final = names_of(Where.SEEDS | Where.SOME_SEEDS)
+"""The kinds that seeds draw. `tanist.faults` says what each does; the nemesis ends it after its duration."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tanist.faults import in_drawing_order
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
 from tanist.sim.world.clock import stream
@@ -60,7 +61,7 @@ _ALL_PLAIN_SHARE = 0.5
 """Of those runs."""
 
 _SPARE_IDS = (21, 22)
-_LOST_DISK = "metadata_disk"
+_LOST_DISK = "metadata-disk"
 
 
 def plain_brokers(seed: int, roles: Mapping[int, str]) -> tuple[int, ...]:
@@ -190,7 +191,7 @@ def stalled_readers(seed: int, topics: tuple[Topic, ...]) -> dict[str, Any]:
         "topics": tuple(replace(topic, replication_factor=3) for topic in topics),
         "careless_producers": rng.randint(1, 2),
         "pause_ms": 20,
-        "kinds": ("freeze", "slow"),
+        "kinds": ("pause", "slow"),
         "fault_pause_ms": (30, rng.choice((300, 1_000))),
         "operations": ("preferred", "preferred", "reassign"),
         "operation_pause_ms": (20, rng.choice((100, 400))),
@@ -270,6 +271,6 @@ def changing_voters(seed: int, config: ChaosConfig) -> dict[str, Any]:
         "voters": tuple(sorted(first)),
         "voter_operations": tuple(VOTER_OPERATIONS),
         "voter_pause_ms": (50, rng.choice((400, 1_500, 3_000))),
-        "kinds": tuple(sorted({*config.kinds, *((_LOST_DISK,) if loses_disks else ())})),
+        "kinds": in_drawing_order({*config.kinds, *((_LOST_DISK,) if loses_disks else ())}),
         "properties": {**properties, **({"controller.quorum.auto.join.enable": "true"} if joins else {})},
     }

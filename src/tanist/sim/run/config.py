@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tanist.sim.faults.schedule import KINDS
+from tanist.faults import Where, names_of
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 from tanist.sim.world.world import COMBINED, PRIVATE_REQUESTS
@@ -30,7 +30,7 @@ CHURN = ("leave", "die", "pause")
 OLD, BUMPING, BOTH = "old", "bumping", "both"
 """Transactional clients that keep their epoch from one transaction to the next, or get another one (KIP-890)."""
 
-DEFAULT_KINDS = tuple(kind for kind in KINDS if kind != "directory")
+DEFAULT_KINDS = tuple(kind for kind in names_of(Where.SEEDS) if kind != "log-dir-failed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,23 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tanist.faults import in_drawing_order
 from tanist.sim.world.world import COMBINED
 
 _KINDS = (
-    "kill",
-    "leader",
     "crash",
+    "crash-leader",
+    "crash-mid-turn",
     "stop",
-    "power",
-    "freeze",
+    "power-loss",
+    "pause",
     "partition",
-    "one_way",
+    "partition-one-way",
     "slow",
     "reset",
-    "controller",
+    "crash-controller",
 )
-_RARE_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
+_RARE_KINDS = ("partition-clients", "flap", "lossy", "blackout", "disk-slow", "rolling")
 """Their order counts: seeds draw from it."""
 
 
@@ -38,7 +39,7 @@ def roles(rng: random.Random) -> dict[int, str]:
 def kinds(rng: random.Random) -> tuple[str, ...]:
     """The kinds of faults. Leaders always fall, and with them coordinators."""
     drawn = rng.sample(_KINDS, rng.randint(3, 7)) + rng.sample(_RARE_KINDS, rng.randint(0, 2))
-    return tuple(sorted({*drawn, "leader"}))
+    return in_drawing_order({*drawn, "crash-leader"})
 
 
 def circumstances(rng: random.Random) -> dict[str, Any]:

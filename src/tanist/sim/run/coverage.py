@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tanist.sim.faults.schedule import KINDS, RARE_KINDS
+from tanist.faults import FAULTS
+from tanist.sim.faults.schedule import KINDS
 from tanist.sim.planted import PLACES
 from tanist.sim.situations import SITUATIONS
 
@@ -68,7 +69,7 @@ EXPECTED: dict[str, str] = {
     "trimming: consumers behind the log start": "their offset is gone, and they go on at the start",
     "rotten batches refused by consumers": "their CRC does not match",
     "rotten logs thrown away": "by an operator; they are fetched from others",
-    **{f"fault: {kind}": meaning for kind, meaning in {**KINDS, **RARE_KINDS}.items()},
+    **{f"fault: {kind}": FAULTS[kind].does for kind in KINDS},
     **{f"raised: {place}": "an exception that the run has planted there" for place in PLACES},
     **SITUATIONS,
 }

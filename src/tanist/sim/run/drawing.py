@@ -1,6 +1,6 @@
 """The configuration that a seed draws for a workload, and the faults and operations that it draws for a configuration.
 
-Owns which kinds of faults and operations there are, and how a seed may be restricted to some of them.
+Owns which kinds of operations there are, and how a seed may be restricted to some of them.
 
 Each purpose has a random stream of its own (`sim.world.clock.stream`), so that leaving some out later moves no other.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault, draw_faults
+from tanist.sim.faults.schedule import KINDS, Fault, draw_faults
 from tanist.sim.run import group_profiles, profiles, transaction_profiles
 from tanist.sim.run.additions import (
     changing_voters,
@@ -30,8 +30,6 @@ from tanist.sim.workload.operations import (
 )
 from tanist.sim.world.clock import stream
 
-FAULTS = {**KINDS, **RARE_KINDS}
-"""Every kind of fault, and its meaning."""
 OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS, **THROTTLE_OPERATIONS, **TRIM_OPERATIONS}
 """Every kind of operation, and its meaning."""
 
@@ -48,20 +46,20 @@ class Restriction:
     without: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        unknown = sorted(self.only - FAULTS.keys())
+        unknown = sorted(self.only.difference(KINDS))
         if unknown:
-            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}")
-        unknown = sorted(self.without - FAULTS.keys() - OPERATORS.keys())
+            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(KINDS)}")
+        unknown = sorted(self.without.difference(KINDS, OPERATORS))
         if unknown:
             raise ValueError(
-                f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}; the operations {', '.join(OPERATORS)}"
+                f"{', '.join(unknown)}: the faults are {', '.join(KINDS)}; the operations {', '.join(OPERATORS)}"
             )
 
     def applied(self, config: ChaosConfig) -> ChaosConfig:
         kinds = config.kinds
         if self.only:
             own = tuple(kind for kind in kinds if kind in self.only)
-            kinds = own or tuple(kind for kind in FAULTS if kind in self.only)
+            kinds = own or tuple(kind for kind in KINDS if kind in self.only)
         return replace(
             config,
             kinds=tuple(kind for kind in kinds if kind not in self.without),

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from tanist.faults import Where, in_drawing_order, names_of
 from tanist.sim.checkers.compaction import POLICY
-from tanist.sim.faults.schedule import KINDS
 from tanist.sim.run.additions import (
     clocks_off,
     event_age_ms,
@@ -27,8 +27,10 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED
 
 _RECOVERY = "unclean.recovery.manager.enabled"
-_LEAVING = ("stop", "partition", "one_way", "freeze", "leader", "kill", "power", "blackout", "crash")
-_OF_CONTROLLERS = ("controller", "partition", "one_way", "slow", "reset", "freeze", "disk_slow", "power")
+_CUT = ("partition", "partition-one-way")
+_LOSSLESS = ("stop", "crash", "crash-leader", "crash-mid-turn", "pause", *_CUT)
+_LEAVING = ("stop", *_CUT, "pause", "crash-leader", "crash", "power-loss", "blackout", "crash-mid-turn")
+_OF_CONTROLLERS = ("crash-controller", *_CUT, "slow", "reset", "pause", "disk-slow", "power-loss")
 
 
 def drawn(seed: int, *, trims: bool) -> ChaosConfig:
@@ -44,7 +46,7 @@ def _plainly_drawn(seed: int) -> ChaosConfig:
     roles = _roles(rng)
     brokers = sum("broker" in role for role in roles.values())
     directories = 2 if rng.random() < 0.15 else 1
-    possible = tuple(KINDS) if directories > 1 else DEFAULT_KINDS
+    possible = names_of(Where.SEEDS) if directories > 1 else DEFAULT_KINDS
     min_insync_replicas, topics = _topics(rng, brokers)
     may_lose = rng.random() < 0.2
     down_max = rng.choice((1, 1, 2, 3) if brokers < 5 else (2, 2, 3, 4))
@@ -56,7 +58,7 @@ def _plainly_drawn(seed: int) -> ChaosConfig:
         producers=rng.randint(1, 2) if len(topics) == 1 else 1,
         careless_producers=rng.choice((0, 0, 1)),
         pause_ms=rng.choice((20, 60, 60, 150) if brokers < 5 else (60, 100, 150)),
-        kinds=tuple(sorted(rng.sample(possible, rng.randint(2, len(possible))))),
+        kinds=in_drawing_order(rng.sample(possible, rng.randint(2, len(possible)))),
         operations=_operations(rng, may_lose),
         down_max=down_max,
         left_out=rng.choice((0, 0, 0, 1)) if down_max < 2 else rng.choice((0, 0, 1, 2)),
@@ -81,7 +83,7 @@ def last_standing(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     brokers = sum("broker" in role for role in config.roles.values())
     return replace(
         config,
-        kinds=tuple(sorted({*kinds, "stop"})),
+        kinds=in_drawing_order({*kinds, "stop"}),
         fault_pause_ms=(50, rng.choice((500, 1_000, 2_000))),
         down_max=brokers,
         properties={
@@ -111,7 +113,7 @@ def busy_operators(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 def fallen_controllers(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """The quorum's leaders die, and are hard to reach."""
     kinds = rng.sample(_OF_CONTROLLERS, rng.randint(3, len(_OF_CONTROLLERS)))
-    return replace(config, kinds=tuple(sorted({*kinds, "controller"})), fault_pause_ms=(50, 1_000))
+    return replace(config, kinds=in_drawing_order({*kinds, "crash-controller"}), fault_pause_ms=(50, 1_000))
 
 
 def shifting_minimum(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
@@ -119,7 +121,7 @@ def shifting_minimum(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     return replace(
         config,
         topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
-        kinds=("freeze", "one_way", "partition"),
+        kinds=("pause", "partition-one-way", "partition"),
         fault_pause_ms=(300, 1_500),
         down_max=2,
         operations=("cluster_min_isr", "min_isr", "min_isr"),
@@ -140,7 +142,7 @@ def wandering_leaders(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
         config,
         topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
         careless_producers=max(1, config.careless_producers),
-        kinds=tuple(sorted({"slow", *rng.sample(("reset", "one_way", "leader", "freeze"), 2)})),
+        kinds=in_drawing_order({"slow", *rng.sample(("reset", "partition-one-way", "crash-leader", "pause"), 2)}),
         fault_pause_ms=(50, 400),
         operations=("preferred", "preferred", "reassign"),
         operation_pause_ms=(20, rng.choice((100, 400))),
@@ -173,7 +175,7 @@ def _with_extras(seed: int, config: ChaosConfig) -> ChaosConfig:
 def crooked_links(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Links that work one way only, flap or lose packets; bytes of old connections that come after those of new
     ones."""
-    kinds = ("mute", "deaf", "clients", "flap", "lossy", "strand", "strand_clients", "reborn")
+    kinds = ("mute", "deaf", "partition-clients", "flap", "lossy", "strand", "strand-clients", "reborn")
     return replace(
         config,
         properties={**config.properties, "unclean.recovery.timeout.ms": "3000"},
@@ -186,12 +188,12 @@ def crooked_links(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 def crooked_disks(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Disks that are full, rot, fail, are slow and lose logs, under logs of many segments."""
     kinds = (
-        "disk_full",
+        "disk-full",
         "rot",
-        "lost_log",
-        "disk_error",
-        "disk_slow",
-        *(("directory",) if config.directories > 1 else ()),
+        "lost-log",
+        "disk-failed",
+        "disk-slow",
+        *(("log-dir-failed",) if config.directories > 1 else ()),
     )
     properties = dict(config.properties)
     properties["log.roll.ms"] = str(rng.choice((400, 1_500)))
@@ -208,13 +210,13 @@ def crooked_disks(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 def rolling_restarts(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """All nodes are restarted while other things happen; now and then the quorum has no majority."""
-    kinds = ("rolling", *rng.sample(("quorum", "flap", "lossy", "clients", "strand"), 2))
+    kinds = ("rolling", *rng.sample(("quorum", "flap", "lossy", "partition-clients", "strand"), 2))
     return replace(config, kinds=_more(config.kinds, kinds, rng))
 
 
 def lost_quorums(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Most controllers are gone for a while, again and again, and brokers leave meanwhile; logs are short."""
-    kinds = ("quorum", "quorum", "controller", *rng.sample(("kill", "stop", "flap", "strand", "rolling"), 2))
+    kinds = ("quorum", "quorum", "crash-controller", *rng.sample(("crash", "stop", "flap", "strand", "rolling"), 2))
     properties = {
         **config.properties,
         "metadata.log.max.record.bytes.between.snapshots": "1000",
@@ -226,11 +228,11 @@ def lost_quorums(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """ELR is switched off and on, while brokers leave. No node loses a page cache."""
-    lossless = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "controller", "rolling", "quorum")
+    lossless = (*_LOSSLESS, "crash-controller", "rolling", "quorum")
     return replace(
         config,
         may_lose=False,
-        kinds=tuple(sorted(rng.sample(lossless, rng.randint(3, 6)))),
+        kinds=in_drawing_order(rng.sample(lossless, rng.randint(3, 6))),
         fault_pause_ms=(100, rng.choice((700, 2_000))),
         down_max=max(2, config.down_max),
         operations=(
@@ -251,7 +253,7 @@ def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 def compacted_topics(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Compacted topics of many short segments, which are cleaned all the time, while brokers die and replicas move."""
-    kinds = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "power", "blackout", "slow")
+    kinds = (*_LOSSLESS, "power-loss", "blackout", "slow")
     settings = {
         POLICY: "compact",
         "segment.ms": str(rng.choice((200, 600))),
@@ -282,7 +284,7 @@ def compacted_topics(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
         ),
         producers=max(1, config.producers),
         pause_ms=20,
-        kinds=tuple(sorted(rng.sample(kinds, rng.randint(3, 6)))),
+        kinds=in_drawing_order(rng.sample(kinds, rng.randint(3, 6))),
         operations=rng.choice(((), ("preferred", "reassign"))),
         late_consumers=1,
         properties=properties,
@@ -292,7 +294,7 @@ def compacted_topics(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 def _more(kinds: tuple[str, ...], added: Iterable[str], rng: random.Random) -> tuple[str, ...]:
     """The added kinds, and a few of the present ones: fewer kinds hide fewer bugs."""
     kept = rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
-    return tuple(sorted({*kept, *added}))
+    return in_drawing_order({*kept, *added})
 
 
 EXTRAS: dict[Leaning, int] = {

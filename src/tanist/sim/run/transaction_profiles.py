@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tanist.faults import in_drawing_order
 from tanist.sim.run import coordinator_profiles
 from tanist.sim.run.additions import clocks_off, has_inquirers, trimming
 from tanist.sim.run.config import (
@@ -19,7 +20,7 @@ from tanist.sim.run.config import (
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 
-_LEAVING_KINDS = ("crash", "kill", "stop")
+_LEAVING_KINDS = ("crash-mid-turn", "crash", "stop")
 _LOSING_SHARE = 0.2
 _MEMBERS_SHARE = 0.3
 
@@ -111,7 +112,9 @@ def _losing(seed: int, config: ChaosConfig) -> ChaosConfig:
     return replace(
         config,
         topics=tuple(replace(topic, configs=(*topic.configs, *careless)) for topic in config.topics),
-        kinds=tuple(sorted({"power", "blackout", "leader", rng.choice(_LEAVING_KINDS), rng.choice(config.kinds)})),
+        kinds=in_drawing_order(
+            {"power-loss", "blackout", "crash-leader", rng.choice(_LEAVING_KINDS), rng.choice(config.kinds)}
+        ),
         fault_pause_ms=(300, 2_000),
         down_max=3,
         may_lose=True,

@@ -26,9 +26,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from tanist.lab.simulation.scenario import Scenario, save
+from tanist.sim.faults.schedule import KINDS
 from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.config import TOPIC, ChaosConfig
-from tanist.sim.run.drawing import FAULTS
 from tanist.sim.workload.history import History, Send
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
@@ -39,7 +39,7 @@ from tanist.spark.jobs.outcomes import OUTCOME, Outcomes, SettingKey
 from tanist.spark.jobs.preconditions import NothingToJudge
 
 STRATEGIES: Final = ("None", "Balanced", "Aggressive")
-FAULTS_USUAL: Final = ("kill", "power", "blackout", "partition", "stop", "freeze", "leader")
+FAULTS_USUAL: Final = ("crash", "power-loss", "blackout", "partition", "stop", "pause", "crash-leader")
 OUTAGE_MS: Final = 3_000
 """A partition that acknowledges nothing for so long is unavailable."""
 SEEDS_SHOWN: Final = 20
@@ -80,9 +80,9 @@ class FaultProfile:
     load_ms: int = 10_000
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.kinds) - FAULTS.keys())
+        unknown = sorted(set(self.kinds).difference(KINDS))
         if unknown:
-            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}")
+            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(KINDS)}")
 
     def config(self, setting: ReplicationSettings) -> ChaosConfig:
         """A run of the simulator."""

@@ -16,6 +16,8 @@ from tanist.web.actions import ACTIONS, ALL_HEALED, SLOW_MS, done
 from tanist.web.state import FaultState
 
 _AT_MAX_US: Final = 3_600_000_000
+_FORMER: Final = {"crash-page-cache": "power-loss", "cut-off": "partition"}
+"""Names in links that people have kept."""
 
 
 class ActionError(ValueError):
@@ -37,7 +39,8 @@ class Action:
     def parse(cls, text: str) -> Action:
         at, _, rest = text.partition(".")
         kind, _, node = rest.partition(".")
-        if not at.isdigit() or int(at) > _AT_MAX_US or kind not in _ACTS or not (node.isdigit() or not node):
+        kind = _FORMER.get(kind, kind)
+        if not at.isdigit() or int(at) > _AT_MAX_US or kind not in ACTIONS or not (node.isdigit() or not node):
             raise ActionError(f"{text!r} is no action")
         if not node and kind != "heal":
             raise ActionError(f"{kind} needs a node")
@@ -55,93 +58,56 @@ def schedule(world: World, actions: Sequence[Action], report: Callable[[Action, 
 def _acting(world: World, action: Action, report: Callable[[Action, str], None]) -> Callable[[], None]:
     def act() -> None:
         hosts = [host for node_id, host in world.hosts.items() if action.node in (None, node_id)]
-        texts = [text for host in hosts if (text := _ACTS[action.kind](world, host)) is not None]
+        texts = [text for host in hosts if (text := _act(world, host, action.kind)) is not None]
         if texts:
             report(action, ALL_HEALED if action.node is None else texts[0])
 
     return act
 
 
-def _crash(world: World, host: Host) -> str | None:
-    if not host.up:
-        return None
-    host.kill()
-    return done("crash", host.node_id)
-
-
-def _crash_page_cache(world: World, host: Host) -> str | None:
-    if not host.powered:
-        return None
-    host.lose_power()
-    return f"node {host.node_id} loses its power, and what was not synced is gone"
-
-
-def _pause(world: World, host: Host) -> str | None:
-    if not host.up or host.frozen:
-        return None
-    host.freeze()
-    return done("pause", host.node_id)
+def _act(world: World, host: Host, kind: str) -> str | None:
+    """The sentence about what was done; None if it is not possible."""
+    match kind:
+        case "crash" if host.up:
+            host.kill()
+        case "power-loss" if host.powered:
+            host.lose_power()
+            return f"node {host.node_id} loses its power, and what was not synced is gone"
+        case "pause" if host.up and not host.frozen:
+            host.freeze()
+        case "partition":
+            for link in _links(world, host):
+                world.network.block(*link)
+            world.emit(LinksFailed("alone", (host.name,)))
+            return f"{done(kind, host.node_id)}; clients still reach it"
+        case "slow":
+            world.network.conditions.slow_links.update(dict.fromkeys(_links(world, host), SLOW_MS * 1000))
+            world.emit(LinksFailed("all slow", (host.name,)))
+        case "disk-full" if not host.disk.full:
+            host.disk.full = True
+            world.emit(DiskFilled(host.node_id, tuple(host.directories)))
+        case "stop" if host.up:
+            host.stop(lambda: None)
+            return f"node {host.node_id} is asked to shut down"
+        case "start" if not host.up:
+            host.start()
+        case "heal":
+            for link in _links(world, host):
+                world.network.heal(*link)
+                world.network.conditions.slow_links.pop(link, None)
+                world.network.conditions.lossy_links.pop(link, None)
+            host.thaw()
+            host.disk.full = False
+            host.disk.failing.clear()
+            world.emit(Healed(host.node_id))
+        case _:
+            return None
+    return done(kind, host.node_id)
 
 
 def _links(world: World, host: Host) -> list[tuple[str, str]]:
     others = [other.name for other in world.hosts.values() if other is not host]
     return [link for other in others for link in ((host.name, other), (other, host.name))]
-
-
-def _cut_off(world: World, host: Host) -> str | None:
-    for link in _links(world, host):
-        world.network.block(*link)
-    world.emit(LinksFailed("alone", (host.name,)))
-    return f"{done('cut-off', host.node_id)}; clients still reach it"
-
-
-def _slow(world: World, host: Host) -> str | None:
-    world.network.conditions.slow_links.update(dict.fromkeys(_links(world, host), SLOW_MS * 1000))
-    world.emit(LinksFailed("all slow", (host.name,)))
-    return done("slow", host.node_id)
-
-
-def _disk_full(world: World, host: Host) -> str | None:
-    if host.disk.full:
-        return None
-    host.disk.full = True
-    world.emit(DiskFilled(host.node_id, tuple(host.directories)))
-    return done("disk-full", host.node_id)
-
-
-def _stop(world: World, host: Host) -> str | None:
-    if not host.up:
-        return None
-    host.stop(lambda: None)
-    return f"node {host.node_id} is asked to shut down"
-
-
-def _start(world: World, host: Host) -> str | None:
-    if host.up:
-        return None
-    host.start()
-    return done("start", host.node_id)
-
-
-def _heal(world: World, host: Host) -> str | None:
-    for link in _links(world, host):
-        world.network.heal(*link)
-        world.network.conditions.slow_links.pop(link, None)
-        world.network.conditions.lossy_links.pop(link, None)
-    host.thaw()
-    host.disk.full = False
-    host.disk.failing.clear()
-    world.emit(Healed(host.node_id))
-    return done("heal", host.node_id)
-
-
-_ACTS: Final[dict[str, Callable[[World, Host], str | None]]] = dict(
-    zip(
-        ACTIONS,
-        (_crash, _crash_page_cache, _pause, _cut_off, _slow, _disk_full, _stop, _start, _heal),
-        strict=True,
-    )
-)
 
 
 class Links:
@@ -170,11 +136,11 @@ class Links:
         ]
         for host in self._world.hosts.values():
             if host.frozen:
-                found.append(FaultState("freeze", (host.node_id,), done("pause", host.node_id)))
+                found.append(FaultState("pause", (host.node_id,), done("pause", host.node_id)))
             if host.disk.full:
-                found.append(FaultState("disk_full", (host.node_id,), done("disk-full", host.node_id)))
+                found.append(FaultState("disk-full", (host.node_id,), done("disk-full", host.node_id)))
             if host.disk.failing:
-                found.append(FaultState("disk_error", (host.node_id,), f"the disk of node {host.node_id} fails"))
+                found.append(FaultState("disk-failed", (host.node_id,), f"the disk of node {host.node_id} fails"))
         return tuple(found)
 
     def _of_links(self, kind: str, links: list[tuple[str, str]], what: str) -> list[FaultState]:
