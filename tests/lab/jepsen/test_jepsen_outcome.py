@@ -46,7 +46,7 @@ def test_each_write_has_its_place() -> None:
     assert outcome.unacknowledged_found == 1
     assert outcome.unexpected == [(NAME, "foreign")]
     assert outcome.polled_ns == [(7, 1)]
-    outcome.look_for([(NAME, "w1/1"), (NAME, "w1/0"), ("t-1", "w1/1")])
+    outcome.note_salvaged([(NAME, "w1/1"), (NAME, "w1/0"), ("t-1", "w1/1")])
     assert outcome.salvaged == {(NAME, "w1/1")}
     reported = "\n".join(outcome.lines(has_salvage=True))
     assert "       1 acknowledged writes lost (t-0: w1/1)" in reported

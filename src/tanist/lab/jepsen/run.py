@@ -178,7 +178,7 @@ def judge(
     """Judge the history, and look for lost writes in the salvage."""
     outcome = account(_reported_operations(history))
     if target.data is not None and outcome.lost:
-        outcome.look_for(_salvaged(target.data, settings.topic))
+        outcome.note_salvaged(_salvaged(target.data, settings.topic))
     verdict, operations = verify(history)
     lines = list(report.lines(verdict, operations, ALLOWED))
     lines += [f"{each}: a transaction hangs, and readers of committed records wait there" for each in hanging]
