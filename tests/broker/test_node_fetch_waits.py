@@ -71,12 +71,12 @@ def consume(
         ),
     )
 
-    def answered(response: Any) -> None:
+    def handle_response(response: Any) -> None:
         answers.append([len(partition.records or b"") for partition in response.responses[0].partitions])
 
     client = SimClient(cluster.world, "consumer", History())  # on a connection of its own: answers come in order
     channel = client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-    client.run(lambda: channel.call(request, 12, 15_000, answered))
+    client.run(lambda: channel.call(request, 12, 15_000, handle_response))
     cluster.run(100)
     return answers
 

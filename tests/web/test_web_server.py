@@ -111,7 +111,7 @@ def test_a_page_gets_the_state_and_then_what_changes(server: Served, source: Fak
 
 def test_nobody_looks_without_a_page(server: Served, source: FakeSource) -> None:
     assert not server.hub.polling
-    assert source.samples == 0
+    assert source.reads == 0
     with server.events() as following:
         following()
         following()
@@ -131,7 +131,7 @@ def test_nothing_of_the_looking_is_left_when_the_last_page_goes(source: FakeSour
         await anext(second)
         await first.aclose()
         assert hub.polling
-        while source.samples < 3:
+        while source.reads < 3:
             await asyncio.sleep(0)
         await second.aclose()
         assert not hub.polling

@@ -17,17 +17,17 @@ from tanist.web.state import Json
 
 
 class FakeSource:
-    """Gives the samples that a test puts in."""
+    """Gives the states that a test puts in."""
 
     def __init__(self) -> None:
         self.state: dict[str, Json] = {"cluster": {"source": "simulator", "nodes": []}}
         self.watched: list[Watched] = []
         self.acts: list[tuple[str, int | None]] = []
-        self.samples = 0
+        self.reads = 0
         self.broken: Exception | None = None
 
     def read_state(self, watched: Watched) -> Mapping[str, Json]:
-        self.samples += 1
+        self.reads += 1
         self.watched.append(list(watched))
         if self.broken is not None:
             raise self.broken

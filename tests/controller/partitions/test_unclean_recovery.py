@@ -437,9 +437,9 @@ def test_a_wish_for_the_longest_log_ends_with_its_request() -> None:
     rig.cluster.heartbeat(1)
     assert elect(rig, 3, 0) is None
     assert rig.phase() is Phase.LAST_KNOWN_AWAITED
-    assert rig.cluster.settled == []
+    assert rig.cluster.finished_elections == []
     rig.cluster.advance(1_000)
-    (wait,) = rig.cluster.settled
+    (wait,) = rig.cluster.finished_elections
     (result,) = wait.response().replica_election_results[0].partition_result
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert rig.phase() is Phase.OPERATOR_AWAITED
