@@ -63,7 +63,7 @@ def proves_itself(*history: Line) -> None:
     operations = dict(enumerate(history, start=1))
     verdict = judged(*history)
     assert verdict.findings or verdict.expected
-    for kind, name in ((verdict.findings, "found"), (verdict.expected, "expected")):
+    for kind, name in ((verdict.findings, "findings"), (verdict.expected, "expected")):
         for each in kind:
             again = judged(*(line for _, line in json.loads(json.dumps(cited_operations(each, operations)))))
             assert each.anomaly in {one.anomaly for one in getattr(again, name)}, each.anomaly
