@@ -12,6 +12,9 @@ SITE := .venv/.site
 QUICK_ENOUGH := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui and not docs
 DEFAULT_TESTS := not long and $(QUICK_ENOUGH)
 
+# Images for containers set it. Each of the thousands of processes of a run would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup spark-setup up demo test long slow nightly check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
 

@@ -28,8 +28,9 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tanist.spark.segments.arrow_rows import DDL, TYPES, Origin
+from tanist.spark.segments.arrow_rows import TYPES, Origin
 from tanist.spark.segments.reading import read_stretch
+from tanist.spark.segments.source import DDL
 from tanist.wire.batch import NewRecord, encode_batch
 
 SIZES = (1000, 100)

@@ -30,6 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from tanist.spark import session
+    from tests.spark.spark_short_lived import JAVA_OPTIONS
 
     scratch = tmp_path_factory.mktemp("spark")
     made = session(
@@ -38,11 +39,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         spark__sql__shuffle__partitions=2,
         spark__sql__warehouse__dir=str(scratch / "warehouse"),
         spark__local__dir=str(scratch),
-        # A session that lives for seconds: compile little, collect simply.
-        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        spark__driver__extraJavaOptions=JAVA_OPTIONS,
     )
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One broker, for modules that break nothing and have topics of their own names."""
+    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
+    yield bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
+    cluster.down()
 
 
 @pytest.fixture

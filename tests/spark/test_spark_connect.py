@@ -18,7 +18,7 @@ from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.processes import wait_until
-from tanist.spark.java_home import find_java_home
+from tests.spark import spark_short_lived
 
 pytestmark = pytest.mark.skipif(find_spec("grpc") is None, reason="Spark Connect needs grpcio: make spark installs it")
 
@@ -29,21 +29,15 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    environment = os.environ | {
-        "JAVA_HOME": find_java_home(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }  # fmt: skip
+    environment = spark_short_lived.environment()
     port = random.randint(20000, 60000)
     settings = {
         "spark.master": "local[2]", "spark.connect.grpc.binding.port": port, "spark.driver.memory": "1g",
         "spark.connect.grpc.binding.address": "127.0.0.1", "spark.ui.enabled": "false", "spark.local.dir": tmp_path,
         "spark.sql.warehouse.dir": tmp_path / "warehouse", "spark.log.level": "INFO",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.python.daemon.module": "tanist.spark.worker_daemon",
     }  # fmt: skip
-    command = [str(home / "bin" / "spark-submit"), "--class", SERVER]
+    command = [f"{environment['SPARK_HOME']}/bin/spark-submit", "--class", SERVER]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     log = tmp_path / "server.log"

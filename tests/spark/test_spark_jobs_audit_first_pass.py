@@ -236,8 +236,7 @@ CODED = {**KINDS, "process": pa.dictionary(pa.int32(), pa.string()), "f": pa.dic
 FEW = {name: kind for name, kind in KINDS.items() if name not in ("acks", "isolation", "idempotent", "aborted")}
 
 
-@pytest.mark.parametrize("kinds", [KINDS, CODED, FEW])
-@pytest.mark.parametrize("topics", [None, ["t"]])
+@pytest.mark.parametrize(("kinds", "topics"), [(KINDS, None), (KINDS, ["t"]), (CODED, ["t"]), (FEW, None)])
 def test_tasks_read_parquet_as_spark_does(
     spark: Any, tmp_path: Path, kinds: dict[str, Any], topics: list[str] | None
 ) -> None:

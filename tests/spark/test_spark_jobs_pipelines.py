@@ -59,12 +59,12 @@ def send(bootstrap: str, first: int, batches: int) -> None:
 
 
 def run(folder: Path) -> None:
-    from tanist.spark.java_home import find_java_home
+    from tests.spark import spark_short_lived
 
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable,
-        "JAVA_HOME": find_java_home(), "SPARK_CONF_DIR": str(folder / "conf"), "SPARK_LOCAL_IP": "127.0.0.1",
-    }  # fmt: skip
+    environment = spark_short_lived.environment() | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "SPARK_CONF_DIR": str(folder / "conf"),
+    }
     done = subprocess.run(
         ["spark-pipelines", "run"], cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
         check=False,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import LessThanOrEqual
 
+from tanist.spark.segments.planning import SegmentsReader, narrowed
 from tanist.spark.segments.ranges import Bounds
-from tanist.spark.segments.source import SegmentsReader, narrowed
 from tests.spark.spark_segments_samples import ALL, START_MS, SegmentBuilder, name_directory
 
 

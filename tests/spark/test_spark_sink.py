@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,6 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import BrokerConnection, Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, list_offset, partition_for
 from tanist.runtime.client.records import read as read_records
-from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink.landed import NotTheSame, identity
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.producer import ProduceFailed
@@ -29,15 +26,11 @@ from tanist.wire.batch import Record
 PARTITIONS = 3
 
 
-@pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
-    address = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
-    with Client(parse_bootstrap(address)) as client:
+@pytest.fixture(scope="module", autouse=True)
+def topics(bootstrap: str) -> None:
+    with Client(parse_bootstrap(bootstrap)) as client:
         for name in ("written", "other", "streamed", "again", "changed", "fenced", "plain", "named"):
             create_topic(client, name, partitions=PARTITIONS)
-    yield address
-    cluster.down()
 
 
 @pytest.fixture

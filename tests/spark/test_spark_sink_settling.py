@@ -17,13 +17,12 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, list_offset
 from tanist.runtime.client.records import read as read_records
-from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink import sink as topic_sink
 from tanist.spark.sink.landed import Before, NotTheSame, before
 from tanist.spark.sink.options import SinkOptions
-from tanist.spark.sink.settling import TaskWritten, settle
+from tanist.spark.sink.settling import settle
 from tanist.spark.sink.sink import TopicStreamWriter, write_rows
+from tanist.spark.sink.written import TaskWritten
 
 PARTITIONS = 2
 BATCH = 7
@@ -79,13 +78,6 @@ def arriving(values: Sequence[str], after: int | None) -> Iterator[pa.RecordBatc
         yield pa.record_batch({"value": pa.array([each.encode() for each in values[first : first + 5]], pa.binary())})
     if after is not None:
         raise KeyboardInterrupt
-
-
-@pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
-    yield bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
-    cluster.down()
 
 
 def test_fewer_tasks_and_one_without_rows(bootstrap: str) -> None:

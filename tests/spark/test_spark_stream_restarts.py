@@ -25,7 +25,7 @@ STEPS = 8
 """Three times a crash and a start, and two with all of them there."""
 
 
-@pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
+@pytest.mark.parametrize("fail_on_data_loss", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_each_record_once_while_brokers_crash_and_come_back(
     spark: Any, tmp_path: Path, three_brokers: tuple[LocalCluster, str], fail_on_data_loss: str
 ) -> None:

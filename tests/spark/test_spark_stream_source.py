@@ -22,14 +22,6 @@ from tests.spark.spark_segments_samples import START_MS, some_records
 PATIENCE_S = 60
 
 
-@pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
-    address = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
-    yield address
-    cluster.down()
-
-
 @pytest.fixture
 def client(bootstrap: str) -> Iterator[Client]:
     with Client(parse_bootstrap(bootstrap)) as found:

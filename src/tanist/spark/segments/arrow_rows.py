@@ -1,6 +1,6 @@
 """Rows of record batches as Arrow: the columns that are asked for, and no others.
 
-Owns the schema of `tanist-segments` and how each of its columns is made from `BatchTable` and `RecordColumns`. Payload
+Owns the columns of `tanist-segments` and how each of its columns is made from `BatchTable` and `RecordColumns`. Payload
 is copied once, by Arrow's own gather, and only if a column wants it. A row of damage has what is known of a stretch of
 bytes that is no sound batch, and nulls.
 """
@@ -44,13 +44,6 @@ TYPES: Final[dict[str, Any]] = {
     "salvage_id": pa.string(),
     "damage": pa.string(),
 }
-DDL: Final = (
-    "topic string, partition int, replica int, leader_epoch int, offset bigint, timestamp timestamp, key binary,"
-    " value binary, headers array<struct<key: string, value: binary>>, producer_id bigint, producer_epoch int,"
-    " sequence int, is_control boolean, is_transactional boolean, crc_ok boolean, fingerprint bigint,"
-    " batch_offset bigint, batch_position bigint, segment bigint, salvage_id string, damage string"
-)
-
 _PAYLOAD: Final = frozenset({"key", "value", "headers"})
 _ROWS_NARROW: Final = 65536
 _ROWS_WIDE: Final = 8192

@@ -9,35 +9,20 @@ other rows than before, and the query ends. Nothing is asked of the cluster unle
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import WriterCommitMessage
 
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.segments.arrow_rows import HEADERS
 from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
-from tanist.spark.sink.landed import SETTLING, Identity, ReadBack, Written, other_rows, read_back, tally
+from tanist.spark.sink.landed import SETTLING, ReadBack, other_rows, read_back, tally
 from tanist.spark.sink.producer import TaskProducer
+from tanist.spark.sink.written import TaskWritten
 from tanist.wire.batch import Record, decode_batch
-
-
-@dataclass
-class TaskWritten(WriterCommitMessage):
-    """The records that one task wrote, and those that it left out because they were there."""
-
-    records: int
-    known: int
-    who: Identity | None = None
-    """None: at least once."""
-    earlier: Mapping[TopicPartition, Written] = field(default_factory=dict)
-    """The records that were there before the micro-batch's tasks began; the same for all of them."""
-    left_out: Mapping[TopicPartition, bytes] = field(default_factory=dict)
-    """The fingerprints of the rows that are among them."""
 
 
 def settle(client: Client, messages: Sequence[TaskWritten], compression: int) -> int:

@@ -20,11 +20,11 @@ from pyspark.sql.types import StructType
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.sink.options import Guarantee, SinkOptions, check_columns
+from tanist.spark.sink.written import TaskWritten
 from tanist.spark.topic.options import OptionError, warn
 
 if TYPE_CHECKING:
     from tanist.spark.sink.landed import Before, Identity, Written
-    from tanist.spark.sink.settling import TaskWritten
     from tanist.spark.sink.transaction import TaskStaged
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -68,7 +68,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
                 return stage_rows(iterator, self._options, _task()[0])
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (PySpark's name)
-        from tanist.spark.sink.settling import TaskWritten, settle
+        from tanist.spark.sink.settling import settle
 
         if self._options.guarantee is Guarantee.TRANSACTION:
             self._commit_transaction(messages, batchId)
@@ -121,7 +121,6 @@ def write_rows(
     """
     from tanist.spark.sink.landed import identity, of_earlier_runs
     from tanist.spark.sink.producer import TaskProducer
-    from tanist.spark.sink.settling import TaskWritten
 
     who = None if task is None else identity(*task)
     earlier = {} if who is None or before is None else of_earlier_runs(before, who)
@@ -184,7 +183,6 @@ class _Writing:
 
     def finish(self) -> TaskWritten:
         from tanist.spark.sink.landed import check_nothing_left
-        from tanist.spark.sink.settling import TaskWritten
 
         self.producer.flush()
         check_nothing_left(self._landed)
