@@ -69,7 +69,7 @@ def install() -> None:
         wrap(Appender, name, None, lambda log, *_: f"appended {log.topic_partition.topic}")
     wrap(Appender, "append_as_follower", None, lambda log, *_: f"copied {log.topic_partition.topic}")
     wrap(Appender, "write_pending", None, lambda *_: "written")
-    wrap(Fetcher, "_answered", lambda *_: "answered", None)
+    wrap(Fetcher, "_handle_response", lambda *_: "answered", None)
     wrap(Fetcher, "_send", None, lambda *_: "fetches")
     wrap(HostedPartition, "high_watermark_advanced", lambda hosted: f"committed {hosted.topic}", None)
 

@@ -30,7 +30,7 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer, list_offset
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.sink import write_rows
 from tanist.spark.topic.plan import OffsetRange
@@ -181,7 +181,7 @@ def main() -> None:
     sources = ["tanist", *(["kafka"] if asked.jars else [])]
     total_bytes = asked.mb * 1_000_000
     with tempfile.TemporaryDirectory(prefix="tanist-bench-") as scratch:
-        cluster = Cluster(Path(scratch) / "c")
+        cluster = LocalCluster(Path(scratch) / "c")
         bootstrap = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
         try:
             with Client(parse_bootstrap(bootstrap)) as client:

@@ -16,7 +16,7 @@ import pytest
 
 NOTE = "collecting"
 WATCHED = "gw0"
-LOOK_EVERY_S, LINE_EVERY_S = 1.0, 10.0
+POLL_EVERY_S, LINE_EVERY_S = 1.0, 10.0
 
 
 class Noting:
@@ -59,7 +59,7 @@ class Showing:
         self._folder.cleanup()
 
     def _show(self) -> None:
-        every_s = LOOK_EVERY_S if self._terminal.isatty else LINE_EVERY_S
+        every_s = POLL_EVERY_S if self._terminal.isatty else LINE_EVERY_S
         say = partial(self._terminal.rewrite, erase=True) if self._terminal.isatty else self._terminal.write_line
         say("collecting tests")
         while not self._ended.wait(every_s):

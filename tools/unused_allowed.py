@@ -35,6 +35,7 @@ _.build_heartbeat
 _.build_forward
 _.build_quorum
 _._rolling  # sim/faults/nemesis.py: each fault's method
+_._pause
 _._crash_mid_turn
 _._crash_leader
 _._crash_controller
@@ -64,6 +65,8 @@ _._kcat
 _.attach  # examples/pipelines
 _.FrameLogs  # docs/pipeline.md: an audit of DataFrames
 _._value_  # Anomaly: an Enum reads it
+_.LIVE  # tanist.faults: tools/faults_page.py and tests ask for these rows
+_.INJECTED  # lab/jepsen/schedule.py: tests ask for the faults of all tests
 _.catalogue  # web/src/lab/worker.ts: Python in the browser
 _.TestCommittedOffsets  # a rule-based machine, as pytest finds it
 _.libraries  # a fixture for what it does: confluent-kafka becomes importable

@@ -296,7 +296,7 @@ class Served:
         self.wire = Wire(self.recorder)
         node = self.leader.node
         assert node is not None
-        parts = node.parts
+        parts = node.components
         connection: Any = self.wire
         apis = ApiTable(parts).of_listener("PLAINTEXT")
         self._client = ClientConnection(parts.connections, parts.turn.touch, connection, "PLAINTEXT", apis)
@@ -360,7 +360,7 @@ def _led_to_answer(roots: Sequence[Call]) -> Iterator[Call]:
     """The request itself and the write at the end of its turn; the fetch that settles it, and the sending."""
     yield roots[0]
     written = _way(roots[1:], "Appender.write_pending")
-    settled = _way(roots[1:], "ProduceWait.settle")
+    settled = _way(roots[1:], "ProduceWait.complete")
     sent = roots[-1].find("ClientConnection.flush")
     for way in (written, settled, sent or []):
         for caller, callee in pairwise(way):

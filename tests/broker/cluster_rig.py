@@ -88,14 +88,14 @@ class Cluster:
         answers: list[Any] = []
         address = (self.world.hosts[to].name, port)
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             if isinstance(response, FetchResponse):
                 for topic in response.responses:  # frames are only lent
                     for partition in topic.partitions:
                         partition.records = bytes(partition.records or b"")
             answers.append(response)
 
-        self.client.run(lambda: self.client.channel(address).call(request, version, timeout_ms, answered))
+        self.client.run(lambda: self.client.channel(address).call(request, version, timeout_ms, handle_response))
         self.until(lambda: bool(answers), timeout_ms + 1_000)
         return answers[0]
 

@@ -9,7 +9,7 @@ from tanist.events.coordination import CoordinatorLoaded
 from tanist.events.storage import LogUncleanable
 from tanist.log.cleaner.offset_checkpoint import CLEANER_OFFSET_CHECKPOINT
 from tanist.log.log import Log
-from tanist.sim.oracle import pieces
+from tanist.sim.oracle import batch_bytes
 from tanist.sim.world.scheduler import Process
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
@@ -32,7 +32,7 @@ COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dir
 
 def records_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
     found: list[tuple[int, bytes | None, bytes | None]] = []
-    for view in pieces(log, log.log_start_offset, log.log_end_offset):
+    for view in batch_bytes(log, log.log_start_offset, log.log_end_offset):
         for at, header in iterate_headers(view):
             if header.base_offset >= (found[-1][0] if found else 0):
                 batch = decode_batch(view[at : at + header.size_bytes])
@@ -41,7 +41,7 @@ def records_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def cleaner(cluster: Cluster, node_id: int) -> LogCleaner:
-    return cluster.node(node_id).parts.housekeeping.cleaner
+    return cluster.node(node_id).components.housekeeping.cleaner
 
 
 def fill(cluster: Cluster, topic: str, rounds: int = 4, keys: int = 3) -> None:
@@ -237,7 +237,7 @@ def test_append_time_is_the_brokers_everywhere() -> None:
     cluster.until(lambda: all(each.log.log_end_offset == 3 for each in cluster.hosted("t").values()))
     for hosted in cluster.hosted("t").values():
         times = []
-        for view in pieces(hosted.log, 0, 3):
+        for view in batch_bytes(hosted.log, 0, 3):
             for at, header in iterate_headers(view):
                 assert header.is_log_append_time
                 times += [record.timestamp for record in decode_batch(view[at : at + header.size_bytes])]

@@ -44,10 +44,10 @@ class Asker:
         request = DeleteRecordsRequest(topics=(topic,), timeout_ms=timeout_ms)
         self._client = SimClient(cluster.world, f"asker {timeout_ms}", History())
         self._channel = self._client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-        self._client.run(lambda: self._channel.call(request, 2, 2 * LONG_MS, self._answered))
+        self._client.run(lambda: self._channel.call(request, 2, 2 * LONG_MS, self._handle_response))
         cluster.run(20)
 
-    def _answered(self, response: Any) -> None:
+    def _handle_response(self, response: Any) -> None:
         if response is not None:
             self.answers.append(response.topics[0].partitions[0])
 
@@ -58,7 +58,7 @@ class Asker:
 
 def waiting(cluster: Cluster) -> int:
     """Requests that wait on the leader."""
-    return sum(type(each).__module__ == HERE for each in cluster.node(1).parts.purgatory.waiting())
+    return sum(type(each).__module__ == HERE for each in cluster.node(1).components.purgatory.waiting())
 
 
 def test_no_timer_runs_for_a_request_that_waits(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def cluster() -> Cluster:
 
 
 def fetcher(cluster: Cluster) -> Fetcher:
-    return cluster.node(FOLLOWER).parts.fetchers._by_leader[1]
+    return cluster.node(FOLLOWER).components.fetchers._by_leader[1]
 
 
 def asked(cluster: Cluster) -> set[str]:
@@ -47,7 +47,7 @@ def test_what_a_look_takes_offline_is_not_asked_for_any_more(cluster: Cluster, *
     failed.log._appender.failed = OSError(errno.EIO, "Input/output error")  # the next caller meets it
     if anew:
         fetcher(cluster)._begin_anew()
-    node.parts.fetchers.resume(failed)
+    node.components.fetchers.resume(failed)
     cluster.until(lambda: {hosted.topic for hosted in node.replicas} == left)
     cluster.run(1_000)
     assert asked(cluster) == left

@@ -25,7 +25,7 @@ def held(cluster: Cluster) -> LateWrites:
     held = LateWrites()
     for node_id in FOLLOWERS:
         node = cluster.node(node_id)
-        cluster.world.hosts[node_id].disk.large_write_bytes = node.parts.turn.large_bytes = LARGE
+        cluster.world.hosts[node_id].disk.large_write_bytes = node.components.turn.large_bytes = LARGE
         node.context.disk.write_later = held.write_later  # type: ignore[method-assign]
     for topic in ("large", "small"):
         cluster.create_topic(topic, assignment=[[1, 2, 3]])
@@ -59,7 +59,7 @@ def committed(cluster: Cluster, topic: str) -> int:
 
 
 def fetcher(cluster: Cluster, node_id: int) -> Fetcher:
-    return cluster.node(node_id).parts.fetchers._by_leader[1]
+    return cluster.node(node_id).components.fetchers._by_leader[1]
 
 
 def test_small_appends_are_acknowledged_while_large_ones_are_written(cluster: Cluster, held: LateWrites) -> None:
@@ -104,7 +104,7 @@ def test_a_partition_that_is_being_written_is_not_asked_for_whatever_wakes_the_f
     produce(cluster, {"large": 3 * LARGE, "small": 10})
     cluster.run(100)
     for node_id in FOLLOWERS:
-        cluster.node(node_id).parts.fetchers.resume(cluster.hosted("small")[node_id])
+        cluster.node(node_id).components.fetchers.resume(cluster.hosted("small")[node_id])
     cluster.run(1_000)
     assert committed(cluster, "large") == 0
     assert len(held.late_writes) == len(FOLLOWERS)

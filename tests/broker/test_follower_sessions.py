@@ -58,11 +58,11 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
 
 
 def sessions_of(cluster: Cluster, leader: int) -> list[FollowerSession]:
-    return list(cluster.node(leader).parts.follower_sessions)
+    return list(cluster.node(leader).components.follower_sessions)
 
 
 def lose_sessions(cluster: Cluster, leader: int) -> None:
-    for connection in cluster.node(leader).parts.connections:
+    for connection in cluster.node(leader).components.connections:
         if connection.follower_session is not None:
             connection.follower_session.close()
             connection.follower_session = None
@@ -148,7 +148,7 @@ def test_an_idle_follower_was_there_until_its_last_request(cluster: Cluster) -> 
     cut(cluster, leader, other)
     cluster.run(1_000)
     assert cluster.produce("t", [b"value"], partition=partition, acks=1).error_code == 0
-    cluster.node(leader).parts.housekeeping.check_lag()
+    cluster.node(leader).components.housekeeping.check_lag()
     cluster.run(2_000)
     assert isr(cluster, partition) == {1, 2, 3}
     cluster.world.network.heal()
@@ -398,7 +398,7 @@ def test_the_follower_names_what_the_leader_does_not_know() -> None:
     session_id, epoch, topics, forgotten = session.request()
     assert (session_id, epoch, len(topics[0][1]), forgotten) == (17, 0, 2, [])
     assert session.unanswered
-    assert session.answered(99)
+    assert session.handle_response(99)
     session.ask(one, asked(3))
     session.ask(two, asked(4, high_watermark=1))
     session_id, epoch, topics, _ = session.request()
@@ -411,15 +411,15 @@ def test_the_follower_names_what_the_leader_does_not_know() -> None:
     assert session.replaces(two, asked(5))
     assert session.replaces(two, asked(4, follower="another role"))
     assert not session.replaces(two, asked(4, high_watermark=1))
-    assert session.answered(99)
-    assert not session.answered(0)
+    assert session.handle_response(99)
+    assert not session.handle_response(0)
 
 
 def test_a_leader_may_decline() -> None:
     session = FetcherSession()
     session.ask((TOPIC, 0), asked(0))
     session.request()
-    assert not session.answered(0)
+    assert not session.handle_response(0)
 
 
 # ---- its rules, broken one by one
@@ -470,6 +470,6 @@ def test_who_was_there_is_counted_when_the_log_grows(cluster: Cluster, monkeypat
     cut(cluster, leader, other)
     cluster.run(1_000)
     assert cluster.produce("t", [b"value"], partition=partition, acks=1).error_code == 0
-    cluster.node(leader).parts.housekeeping.check_lag()
+    cluster.node(leader).components.housekeeping.check_lag()
     cluster.run(2_000)
     assert other not in isr(cluster, partition)

@@ -113,7 +113,7 @@ def test_what_one_turn_decides_and_the_log_refuses_is_undone_the_last_decision_f
     client = Client(cluster)
     assert beat(client, 0).error_code == 0
     node = cluster.node(client.coordinator())
-    coordinator = node.parts.groups.coordinator()
+    coordinator = node.components.groups.coordinator()
     partition = next(coordinator.partitions())
     before = state_of_groups(partition.shard)
     leader = partition.hosted.leader

@@ -116,7 +116,7 @@ def test_the_last_outcome_is_known_of_clients_that_bump_their_epoch(committed: b
     assert markers(cluster) == [ControlKind.COMMIT if committed else ControlKind.ABORT]
     reason = f"its coordinator had {'committed' if committed else 'aborted'} it"
     assert ended(cluster) == [HangingTransactionEnded("t-0", producer.producer[0], 0, committed, reason, 0, 1)]
-    assert "tanist_hanging_transactions_total 1" in scrape(cluster.node(2).parts).render()
+    assert "tanist_hanging_transactions_total 1" in scrape(cluster.node(2).components).render()
 
 
 def test_an_old_client_does_not_say_which_transaction_was_committed() -> None:
@@ -210,11 +210,11 @@ def test_a_late_transaction_is_counted_and_looked_up() -> None:
     hosted = cluster.hosted("t")[cluster.leader("t") or 0]
     # As if its coordinator had ended it before KIP-890: the transaction is gone there, and open here.
     for node in cluster.world.nodes():
-        coordinator = node.parts.transactions.loaded
+        coordinator = node.components.transactions.loaded
         for partition in coordinator.partitions() if coordinator is not None else ():
             partition.shard.transactions.pop("tx", None)
     late = "kafka_server_replicamanager_partitionswithlatetransactionscount"
-    parts = cluster.node(cluster.leader("t") or 0).parts
+    parts = cluster.node(cluster.leader("t") or 0).components
     cluster.run(300_000)
     assert f"{late} 0" in scrape(parts).render()
     assert not ended(cluster)
@@ -236,7 +236,7 @@ def test_a_marker_that_is_refused_has_ended_nothing() -> None:
     assert cluster.seen(HangingMarkerRefused)[0] == HangingMarkerRefused("t-0", ErrorCode.NOT_ENOUGH_REPLICAS)
     cluster.run(5 * LOOK_MS)
     assert ended(cluster) == []
-    assert "tanist_hanging_transactions_total 0" in scrape(cluster.node(2).parts).render()
+    assert "tanist_hanging_transactions_total 0" in scrape(cluster.node(2).components).render()
     configure(cluster, "1")
     cluster.until(lambda: is_stable(cluster))
     assert len(ended(cluster)) == 1

@@ -16,10 +16,10 @@ from tests.replica.replica_alone import Alone
 class Waiter:
     def __init__(self) -> None:
         self.done = False
-        self.settled: list[tuple[int, int]] = []
+        self.completed: list[tuple[int, int]] = []
 
-    def settle(self, ticket: int, error: int) -> None:
-        self.settled.append((ticket, error))
+    def complete(self, ticket: int, error: int) -> None:
+        self.completed.append((ticket, error))
 
 
 def led(high_watermark: int) -> tuple[HostedPartition, LeaderState]:
@@ -37,7 +37,7 @@ def test_a_retry_is_acknowledged_before_what_came_since() -> None:
     for ticket, offset in enumerate((5, 9, 7, 11)):
         hosted.wait_for_high_watermark(offset, waiter, ticket)
     hosted.high_watermark_advanced()
-    assert waiter.settled == [(0, 0), (2, 0), (1, 0)]
+    assert waiter.completed == [(0, 0), (2, 0), (1, 0)]
 
 
 def test_acknowledgements_out_of_order_raise() -> None:
@@ -46,7 +46,7 @@ def test_acknowledgements_out_of_order_raise() -> None:
     hosted.ack_waiters.extend([(7, waiter, 0), (5, waiter, 1)])
     with pytest.raises(InvariantError, match=r"in the order of offsets \(required_offset=5, before=7\)"):
         hosted.high_watermark_advanced()
-    assert waiter.settled == [(0, 0)]
+    assert waiter.completed == [(0, 0)]
 
 
 def test_a_leaders_high_watermark_that_goes_back_raises() -> None:

@@ -47,7 +47,7 @@ def test_without_a_quorum_it_is_reported_now_and_then_that_a_topic_can_not_be_ma
 
 def test_a_topic_is_asked_for_once_however_many_clients_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(nodes=1)
-    channel = cluster.node(1).parts.controller_channel
+    channel = cluster.node(1).components.controller_channel
     call = type(channel).call
     asked: list[str] = []
 

@@ -171,7 +171,7 @@ def test_a_lone_replica_asks_nobody() -> None:
     cluster.create_topic("t", factor=1)
     client = Client(cluster)
     assert client.commit(3) == 0
-    leadership: Leadership = cluster.node(1).parts.leadership
+    leadership: Leadership = cluster.node(1).components.leadership
     confirmations: list[Confirmation] = []
     leadership.confirm(cluster.hosted(OFFSETS_TOPIC, client.partition)[1], COMMIT_TIMEOUT_MS, confirmations.append)
     assert confirmations == [Confirmation.YES]

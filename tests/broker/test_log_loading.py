@@ -57,12 +57,12 @@ def records(cluster: Cluster, partitions: int) -> list[list[bytes]]:
 
 
 def remaining_logs(cluster: Cluster, node_id: int) -> dict[str, float]:
-    found = parse(scrape(cluster.node(node_id).parts).render())["kafka_log_logmanager_remaininglogstorecover"]
+    found = parse(scrape(cluster.node(node_id).components).render())["kafka_log_logmanager_remaininglogstorecover"]
     return {dict(labels)["dir"]: value for labels, value in found.samples.items()}
 
 
 def remaining(cluster: Cluster, node_id: int) -> tuple[float, dict[str, float]]:
-    found = parse(scrape(cluster.node(node_id).parts).render())
+    found = parse(scrape(cluster.node(node_id).components).render())
     (logs,) = found["kafka_log_logmanager_remaininglogstorecover"].samples.values()
     segments = found["kafka_log_logmanager_remainingsegmentstorecover"].samples
     return logs, {dict(labels)["threadNum"]: value for labels, value in segments.items()}
@@ -95,7 +95,7 @@ def test_a_broker_serves_nothing_until_all_its_logs_are_open(cluster: Cluster, m
     assert cluster.ask(DescribeClusterRequest(), 2, to=3) is None
     described = cluster.ask(DescribeClusterRequest(include_fenced_brokers=True), 2, to=1)
     assert [broker.broker_id for broker in described.brokers if broker.is_fenced] == [3]
-    said = json.loads(positions(node.parts, "-", 0))
+    said = json.loads(positions(node.components, "-", 0))
     assert (said["state"], said["waits_for"]) == ("STARTING", "its logs (0 of 40 loaded)")
     assert said["metadata_age_ms"] is None  # it hears from the controller
     assert [(each.loaded, each.total) for each in cluster.seen(LogsLoading)][:1] == [(0, 40)]

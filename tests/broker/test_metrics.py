@@ -44,7 +44,7 @@ MANUAL = "kafka_controller_manual_leader_election_required_partition_count"
 
 
 def value(cluster: Cluster, node_id: int, name: str, **labels: str) -> float:
-    samples = parse(scrape(cluster.node(node_id).parts).render())[name].samples
+    samples = parse(scrape(cluster.node(node_id).components).render())[name].samples
     return samples[tuple(labels.items())]
 
 
@@ -111,11 +111,11 @@ def test_everything_in_the_catalog_is_reported_and_nothing_else(cluster: Cluster
     cluster.produce("t", [b"x"])
     reported: set[str] = set()
     for node in cluster.world.nodes():
-        reported |= parse(scrape(node.parts).render()).keys()
+        reported |= parse(scrape(node.components).render()).keys()
     assert reported == {each.name for each in (*BROKER_METRICS, *CONTROLLER_METRICS, *NODE_METRICS)}
     single: set[str] = set()
     for node in cluster.world.nodes():
-        single |= parse(scrape_partitions(node.parts).render()).keys()
+        single |= parse(scrape_partitions(node.components).render()).keys()
     assert single == {each.name for each in PARTITION_METRICS}
 
 
@@ -170,7 +170,7 @@ def test_records_and_bytes_are_counted_where_they_pass(cluster: Cluster) -> None
     assert value(cluster, 1, TRAFFIC + "totalproducerequests_total") == 3
     assert value(cluster, 1, "kafka_network_requestmetrics_requests_total", request="Produce") == 3
     reported = [
-        parse(scrape(node.parts).render())["kafka_network_requestmetrics_requests_total"]
+        parse(scrape(node.components).render())["kafka_network_requestmetrics_requests_total"]
         for node in cluster.world.nodes()
     ]
     assert sum(family.samples.get((("request", "CreateTopics"),), 0) for family in reported) >= 1
@@ -217,9 +217,9 @@ def test_what_waits_is_reported(cluster: Cluster) -> None:
         cluster.world.hosts[node].freeze()
     assert cluster.produce("t", [b"x"], timeout_ms=200).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert value(cluster, 1, "kafka_server_delayedproducemetrics_expires_total") == 1
-    depths = {name: depth for name, depth, _ in queues(cluster.node(1).parts)}
+    depths = {name: depth for name, depth, _ in queues(cluster.node(1).components)}
     assert depths["metadata_uncommitted"] >= 0
-    bounds = {name: bound for name, _, bound in queues(cluster.node(1).parts)}
+    bounds = {name: bound for name, _, bound in queues(cluster.node(1).components)}
     assert bounds["unanswered_requests"] == 256
     assert value(cluster, 1, "tanist_queue_limit", queue="controller_pending") == 10_000
 
@@ -234,7 +234,7 @@ def test_the_lag_of_a_follower_is_what_its_leader_has_committed_beyond_its_log(c
     assert value(cluster, 2, lag, clientId="Replica") == 0
     follower.leader_high_watermark += 7
     assert value(cluster, 2, lag, clientId="Replica") == 7
-    single = parse(scrape_partitions(cluster.node(2).parts).render())[
+    single = parse(scrape_partitions(cluster.node(2).components).render())[
         "kafka_server_fetcherlagmetrics_consumerlag"
     ].samples
     assert single == {(("clientId", "ReplicaFetcherThread-0-1"), ("topic", "t"), ("partition", "0")): 7}
@@ -243,7 +243,7 @@ def test_the_lag_of_a_follower_is_what_its_leader_has_committed_beyond_its_log(c
 def test_each_replica_by_itself(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3], [2, 3, 1]])
     cluster.produce("t", [b"x"] * 3)
-    families = parse(scrape_partitions(cluster.node(1).parts).render())
+    families = parse(scrape_partitions(cluster.node(1).components).render())
     first, second = (("topic", "t"), ("partition", "0")), (("topic", "t"), ("partition", "1"))
     assert families["kafka_cluster_partition_insyncreplicascount"].samples == {first: 3}
     assert families["kafka_log_log_logendoffset"].samples == {first: 3, second: 0}
@@ -252,7 +252,7 @@ def test_each_replica_by_itself(cluster: Cluster) -> None:
 
 def test_malformed_requests(cluster: Cluster) -> None:
     before = value(cluster, 1, "tanist_malformed_requests_total")
-    cluster.node(1).parts.connections.malformed_request("a client", "nonsense")
+    cluster.node(1).components.connections.malformed_request("a client", "nonsense")
     assert value(cluster, 1, "tanist_malformed_requests_total") == before + 1
 
 
@@ -462,7 +462,9 @@ def test_transactions_are_counted_by_their_state_and_at_the_partition(cluster: C
     producer.write("t", [b"x"])
     leader = cluster.leader("t")
     assert leader is not None
-    lag = parse(scrape_partitions(cluster.node(leader).parts).render())["kafka_cluster_partition_laststableoffsetlag"]
+    lag = parse(scrape_partitions(cluster.node(leader).components).render())[
+        "kafka_cluster_partition_laststableoffsetlag"
+    ]
     assert lag.samples[("topic", "t"), ("partition", "0")] == 1
     assert value(cluster, leader, "kafka_server_addpartitionstotxnmanager_verificationtimems_count") == 1
     assert total(cluster, REPLICAS + "produceridcount") == 3

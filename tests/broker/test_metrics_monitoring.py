@@ -82,7 +82,7 @@ def exported() -> dict[str, dict[str, set[str]]]:
     cluster.produce("t", [b"x"])
     found: dict[str, dict[str, set[str]]] = {}
     for node in cluster.world.nodes():
-        for page in (scrape(node.parts), scrape_partitions(node.parts)):
+        for page in (scrape(node.components), scrape_partitions(node.components)):
             for name, family in parse(page.render()).items():
                 labels = found.setdefault(name, {})
                 for sample in family.samples:

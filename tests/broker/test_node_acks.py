@@ -77,4 +77,4 @@ def test_a_produce_that_waits_is_given_up_when_its_client_goes() -> None:
 
 def waiting(cluster: Cluster, leader: int) -> int:
     """Produces that wait on the leader."""
-    return sum(isinstance(each, ProduceWait) for each in cluster.node(leader).parts.purgatory.waiting())
+    return sum(isinstance(each, ProduceWait) for each in cluster.node(leader).components.purgatory.waiting())

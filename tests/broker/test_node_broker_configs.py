@@ -115,6 +115,6 @@ def test_a_broker_does_not_answer_for_another(cluster: Cluster) -> None:
 
 def test_how_long_producers_are_remembered_is_the_brokers_to_say(cluster: Cluster) -> None:
     """The one property of a log that no topic has: it was read from the file, and no log was given it."""
-    assert cluster.node(1).parts.configs.log_config("t").producer_id_expiration_ms == 86_400_000
+    assert cluster.node(1).components.configs.log_config("t").producer_id_expiration_ms == 86_400_000
     assert altered(cluster, change(BROKER, "", "producer.id.expiration.ms", "5000")) == [(BROKER, "", NONE, None)]
-    assert cluster.node(1).parts.configs.log_config("t").producer_id_expiration_ms == 5_000
+    assert cluster.node(1).components.configs.log_config("t").producer_id_expiration_ms == 5_000

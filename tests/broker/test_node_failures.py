@@ -104,7 +104,7 @@ def test_an_answer_to_alter_partition_takes_effect_with_the_metadata_that_has_it
         isr=(leader, follower),
         partition_epoch=state.partition_epoch + 1,
     )
-    node.parts.isr_changes._answered(
+    node.components.isr_changes._handle_response(
         AlterPartitionResponse(topics=(TopicAnswer(topic_id=hosted.topic_id, partitions=(smaller,)),))
     )
     assert (set(hosted.leader.isr), hosted.leader.high_watermark) == ({1, 2, 3}, 0)

@@ -64,9 +64,9 @@ class Bench:
 
     def connect(self) -> tuple[ClientConnection, Wire]:
         wire = Wire()
-        connections = self.node.parts.connections
-        apis = ApiTable(self.node.parts).of_listener("PLAINTEXT")
-        return ClientConnection(connections, self.node.parts.turn.touch, wire, "PLAINTEXT", apis), wire
+        connections = self.node.components.connections
+        apis = ApiTable(self.node.components).of_listener("PLAINTEXT")
+        return ClientConnection(connections, self.node.components.turn.touch, wire, "PLAINTEXT", apis), wire
 
     def ask(self, connection: ClientConnection, wire: Wire, frame: bytes) -> bytes:
         """The answer to a request, as bytes; empty if there is none."""

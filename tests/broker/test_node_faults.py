@@ -48,15 +48,15 @@ def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_take
     cluster.world.network.conditions.slow_links[(hosts[leader].name, hosts[controller].name)] = 1_000_000
     cluster.create_topic("t", assignment=[[leader, *others]] * 4)
     node = cluster.node(leader)
-    assert len(node.parts.directory_assignments) == 4  # reported, for a second
+    assert len(node.components.directory_assignments) == 4  # reported, for a second
     lost = [n for n in range(4) if node.replicas.get("t", n).directory.path == "/more"]
     hosts[leader].disk.failing.append("/more")
     cluster.produce("t", [b"y"], partition=lost[0], to=leader, timeout_ms=100)
     assert node.replicas.directories.offline_ids()
-    assert len(node.parts.directory_assignments) == 4  # and reported again if need be
+    assert len(node.components.directory_assignments) == 4  # and reported again if need be
     cluster.until(lambda: all(cluster.leader("t", partition) in others for partition in lost), within_ms=5_000)
     assert all(cluster.leader("t", partition) == leader for partition in range(4) if partition not in lost)
-    cluster.until(lambda: not len(node.parts.directory_assignments))
+    cluster.until(lambda: not len(node.components.directory_assignments))
 
 
 def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() -> None:
@@ -70,7 +70,7 @@ def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() 
     assert node.replicas.offline_count == 1
     (lost,) = (n for n in range(2) if cluster.leader("t", n) != 1)
     cluster.until(lambda: cluster.produce("t", [b"x"], partition=lost).error_code == 0)
-    cluster.until(lambda: not len(node.parts.directory_assignments))
+    cluster.until(lambda: not len(node.components.directory_assignments))
     assert cluster.produce("t", [b"x"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 

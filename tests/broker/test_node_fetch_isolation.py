@@ -66,12 +66,12 @@ class Reader:
             session_epoch=session_epoch,
             topics=(FetchTopic(topic="t", partitions=partitions),) if partitions else (),
         )
-        self._channel.call(request, 12, 2 * WAIT_MS, partial(self._answered, session_epoch))
+        self._channel.call(request, 12, 2 * WAIT_MS, partial(self._handle_response, session_epoch))
 
     def _begins_session(self, session_epoch: int) -> bool:
         return self._partitions >= SESSION and not session_epoch
 
-    def _answered(self, session_epoch: int, response: FetchResponse) -> None:
+    def _handle_response(self, session_epoch: int, response: FetchResponse) -> None:
         parts: dict[int, Any] = {
             each.partition_index: each for topic in response.responses for each in topic.partitions
         }

@@ -71,12 +71,12 @@ def consume(
         ),
     )
 
-    def answered(response: Any) -> None:
+    def handle_response(response: Any) -> None:
         answers.append([len(partition.records or b"") for partition in response.responses[0].partitions])
 
     client = SimClient(cluster.world, "consumer", History())  # on a connection of its own: answers come in order
     channel = client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-    client.run(lambda: channel.call(request, 12, 15_000, answered))
+    client.run(lambda: channel.call(request, 12, 15_000, handle_response))
     cluster.run(100)
     return answers
 
@@ -160,7 +160,7 @@ def test_a_fetch_that_waits_is_given_up_when_its_client_goes() -> None:
     )
     client.run(lambda: channel.call(request, 12, 600_000, lambda _: None))
     cluster.run(100)
-    purgatory = cluster.node(1).parts.purgatory
+    purgatory = cluster.node(1).components.purgatory
     assert len(purgatory) == 1
     client.run(channel.close)
     cluster.run(100)

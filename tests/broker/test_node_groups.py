@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from tanist.broker.node import Node
-from tanist.sim.oracle import pieces
+from tanist.sim.oracle import batch_bytes
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode
@@ -83,7 +83,7 @@ def test_coordinators_of_several_groups_are_found_at_once_and_all_brokers_agree(
 
 def test_nobody_loads_the_coordinator_who_has_no_groups(cluster: Cluster) -> None:
     cluster.produce("t", [b"x"])
-    assert all(node.parts.groups.loaded is None for node in cluster.world.nodes())
+    assert all(node.components.groups.loaded is None for node in cluster.world.nodes())
 
 
 def test_an_offset_is_committed_on_all_replicas_and_reported_with_its_metadata(cluster: Cluster) -> None:
@@ -247,7 +247,7 @@ def test_a_commit_that_is_not_replicated_in_time_is_not_reported_and_counts_once
 def commit_together(client: Client, metadata: Sequence[str]) -> list[int]:
     """Several commits in one turn of the coordinator; gives the errors that their answers have by and by."""
     node = client.cluster.node(client.coordinator())
-    coordinator = node.parts.groups.coordinator()
+    coordinator = node.components.groups.coordinator()
     found = coordinator.find(client.group)
     assert not isinstance(found, int)
     errors: list[int] = []
@@ -265,7 +265,7 @@ def reported_error(errors: list[int], response: OffsetCommitResponse) -> None:
 def batches(cluster: Cluster, client: Client, begin: int) -> list[int]:
     """How many records each batch of the coordinator's log has, from an offset on."""
     log = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log
-    views = pieces(log, begin, log.log_end_offset)
+    views = batch_bytes(log, begin, log.log_end_offset)
     return [header.record_count for view in views for _, header in iterate_headers(view)]
 
 
@@ -304,7 +304,7 @@ def test_what_a_turn_decides_and_loses_with_its_leadership_is_not_written(cluste
     hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
     end = hosted.log.log_end_offset
     errors = commit_together(client, ["a"])
-    coordinator = node.parts.groups.coordinator()
+    coordinator = node.components.groups.coordinator()
     leader, hosted.leader = hosted.leader, None
     coordinator.role_changed(hosted)
     hosted.leader = leader
@@ -328,7 +328,7 @@ def leads_anew(cluster: Cluster, client: Client) -> Node:
 def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_committed(cluster: Cluster) -> None:
     """A new leader may have records that its predecessor had not committed: until they are, it is loading."""
     client = Client(cluster)
-    fresh = leads_anew(cluster, client).parts.groups._make()
+    fresh = leads_anew(cluster, client).components.groups._make()
     cluster.run(1_000)
     assert fresh.find("g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert client.commit(2) == 0
@@ -341,7 +341,7 @@ def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_co
 def test_a_coordinator_that_is_loading_does_not_list_its_groups_as_none(cluster: Cluster) -> None:
     client = Client(cluster)
     node = leads_anew(cluster, client)
-    node.parts.groups.loaded = node.parts.groups._make()
+    node.components.groups.loaded = node.components.groups._make()
     listed = cluster.ask(ListGroupsRequest(), 4, to=node.node_id)
     assert (listed.error_code, listed.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ())
     assert client.commit(2) == 0

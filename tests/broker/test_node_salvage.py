@@ -92,7 +92,7 @@ def test_an_unclean_election_loses_nothing_for_good() -> None:
     assert (manifest.from_offset, manifest.to_offset) == (1, 11)
     assert manifest.leader_epoch == story.cluster.hosted("t")[5].leader_epoch > manifest.last_epoch >= 0
     assert story.said("is saved before it is dropped")
-    salvage = story.cluster.node(4).parts.salvage
+    salvage = story.cluster.node(4).components.salvage
     assert (salvage.saved, salvage.saved_bytes, salvage.failures) == (1, manifest.size_bytes, 0)
 
 
@@ -119,8 +119,8 @@ def test_what_a_clean_election_loses_is_not_said_to_be_lost_by_an_unclean_one() 
     assert cluster.values("t") == []
     assert cluster.produce("t", [b"after"]).error_code == 0
     network.heal()
-    cluster.until(lambda: bool(cluster.node(5).parts.salvage.saved))
-    state = cluster.node(1).parts.metadata.image.topic("t").partitions[0]
+    cluster.until(lambda: bool(cluster.node(5).components.salvage.saved))
+    state = cluster.node(1).components.metadata.image.topic("t").partitions[0]
     assert state.last_unclean_epoch == -1
     view = cluster.world.hosts[5].disk.view(cluster.client.process)
     (manifest,) = Quarantine(view, "/data", 5, itertools.count(1)).entries()
@@ -146,7 +146,7 @@ def test_records_that_were_never_committed_are_saved_as_well() -> None:
     cluster.until(lambda: cluster.leader("t") == 5)
     cluster.produce("t", [b"elsewhere"], acks=1)
     cluster.world.hosts[4].start()
-    cluster.until(lambda: cluster.node(4).parts.salvage.saved > 0)
+    cluster.until(lambda: cluster.node(4).components.salvage.saved > 0)
     cluster.until(lambda: cluster.values("t") == [b"common", b"elsewhere"])
     view = cluster.world.hosts[4].disk.view(cluster.client.process)
     (manifest,) = Quarantine(view, "/data", 4, itertools.count(1)).entries()
@@ -208,7 +208,7 @@ def test_if_it_cannot_be_saved_the_replica_follows_all_the_same_and_says_what_is
     failing_quarantine(story)
     story.come_back()
     assert story.said("from offset 1 on are NOT saved (unclean-election), they are dropped")
-    assert story.cluster.node(4).parts.salvage.failures == 1
+    assert story.cluster.node(4).components.salvage.failures == 1
     assert story.world.hosts[4].up
 
 
@@ -276,7 +276,7 @@ def test_the_bound_in_time_is_kept_and_each_removal_is_reported() -> None:
     assert len(story.entries()) == 1
     story.cluster.until(lambda: not story.entries(), within_ms=30_000)
     assert story.said(f"salvage {manifest.entry_id} (t-0, offset 1 to 11, {manifest.size_bytes} bytes) is removed: it")
-    assert story.cluster.node(4).parts.salvage.removed == 1
+    assert story.cluster.node(4).components.salvage.removed == 1
 
 
 def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salvage() -> None:
@@ -301,7 +301,7 @@ def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salv
     story.cluster.until(lambda: story.cluster.values("t") == [b"common", *LOST])
     story.cluster.run(1_000)
     assert story.entries() == []
-    assert node.parts.salvage.saved == 0
+    assert node.components.salvage.saved == 0
 
 
 def test_sound_batches_behind_damage_are_saved_by_the_start() -> None:

@@ -36,7 +36,7 @@ def test_a_commit_for_a_partition_that_is_not_there_is_refused_and_the_others_ar
     answer = client.ask(request, version, lambda answer: int(answer.topics[0].partitions[0].error_code))
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [each.error_code for each in answer.topics[0].partitions] == [0, unknown, unknown, unknown]
-    shard = next(cluster.node(1).parts.groups.coordinator().partitions()).shard
+    shard = next(cluster.node(1).components.groups.coordinator().partitions()).shard
     assert shard.committed("g").keys() == {("t", 0)}
 
 
@@ -51,7 +51,7 @@ def test_a_commit_within_a_transaction_for_a_partition_that_is_not_there_is_refu
         ("absent", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     producer.end()
-    shard = next(cluster.node(1).parts.groups.coordinator().partitions()).shard
+    shard = next(cluster.node(1).components.groups.coordinator().partitions()).shard
     cluster.until(lambda: {place: each.offset for place, each in shard.committed("g").items()} == {("t", 0): 6})
 
 
@@ -80,7 +80,7 @@ def test_a_coordinator_that_loads_forgets_offsets_of_another_topic_of_the_name_a
     """Written before partitions were looked at, or left behind while the partition had no leader."""
     client = Client(cluster)
     client.commit(5)
-    coordinator = cluster.node(1).parts.groups.coordinator()
+    coordinator = cluster.node(1).components.groups.coordinator()
     hosted = cluster.hosted(OFFSETS_TOPIC, 0)[1]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(coordinator._topics), "find", lambda self, name: (OTHER_ID, 99))

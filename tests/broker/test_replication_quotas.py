@@ -137,7 +137,7 @@ def test_records_do_not_wake_a_throttled_follower_that_has_no_session(min_bytes:
     cluster.until(lambda: leader.isr == (1,))
     configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": "*"})
     configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": "1"})
-    cluster.node(1).parts.quotas.leader.record(1 << 20)  # with that the rate is used up for hours
+    cluster.node(1).components.quotas.leader.record(1 << 20)  # with that the rate is used up for hours
     part = FetchPartition(partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20)
     request = FetchRequest(
         replica_id=2,

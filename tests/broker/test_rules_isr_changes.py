@@ -42,20 +42,20 @@ class Listener:
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
 
-            def answered(response: Any) -> None:
+            def handle_response(response: Any) -> None:
                 self.under_way -= 1
                 on_answer(response)
 
             if self.fail_next is not None:
                 response, self.fail_next = self.fail_next, None
-                clock.call_soon(lambda: answered(response))
+                clock.call_soon(lambda: handle_response(response))
                 return
             call_for_real(
                 channel,
                 request,
                 version,
                 timeout_ms,
-                lambda response: clock.call_at(clock.now_ms() + self.hold_ms, lambda: answered(response)),
+                lambda response: clock.call_at(clock.now_ms() + self.hold_ms, lambda: handle_response(response)),
             )
 
         monkeypatch.setattr(ControllerChannel, "call", call)
@@ -77,7 +77,9 @@ def test_rule_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.M
     cluster.world.hosts[2].start()
     cluster.until(lambda: bool(listener.sent))
     cluster.world.hosts[3].start()
-    cluster.until(lambda: len(cluster.node(1).parts.isr_changes) == 12)  # proposed while the first request is under way
+    cluster.until(
+        lambda: len(cluster.node(1).components.isr_changes) == 12
+    )  # proposed while the first request is under way
     assert len(listener.sent) == 1
     cluster.until(lambda: in_sync(cluster, 12, 2))
     assert listener.most_under_way == 1

@@ -256,7 +256,7 @@ def test_small_appends_of_the_same_turn_to_other_partitions_are_written_at_once(
     frame = other.append(small, b"small", size=100)
     bench.end_turn()
     assert bench.content(small) == bytes(frame)
-    assert [each.looks for each in watches] == [1, 0]
+    assert [each.completions for each in watches] == [1, 0]
     assert bench.counted == [("q", 1)]
     bench.end_writes()
     assert (client.sent, other.sent) == ([b"large"], [b"small"])
@@ -314,10 +314,10 @@ def test_a_leader_counts_a_large_append_and_its_readers_look_when_it_is_written(
     hosted.followers.append(follower)
     client.append(hosted, b"appended")
     bench.end_turn()
-    assert (bench.counted, waiter.looks, follower.looks) == ([], 0, 0)
+    assert (bench.counted, waiter.completions, follower.completions) == ([], 0, 0)
     assert not hosted.dirty
     bench.end_writes()
-    assert (bench.counted, waiter.looks, follower.looks) == ([("p", 1)], 1, 1)
+    assert (bench.counted, waiter.completions, follower.completions) == ([("p", 1)], 1, 1)
     assert (hosted.dirty, hosted.grown) == (False, False)
 
 
@@ -333,7 +333,7 @@ def test_a_follower_has_nothing_to_count(bench: Bench) -> None:
     assert hosted.log.written_end_offset == 0
     bench.end_writes()
     assert hosted.log.written_end_offset == 1
-    assert (bench.counted, waiter.looks) == ([], 1)
+    assert (bench.counted, waiter.completions) == ([], 1)
 
 
 def test_nothing_is_late_in_a_turn_whose_answers_wait_for_a_sync(bench: Bench) -> None:
@@ -420,7 +420,7 @@ def test_a_partition_that_has_gone_meanwhile_is_left_alone(bench: Bench) -> None
     hosted.stale = True
     hosted.log.abandon()
     bench.end_writes()
-    assert (bench.counted, waiter.looks, hosted.dirty) == ([], 0, False)
+    assert (bench.counted, waiter.completions, hosted.dirty) == ([], 0, False)
     assert client.sent == [b"appended"]
     assert client.wire.reading
 

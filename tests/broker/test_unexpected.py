@@ -140,7 +140,7 @@ ROWS = (
     Row("metadata quorum", "tanist.log.segment:Segment.append", create, CRASHES, after=True),
     Row("metadata quorum", "tanist.broker.metadata.view:MetadataView.apply", create, CRASHES),
     Row("metadata quorum", "tanist.broker.metadata.view:MetadataView._publish", create, CRASHES),
-    Row("loop", "tanist.broker.turn:Turn._look", produce, CRASHES),
+    Row("loop", "tanist.broker.turn:Turn._complete_fetches", produce, CRASHES),
     Row("loop", "tanist.broker.turn:Turn._ended", produce, CRASHES),
     Row(
         "loop", "tanist.broker.metadata.snapshot_writer:SnapshotWriter._write_slice", create, CRASHES, False, SNAPSHOTS

@@ -134,12 +134,12 @@ class Later:
 
 LATER = (
     Later(METADATA + "controller_channel:_Forward._reply", create),
-    Later(METADATA + "controller_channel:_Forward._take_answer", reassign),
+    Later(METADATA + "controller_channel:_Forward._handle_response", reassign),
     Later(API + "envelope:encode_response", create),
     Later(API + "metadata:Metadata._response", auto_create),
     Later(API + "find_coordinator:FindCoordinator._answer", find_group, again=False),
-    Later(METADATA + "internal_topics:InternalTopics._answered", find_group, again=False),
-    Later(METADATA + "producer_ids:ProducerIds._answered", init),
+    Later(METADATA + "internal_topics:InternalTopics._handle_response", find_group, again=False),
+    Later(METADATA + "producer_ids:ProducerIds._handle_response", init),
     Later("tanist.broker.transactions.verification:_answers_of", transactional),
     Later(API + "produce_transactional:_verified", transactional),
     Later(API + "produce:Produce.answer", produce),

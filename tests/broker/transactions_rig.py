@@ -113,7 +113,7 @@ class TransactionalProducer:
 
     def has_ended(self) -> bool:
         for node in self.cluster.world.nodes():
-            coordinator = node.parts.transactions.loaded
+            coordinator = node.components.transactions.loaded
             for partition in coordinator.partitions() if coordinator is not None else ():
                 known = partition.shard.transactions.get(self.transactional_id)
                 if known is not None and partition.hosted.leader is not None:

@@ -123,16 +123,18 @@ class Client(ClientConnection):
 
 
 class Watch:
-    """A fetch that waits for data, and a follower's session: counts how often it is looked at."""
+    """A fetch that waits for data, and a follower's session: counts how often it is asked to complete."""
 
     done = False
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.completions = 0
         self.active = 0
 
-    def look(self, changed: HostedPartition | None = None) -> None:
-        self.looks += 1
+    def try_complete(self, changed: HostedPartition | None = None) -> None:
+        self.completions += 1
+
+    partition_changed = try_complete
 
     def activate(self) -> None:
         self.active += 1

@@ -10,7 +10,7 @@ from uuid import UUID
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.log.salvage.manifest import Manifest, SalvageReason
-from tanist.log.salvage.quarantine import Quarantine, RecordsToSave, pieces_of
+from tanist.log.salvage.quarantine import Quarantine, RecordsToSave, slices_of
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.wire.batch import NewRecord, encode_batch
@@ -52,7 +52,7 @@ class Broker:
             from_offset=tail.from_offset,
             to_offset=tail.to_offset,
             epochs=((3, tail.from_offset),),
-            pieces=pieces_of(tail.ranges, tail.from_offset),
+            slices=slices_of(tail.ranges, tail.from_offset),
         )
         return self.quarantine.save_now(to_save, WALL_MS + after_ms, bytes_max=-1)
 

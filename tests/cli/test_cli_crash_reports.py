@@ -38,7 +38,7 @@ TRUNCATION = "tanist.log.log:Log._cut"
 COORDINATOR = "tanist.broker.coordinator_runtime.loading:Loader._replay"
 CONTROLLER = "tanist.broker.metadata.quorum:MetadataQuorum.append"
 IMAGE = "tanist.broker.metadata.view:MetadataView.apply"
-TURN = "tanist.broker.turn:Turn._look"
+TURN = "tanist.broker.turn:Turn._complete_fetches"
 
 Tanist = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from tanist.cli.spark import session as spark_session
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
 from tanist.runtime.client.client import KafkaError, Unsupported
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.spark.java_home import find_java_home
 from tanist.spark.jobs import merge_plan
@@ -206,7 +206,7 @@ def table(path: Path, topic: str, *partitions: int) -> Path:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """One broker with the topics `one` (a partition, a record) and `empty` (two partitions)."""
     folder = tmp_path_factory.mktemp("cluster")
-    cluster = Cluster(folder / "c")
+    cluster = LocalCluster(folder / "c")
     bootstrap = bootstrap_of(
         cluster.up(brokers=1, port=free_port(), config={"offsets.topic.num.partitions": "1"}, ends_with_us=True)
     )

@@ -119,7 +119,7 @@ class Group:
         self.all.append(member)
         self.members.append(member)
 
-    def settled(self) -> None:
+    def wait_until_stable(self) -> None:
         """Every partition has one owner, and every member is one."""
 
         def shared() -> bool:

@@ -57,24 +57,24 @@ def group(
 def test_three_members_share_a_topic_one_leaves_and_one_is_killed(group: Group) -> None:
     for _ in range(3):
         group.add()
-    group.settled()
+    group.wait_until_stable()
     first = group.read_all(group.produce())
     assert set(first.values()) == {1}
     group.members.pop(0).leave()
-    group.settled()
+    group.wait_until_stable()
     second = group.read_all(group.produce())
     assert set(second.values()) == {1}
     group.members.pop(0).kill()
     third = group.read_all(group.produce())
     assert set(third.values()) == {1}
-    group.settled()
+    group.wait_until_stable()
 
 
 def test_a_group_that_comes_back_goes_on_where_it_was_when_its_coordinator_died(group: Group, cluster: Cluster) -> None:
     from confluent_kafka.admin import AdminClient
 
     group.add()
-    group.settled()
+    group.wait_until_stable()
     before = group.produce()
     assert set(group.read_all(before).values()) == {1}
     group.members.pop().leave()

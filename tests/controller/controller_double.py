@@ -74,7 +74,7 @@ class Cluster:
         self.decisions: list[Decision] = []
         self.asked: list[AskReplica] = []
         """Questions to replicas that nobody has answered."""
-        self.settled: list[ElectionWait] = []
+        self.finished_elections: list[ElectionWait] = []
         if activate:
             self.commit(self.controller.activate(1, self.now_ms, 0))
 
@@ -101,7 +101,7 @@ class Cluster:
 
     def _after_an_event(self) -> None:
         self.asked += self.controller.questions(self.now_ms)
-        self.settled += self.controller.settled(self.now_ms)
+        self.finished_elections += self.controller.finished_elections(self.now_ms)
 
     def ask(self, request: Any, api_version: int | None = None) -> Any:
         version = type(request).VERSIONS[1] if api_version is None else api_version

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image.image import MetadataImage, PartitionState
-from tanist.lab.scenarios.cluster import EVENTS, Cluster
+from tanist.lab.scenarios.cluster import EVENTS, ScenarioCluster
 from tanist.lab.scenarios.fields import Fields
 
 
@@ -15,7 +15,7 @@ class World:
     """`world.fence(1)`, `world.reassign({...})`, `world.expect({...})`: any event of the schema."""
 
     def __init__(self, item: dict[str, Any]) -> None:
-        self._cluster = Cluster(Fields(item["cluster"]), Fields(item.get("topics") or {}))
+        self._cluster = ScenarioCluster(Fields(item["cluster"]), Fields(item.get("topics") or {}))
         self.settings: ControllerSettings = self._cluster.settings
 
     @property

@@ -252,7 +252,7 @@ class Rig:
         found = self.shard.committed(group).get(("t", partition))
         return None if found is None else found.offset
 
-    def settle(self, count: int, **join: Any) -> list[Any]:
+    def stable_group(self, count: int, **join: Any) -> list[Any]:
         """A stable group of so many members: their answers to JoinGroup, the leader's first."""
         tickets = [self.join(**join)]
         for _ in range(count - 1):

@@ -454,7 +454,7 @@ def test_an_upgrade_that_the_log_refuses_leaves_the_classic_group_as_it_was(rig:
 
 
 def test_a_group_that_has_gone_over_is_one_group_for_the_next_coordinator(rig: Rig) -> None:
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     rig.commit(7, joined)
     rig.leave((joined.member_id, None))
     Member(rig, "new", "t").ask()
@@ -468,7 +468,7 @@ def test_a_classic_member_makes_an_empty_consumer_group_a_classic_one(rig: Rig) 
     new.ask()
     new.ask(member_epoch=-1)
     rig.commit(7)
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     assert (joined.generation_id, rig.group.kind, rig.committed()) == (1, "classic", 7)
     rig.failover()
     assert (rig.group.kind, set(rig.group.members), rig.committed()) == ("classic", {joined.member_id}, 7)

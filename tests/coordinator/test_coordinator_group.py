@@ -44,7 +44,7 @@ def test_a_member_id_that_is_not_used_in_time_is_forgotten_with_its_group() -> N
 
 def test_a_member_id_that_was_given_out_and_is_not_used_does_not_disturb_a_stable_group() -> None:
     rig = Rig()
-    joined = rig.settle(1, session_ms=60_000)[0]
+    joined = rig.stable_group(1, session_ms=60_000)[0]
     rig.join(known=True, session_ms=6_000)
     rig.run(6_000)
     assert rig.heartbeat(joined) == 0
@@ -53,7 +53,7 @@ def test_a_member_id_that_was_given_out_and_is_not_used_does_not_disturb_a_stabl
 
 def test_members_learn_of_a_rebalance_by_their_heartbeats_and_the_leader_of_all_members() -> None:
     rig = Rig()
-    first = rig.settle(1)[0]
+    first = rig.stable_group(1)[0]
     waiting = rig.join(protocols=(("range", b"other"),))
     assert waiting not in rig.answers
     assert rig.heartbeat(first) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -68,7 +68,7 @@ def test_members_learn_of_a_rebalance_by_their_heartbeats_and_the_leader_of_all_
 
 def test_nobody_is_reported_an_assignment_before_it_is_stored() -> None:
     rig = Rig()
-    rig.settle(1)
+    rig.stable_group(1)
     rig.commits = False
     waiting = rig.join()
     leader = rig.answers[rig.join(rig.group.leader_id)]
@@ -102,7 +102,7 @@ def test_an_assignment_that_is_stored_after_its_generation_has_ended_counts_for_
 
 def test_who_does_not_join_in_time_is_out() -> None:
     rig = Rig()
-    first, second = rig.settle(2, rebalance_ms=20_000, session_ms=30_000)
+    first, second = rig.stable_group(2, rebalance_ms=20_000, session_ms=30_000)
     waiting = rig.join(rebalance_ms=20_000)
     rejoined = rig.join(first.member_id, rebalance_ms=20_000)
     rig.run(19_999)
@@ -115,7 +115,7 @@ def test_who_does_not_join_in_time_is_out() -> None:
 
 def test_who_is_not_heard_of_is_out_and_the_others_rebalance() -> None:
     rig = Rig()
-    first, second = rig.settle(2, session_ms=10_000)
+    first, second = rig.stable_group(2, session_ms=10_000)
     for _ in range(3):
         rig.run(5_000)
         last = rig.heartbeat(first)
@@ -127,7 +127,7 @@ def test_who_is_not_heard_of_is_out_and_the_others_rebalance() -> None:
 
 def test_who_waits_for_our_answer_is_not_given_up_meanwhile() -> None:
     rig = Rig()
-    first, second = rig.settle(2, session_ms=6_000, rebalance_ms=60_000)
+    first, second = rig.stable_group(2, session_ms=6_000, rebalance_ms=60_000)
     waiting = rig.join(first.member_id, session_ms=6_000, rebalance_ms=60_000)
     for _ in range(9):
         rig.run(5_000)
@@ -138,7 +138,7 @@ def test_who_waits_for_our_answer_is_not_given_up_meanwhile() -> None:
 
 def test_a_member_that_joins_and_never_asks_for_its_assignment_is_out() -> None:
     rig = Rig()
-    first, second = rig.settle(2, rebalance_ms=8_000, session_ms=60_000)
+    first, second = rig.stable_group(2, rebalance_ms=8_000, session_ms=60_000)
     waiting = rig.join(first.member_id, rebalance_ms=8_000, session_ms=60_000)
     rig.join(second.member_id, rebalance_ms=8_000, session_ms=60_000)
     leader = rig.answers[waiting]
@@ -192,14 +192,14 @@ def test_the_protocol_is_the_one_that_all_know_and_most_like_best() -> None:
 )
 def test_who_speaks_no_protocol_of_the_group_is_refused(stranger: dict[str, object]) -> None:
     rig = Rig()
-    rig.settle(1)
+    rig.stable_group(1)
     assert rig.answers[rig.join(**stranger)].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[arg-type]
     assert rig.group.state is GroupState.STABLE
 
 
 def test_a_group_has_no_more_members_than_it_may() -> None:
     rig = Rig(max_size=2)
-    first, second = rig.settle(2)
+    first, second = rig.stable_group(2)
     assert rig.answers[rig.join()].error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert rig.heartbeat(first) == rig.heartbeat(second) == 0
 
@@ -215,7 +215,7 @@ def test_a_group_has_a_name_and_known_members() -> None:
     rig = Rig()
     assert rig.answers[rig.join(group="")].error_code == ErrorCode.INVALID_GROUP_ID
     assert rig.answers[rig.join("who")].error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    rig.settle(1)
+    rig.stable_group(1)
     assert rig.answers[rig.join("who")].error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -223,7 +223,7 @@ def test_a_member_that_joins_again_with_nothing_new_gets_the_same_generation_but
     None
 ):
     rig = Rig()
-    leader, follower = rig.settle(2)
+    leader, follower = rig.stable_group(2)
     assert rig.answers[rig.join(follower.member_id)].generation_id == follower.generation_id
     assert rig.group.state is GroupState.STABLE
     rig.join(leader.member_id)
@@ -232,14 +232,14 @@ def test_a_member_that_joins_again_with_nothing_new_gets_the_same_generation_but
 
 def test_a_member_with_another_subscription_calls_for_a_rebalance() -> None:
     rig = Rig()
-    leader, follower = rig.settle(2)
+    leader, follower = rig.stable_group(2)
     rig.join(follower.member_id, protocols=(("range", b"more topics"),))
     assert rig.heartbeat(leader) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_join_that_is_sent_again_is_answered_and_the_older_one_is_over() -> None:
     rig = Rig()
-    first, _ = rig.settle(2)
+    first, _ = rig.stable_group(2)
     older = rig.join(first.member_id)
     newer = rig.join(first.member_id)
     assert rig.answers[older].error_code == ErrorCode.REBALANCE_IN_PROGRESS
@@ -248,7 +248,7 @@ def test_a_join_that_is_sent_again_is_answered_and_the_older_one_is_over() -> No
 
 def test_who_leaves_is_out_and_the_last_one_leaves_an_empty_group_with_its_generation() -> None:
     rig = Rig()
-    first, second = rig.settle(2)
+    first, second = rig.stable_group(2)
     assert rig.leave((second.member_id, None)) == [0]
     again = rig.answers[rig.join(first.member_id)]
     assert len(again.members) == 1
@@ -273,13 +273,13 @@ def test_who_leaves_is_out_and_the_last_one_leaves_an_empty_group_with_its_gener
 )
 def test_a_sync_that_does_not_fit_is_refused(changes: dict[str, Any], error: int) -> None:
     rig = Rig()
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     assert rig.answers[rig.sync(joined, **changes)].error_code == error
 
 
 def test_a_stable_group_outlives_its_coordinator_and_its_members_notice_nothing() -> None:
     rig = Rig()
-    members = rig.settle(3, protocols=(("range", b"r"), ("sticky", b"s")))
+    members = rig.stable_group(3, protocols=(("range", b"r"), ("sticky", b"s")))
     rig.failover()
     assert [rig.heartbeat(each) for each in members] == [0, 0, 0]
     assert [rig.answers[rig.sync(each)].assignment.decode() for each in members] == [m.member_id for m in members]
@@ -287,7 +287,7 @@ def test_a_stable_group_outlives_its_coordinator_and_its_members_notice_nothing(
 
 def test_a_member_that_died_with_the_coordinator_is_given_up_by_the_next_one() -> None:
     rig = Rig()
-    first, second = rig.settle(2, session_ms=10_000)
+    first, second = rig.stable_group(2, session_ms=10_000)
     rig.failover()
     for _ in range(3):
         rig.run(5_000)
@@ -335,7 +335,7 @@ def test_a_static_member_is_reported_of_its_new_id_only_when_that_is_stored() ->
 
 def test_a_static_member_that_waits_is_fenced_by_its_double() -> None:
     rig = Rig()
-    rig.settle(1)
+    rig.stable_group(1)
     first = rig.join(instance="i1")
     second = rig.join(instance="i1")
     assert rig.answers[first].error_code == ErrorCode.FENCED_INSTANCE_ID

@@ -66,7 +66,7 @@ def test_what_the_log_refuses_is_said_in_words_of_groups(log_error: int, reporte
 
 def test_members_commit_in_their_generation_and_nobody_else_while_there_are_members() -> None:
     rig = Rig()
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     assert rig.commit_error(rig.commit(1, joined)) == 0
     assert rig.commit_error(rig.commit(2)) == ErrorCode.UNKNOWN_MEMBER_ID
     assert rig.commit_error(rig.commit(2, joined, member_id="who")) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -79,7 +79,7 @@ def test_members_commit_in_their_generation_and_nobody_else_while_there_are_memb
 
 def test_a_member_may_commit_while_the_group_gathers_but_not_in_a_generation_it_has_no_assignment_in() -> None:
     rig = Rig()
-    first = rig.settle(1)[0]
+    first = rig.stable_group(1)[0]
     rig.join()
     assert rig.commit_error(rig.commit(7, first)) == 0
     again = rig.answers[rig.join(first.member_id)]
@@ -90,7 +90,7 @@ def test_a_member_may_commit_while_the_group_gathers_but_not_in_a_generation_it_
 
 def test_a_commit_shows_that_a_member_lives() -> None:
     rig = Rig()
-    joined = rig.settle(1, session_ms=10_000)[0]
+    joined = rig.stable_group(1, session_ms=10_000)[0]
     for offset in range(5):
         rig.run(9_000)
         assert rig.commit_error(rig.commit(offset, joined)) == 0
@@ -113,7 +113,7 @@ def test_metadata_has_a_limit_and_none_is_an_empty_one() -> None:
 
 def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator_too() -> None:
     rig = Rig()
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     rig.commit(3, joined)
     ticket = rig.ticket()
     rig.carry_out(rig.shard.delete_group(GROUP, ticket))
@@ -133,7 +133,7 @@ def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator_too()
 
 def test_who_comes_while_a_group_is_being_deleted_finds_a_new_one() -> None:
     rig = Rig()
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     rig.commit(3, joined)
     rig.leave((joined.member_id, None))
     rig.commits = False
@@ -210,7 +210,7 @@ def test_single_offsets_are_deleted_of_groups_without_members() -> None:
 def test_offsets_of_topics_that_members_read_are_not_deleted(version: int) -> None:
     rig = Rig()
     rig.commit(3)
-    rig.settle(1, protocols=(("range", subscription("t", "u", version=version)),))
+    rig.stable_group(1, protocols=(("range", subscription("t", "u", version=version)),))
     answer = delete(rig, "t", "other")
     errors = [topic.partitions[0].error_code for topic in answer.topics]
     assert errors == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, 0]
@@ -221,7 +221,7 @@ def test_offsets_of_topics_that_members_read_are_not_deleted(version: int) -> No
 def test_whose_members_cant_be_understood_loses_no_offsets(more: dict[str, object]) -> None:
     rig = Rig()
     rig.commit(3)
-    rig.settle(1, **more)
+    rig.stable_group(1, **more)
     assert delete(rig, "t").error_code == ErrorCode.NON_EMPTY_GROUP
     assert rig.committed() == 3
 
@@ -315,13 +315,13 @@ def test_groups_expire_in_the_order_in_which_they_came_whatever_their_names_hash
 
 def test_offsets_of_a_group_that_has_members_are_kept_but_for_topics_that_it_reads_no_more() -> None:
     rig = Rig()
-    (member,) = rig.settle(1, protocols=[("range", subscription("u"))])
+    (member,) = rig.stable_group(1, protocols=[("range", subscription("u"))])
     rig.commit(5, member)
     stamp(rig, 0)
     expire(rig, 99 * DAY_MS)
     assert rig.committed() is None  # "t" is read by nobody
     rig = Rig()
-    (member,) = rig.settle(1, protocols=[("range", subscription("t"))])
+    (member,) = rig.stable_group(1, protocols=[("range", subscription("t"))])
     rig.commit(5, member)
     stamp(rig, 0)
     expire(rig, 99 * DAY_MS)

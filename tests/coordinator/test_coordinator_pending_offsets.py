@@ -118,7 +118,7 @@ def test_a_generation_of_an_unknown_group_is_refused() -> None:
 
 def test_members_of_the_present_generation_may_commit_and_no_others() -> None:
     rig = Rig()
-    joined = rig.settle(1)[0]
+    joined = rig.stable_group(1)[0]
     member, generation = joined.member_id, joined.generation_id
     assert txn_commit(rig, 5, generation_id=generation, member_id=member) == 0
     assert txn_commit(rig, 5, generation_id=generation - 1, member_id=member) == ErrorCode.ILLEGAL_GENERATION

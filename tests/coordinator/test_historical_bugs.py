@@ -77,13 +77,13 @@ def the_next_transaction_begins_while_the_markers_are_written() -> None:
 
 
 def the_client_asks_again() -> tuple[Patch, ...]:
-    answered = TransactionVerifier._answered
+    answered = TransactionVerifier._handle_response
 
     def at_once(verifier: TransactionVerifier, question: Any, errors: Any) -> None:
         verifier._patience_ms = -1
         answered(verifier, question, errors)
 
-    return (Patch(TransactionVerifier, "_answered", at_once),)
+    return (Patch(TransactionVerifier, "_handle_response", at_once),)
 
 
 def an_answer_from_before_the_marker_does_not_count() -> None:

@@ -162,8 +162,8 @@ def searches_what_is_rotten() -> None:
 def hears_nonsense() -> None:
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2]])
-    fetcher = cluster.node(2).parts.fetchers._by_leader[1]
-    fetcher._answered(fetcher._newest_request, fetcher._session, memoryview(b"\0"))
+    fetcher = cluster.node(2).components.fetchers._by_leader[1]
+    fetcher._handle_response(fetcher._newest_request, fetcher._session, memoryview(b"\0"))
 
 
 def is_answered_when_its_topic_is_gone() -> None:
@@ -204,7 +204,7 @@ def keeps_salvage_badly() -> None:
     view.rename(f"{ROOT}/{manifest.entry_id}", f"{ROOT}/{manifest.entry_id}.tmp")
     host.start()
     story.cluster.until(lambda: len(story.leader_state().isr) == 2)
-    salvage = story.cluster.node(4).parts.salvage
+    salvage = story.cluster.node(4).components.salvage
     story.disk.failing += [ROOT, "/data/given-up"]
     salvage.check_bounds()
     salvage._discard(next(iter(salvage._quarantines)), manifest)

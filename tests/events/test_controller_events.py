@@ -73,7 +73,7 @@ class Scene(Controlled):
         info = LogInfo(self.epoch(broker_id), state.leader_epoch, 0, 10)
         key = (self.image.topic_ids["t"], 0)
         self.asked.clear()
-        self.controller.replica_answered(broker_id, {key: replace(info, **other)}, self.now_ms)
+        self.controller.handle_replica_log_info(broker_id, {key: replace(info, **other)}, self.now_ms)
         self.advance(100, beating=(1, 2, 3))
 
 

@@ -227,7 +227,7 @@ def test_a_controller_does_not_have_the_api_of_what_is_forwarded() -> None:
     cluster = Cluster()
     controller = controller_of(cluster)
     asked = next(node_id for node_id in (1, 2, 3) if node_id != controller)
-    for connection in cluster.node(controller).parts.connections:
+    for connection in cluster.node(controller).components.connections:
         cast(dict[int, object], connection.handlers).pop(ApiKey.UPDATE_FEATURES, None)  # the listener's own table
     heard = Heard(cluster, ForwardingRefused)
     update = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
@@ -378,7 +378,7 @@ def test_another_process_has_the_address() -> None:
 
     host.start()
     cluster.until(lambda: host.node is not None)
-    listeners = cluster.node(3).parts.connections._listeners
+    listeners = cluster.node(3).components.connections._listeners
     listeners["PLAINTEXT"].open = taken  # type: ignore[method-assign]
     cluster.until(lambda: bool(heard.events))
     assert heard.events == [(3, ListenerFailed("PLAINTEXT", "Address already in use"))]

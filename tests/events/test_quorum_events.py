@@ -233,12 +233,12 @@ def test_a_change_of_the_voters_is_emitted_once_by_the_leader_when_it_is_committ
     story = Story()
     leader, heard = story.leader_id, listening(story)
     story.ask(add_voter(4))
-    assert story.answered() == "NONE"
-    story.settle()
+    assert story.response_error() == "NONE"
+    story.run_until_stable()
     gone = other_voter(story)
     story.ask(remove_voter(gone))
-    assert story.answered() == "NONE"
-    story.settle()
+    assert story.response_error() == "NONE"
+    story.run_until_stable()
     changes = [each for each in heard if isinstance(each[1], VoterAdded | VoterRemoved)]
     assert changes == [
         (leader, VoterAdded(4, str(directory(4)))),
@@ -251,8 +251,8 @@ def test_a_removed_leader_says_why_it_goes() -> None:
     story = Story()
     removed, heard = story.leader_id, listening(story)
     story.ask(remove_voter(removed))
-    assert story.answered() == "NONE"
-    story.settle()
+    assert story.response_error() == "NONE"
+    story.run_until_stable()
     resigned = [each for each in heard if isinstance(each[1], LeaderResigned)]
     assert [(node_id, event.cause) for node_id, event in resigned if isinstance(event, LeaderResigned)] == [
         (removed, "REMOVED")
@@ -279,16 +279,16 @@ def test_a_change_that_is_refused_or_not_caught_up_says_why() -> None:
     leader, heard = story.leader_id, listening(story)
     others = [node for node in (1, 2, 3) if node != leader]
     story.ask(remove_voter(4))
-    assert story.answered() == "VOTER_NOT_FOUND"
+    assert story.response_error() == "VOTER_NOT_FOUND"
     story.ask(add_voter(others[0]))
-    assert story.answered() == "DUPLICATE_VOTER"
+    assert story.response_error() == "DUPLICATE_VOTER"
     story.network.partition([leader, 4, 5], others)
     story.ask(add_voter(4), leader)
     story.network.run_for(30)
     story.ask(add_voter(5), leader)
-    assert story.answered() == "REQUEST_TIMED_OUT"
+    assert story.response_error() == "REQUEST_TIMED_OUT"
     story.network.heal()
-    story.settle()
+    story.run_until_stable()
     refused = [event for _, event in heard if isinstance(event, VoterChangeRefused)]
     assert refused == [
         VoterChangeRefused(4, "NO_VOTER"),
@@ -303,7 +303,7 @@ def test_a_voter_that_does_not_catch_up_is_emitted() -> None:
     story.network.run_for(FAST.fetch_timeout_ms * 2)
     heard = listening(story)
     story.ask(add_voter(4))
-    assert story.answered() == "REQUEST_TIMED_OUT"
+    assert story.response_error() == "REQUEST_TIMED_OUT"
     assert VoterChangeEnded("NOT_CAUGHT_UP") in [event for _, event in heard]
 
 
@@ -316,6 +316,6 @@ def test_a_change_that_was_never_committed_is_cut_off() -> None:
     story.network.run_until(lambda: any(story.network.node(node).is_leader for node in others), 5_000)
     story.network.run_for(50)
     story.network.heal()
-    story.settle()
+    story.run_until_stable()
     assert [node_id for node_id, event in heard if isinstance(event, VoterChangeTruncated)] == [removed]
     assert not [event for _, event in heard if isinstance(event, VoterRemoved)]

@@ -61,7 +61,7 @@ class Scene(Alone):
     def take(self, effects: Iterable[Effect]) -> None:
         self.heard += [effect for effect in effects if isinstance(effect, Event)]
 
-    def answered(self, **answer: Any) -> None:
+    def handle_response(self, **answer: Any) -> None:
         """The leader answers the follower's present position."""
         self.take(self.follower.fetched(FetchedPartition(**answer), self.follower.fetch_position(), self.now_ms))
 
@@ -210,7 +210,7 @@ SCENES: dict[str, tuple[Callable[[], list[Event]], Event]] = {
         ProduceRefused("foo-0", (1,), 2),
     ),
     "learns a high watermark": (
-        lambda: follows(lambda s: s.answered(high_watermark=6, log_start_offset=0), high_watermark=8),
+        lambda: follows(lambda s: s.handle_response(high_watermark=6, log_start_offset=0), high_watermark=8),
         HighWatermarkLearned("foo-0", 8, 6),
     ),
     "hears an old answer": (
@@ -222,28 +222,28 @@ SCENES: dict[str, tuple[Callable[[], list[Event]], Event]] = {
         FetchAnswerDropped("foo-0", 5, 9),
     ),
     "is not answered by a leader yet": (
-        lambda: follows(lambda s: s.answered(error=NOT_LEADER)),
+        lambda: follows(lambda s: s.handle_response(error=NOT_LEADER)),
         FetchFailed("foo-0", 2, 5, NOT_LEADER, 10),
     ),
-    "is fenced": (lambda: follows(lambda s: s.answered(error=FENCED)), FollowerFenced("foo-0", 2, 5)),
+    "is fenced": (lambda: follows(lambda s: s.handle_response(error=FENCED)), FollowerFenced("foo-0", 2, 5)),
     "refuses records": (
-        lambda: follows(lambda s: s.answered(records=(Entry(99, 5, "a"),), log_start_offset=0)),
+        lambda: follows(lambda s: s.handle_response(records=(Entry(99, 5, "a"),), log_start_offset=0)),
         RecordsRefused("foo-0", 2, 5, ErrorCode.CORRUPT_MESSAGE, "the entries do not follow one another"),
     ),
     "announces a cut": (
-        lambda: follows(lambda s: s.answered(diverging_epoch=(4, 5)), salvage=True, high_watermark=3),
+        lambda: follows(lambda s: s.handle_response(diverging_epoch=(4, 5)), salvage=True, high_watermark=3),
         CutAnnounced("foo-0", 5, 5, 10, 3, False, "follower-truncation"),
     ),
     "cuts": (
-        lambda: follows(lambda s: s.answered(diverging_epoch=(4, 5)), high_watermark=8),
+        lambda: follows(lambda s: s.handle_response(diverging_epoch=(4, 5)), high_watermark=8),
         LogTruncated("foo-0", 5, 10, 8),
     ),
     "drops all": (
-        lambda: follows(lambda s: s.answered(log_start_offset=20), high_watermark=3),
+        lambda: follows(lambda s: s.handle_response(log_start_offset=20), high_watermark=3),
         LogTruncated("foo-0", 20, 10, 3, fully=True),
     ),
     "has to cut once more": (
-        lambda: follows(lambda s: s.answered(diverging_epoch=(3, 9)), epochs=((1, 0), (4, 6))),
+        lambda: follows(lambda s: s.handle_response(diverging_epoch=(3, 9)), epochs=((1, 0), (4, 6))),
         TruncationUnfinished("foo-0", 3, 6),
     ),
 }

@@ -148,7 +148,7 @@ class Account(Witness):
 
     # -- at the end
 
-    def look(self, groups: Sequence[str], partitions: int) -> bool:
+    def read(self, groups: Sequence[str], partitions: int) -> bool:
         """Whether every partition has one owner with acknowledged commits; the others are in `unsettled`."""
         self.unsettled = []
         for group in groups:
@@ -266,7 +266,7 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
 
     def settle() -> None:
         waited_s = time.monotonic() - began_s
-        if account.look(names, partitions) or waited_s > SETTLE_S:
+        if account.read(names, partitions) or waited_s > SETTLE_S:
             account.settled_s = waited_s
             loop.stop()
         else:

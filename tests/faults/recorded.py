@@ -55,9 +55,9 @@ def judged(
         with path.open("w") as file:
             write_history(file, topic, acks, log, sent)
         verdict, _ = verify(path)
-    return verdict, [f"{found.anomaly.value}: {found.count}, {found.summary}" for found in verdict.found]
+    return verdict, [f"{found.anomaly.value}: {found.count}, {found.summary}" for found in verdict.findings]
 
 
 def counted(verdict: Verdict, anomaly: Anomaly) -> int:
     """How often an anomaly was found."""
-    return sum(found.count for found in verdict.found if found.anomaly is anomaly)
+    return sum(found.count for found in verdict.findings if found.anomaly is anomaly)

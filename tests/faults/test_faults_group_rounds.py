@@ -83,8 +83,8 @@ def test_two_owners_in_one_epoch_are_noticed() -> None:
 
 def test_a_partition_without_an_owner_is_not_settled() -> None:
     account = Account(members={"one": member("g", "one", 3, PART)})
-    assert account.look(["g"], 1)
-    assert not account.look(["g"], 2)
+    assert account.read(["g"], 1)
+    assert not account.read(["g"], 2)
     assert not account.passed
     assert f"{TOPIC}-1 of g is nobody's" in str(account)
 

@@ -17,8 +17,8 @@ ACKS = [Ack(0, n, n, float(n)) for n in range(4)] + [Ack(1, n, n, float(n)) for 
 
 def _found(acks: list[Ack], log: dict[int, list[Stored]], sent: dict[int, int] = SENT) -> dict[str, int]:
     verdict, reported = judged("t", acks, log, sent)
-    assert len(reported) == len(verdict.found)
-    return {found.anomaly.value: found.count for found in verdict.found}
+    assert len(reported) == len(verdict.findings)
+    return {found.anomaly.value: found.count for found in verdict.findings}
 
 
 def test_a_sound_round() -> None:

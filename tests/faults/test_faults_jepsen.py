@@ -75,7 +75,7 @@ def test_transactions_are_whole_or_not_there(tmp_path: Path, client: str, test: 
     assert summary["transactions"]["aborted"] > 5
     # The history is one for `tanist lab verify`, which comes to the same verdict.
     verdict, _ = verify(tmp_path / "out" / "history.jsonl")
-    assert verdict.found == ()
+    assert verdict.findings == ()
     assert verdict.transactions == summary["transactions"]
 
 
@@ -95,7 +95,7 @@ def test_a_reader_of_uncommitted_records_that_says_otherwise_is_noticed(
         result = play(target, settings, out, lambda line: None)
     finally:
         target.close()
-    found = {each.anomaly for each in result.verdict.found}
+    found = {each.anomaly for each in result.verdict.findings}
     assert result.failed
     assert {Anomaly.G1A, Anomaly.PRECOMMITTED_READ} <= found
     assert found <= {Anomaly.G1A, Anomaly.PRECOMMITTED_READ, Anomaly.G1C}, "they are dirty, and nothing else is wrong"

@@ -15,7 +15,7 @@ import pytest
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.log.salvage.manifest import QUARANTINE, SalvageReason
-from tanist.log.salvage.quarantine import Quarantine, RecordsToSave, pieces_of
+from tanist.log.salvage.quarantine import Quarantine, RecordsToSave, slices_of
 from tanist.runtime.client.salvaged import Entry, by_partition, find_entries
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
@@ -44,7 +44,7 @@ def salvage_into(log_directory: Path, scratch: Path) -> None:
     assert tail is not None
     to_save = RecordsToSave(
         TOPIC, UUID(int=5), 0, SalvageReason.UNCLEAN_ELECTION, 9, 10, tail.from_offset, tail.to_offset, ((0, 10),),
-        pieces_of(tail.ranges, tail.from_offset),
+        slices_of(tail.ranges, tail.from_offset),
     )  # fmt: skip
     Quarantine(disk, str(log_directory), 1, itertools.count(1)).save_now(to_save, 1_700_000_000_000, bytes_max=-1)
     log.close()

@@ -14,7 +14,7 @@ from typing import Any
 
 from tanist.lab.anomalies import OF_HISTORIES
 from tanist.lab.history import Checker, Verdict
-from tanist.lab.history.report import evidence_of
+from tanist.lab.history.report import cited_operations
 from tests.lab import history_worlds as worlds
 from tests.lab.brute_history import count
 
@@ -46,18 +46,18 @@ def compare(seeds: Iterable[int]) -> Counter[str]:
         operations = dict(enumerate(history, start=1))
         verdict = judged(operations.items())
         reported = {
-            (each.anomaly.value, name): number for each in verdict.found for name, number in each.partitions.items()
+            (each.anomaly.value, name): number for each in verdict.findings for name, number in each.partitions.items()
         }
         expected = count(history)
         if reported != expected:
             raise Differs(f"{make.__name__} of seed {seed}: {reported} instead of {expected}")
-        if make is worlds.world and verdict.found:
+        if make is worlds.world and verdict.findings:
             raise Differs(f"{make.__name__} of seed {seed} is sound: {reported}")
-        met.update(found.anomaly.value for found in verdict.found)
-        for found in verdict.found:
-            evidence = json.loads(json.dumps(evidence_of(found, operations)))
+        met.update(found.anomaly.value for found in verdict.findings)
+        for found in verdict.findings:
+            evidence = json.loads(json.dumps(cited_operations(found, operations)))
             again = judged((number, line) for number, line in evidence)
-            if found.anomaly not in {each.anomaly for each in again.found}:
+            if found.anomaly not in {each.anomaly for each in again.findings}:
                 raise Differs(f"{make.__name__} of seed {seed}: {evidence} does not show {found.anomaly.value}")
     return met
 

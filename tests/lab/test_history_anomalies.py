@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tanist.lab.history import Anomaly, Checker, Verdict
-from tanist.lab.history.report import as_json, evidence_of, lines
+from tanist.lab.history.report import as_json, cited_operations, lines
 
 Line = dict[str, Any]
 
@@ -21,17 +21,20 @@ def judged(*history: Line) -> Verdict:
 
 
 def found(*history: Line) -> dict[str, int]:
-    return {each.anomaly.value: each.count for each in judged(*history).found}
+    return {each.anomaly.value: each.count for each in judged(*history).findings}
 
 
 def evidence(*history: Line) -> dict[str, list[int]]:
     """Anomaly -> the lines of its evidence."""
     operations = dict(enumerate(history, start=1))
-    return {each.anomaly.value: [line for line, _ in evidence_of(each, operations)] for each in judged(*history).found}
+    return {
+        each.anomaly.value: [line for line, _ in cited_operations(each, operations)]
+        for each in judged(*history).findings
+    }
 
 
 def reported(*history: Line) -> dict[str, str]:
-    return {each.anomaly.value: each.summary for each in judged(*history).found}
+    return {each.anomaly.value: each.summary for each in judged(*history).findings}
 
 
 def send(value: Any, offset: int | None = None, outcome: str = "ok", process: Any = "p", **fields: Any) -> Line:
@@ -56,7 +59,7 @@ EVERYTHING = (send("a", 0), send("b", 1), poll((0, "a"), (1, "b")), poll())
 
 def test_a_sound_history() -> None:
     verdict = judged(*EVERYTHING, send("c", outcome="fail"), send("d", outcome="info"), invoke("e"))
-    assert verdict.found == ()
+    assert verdict.findings == ()
     assert (verdict.operations, verdict.processes, verdict.partitions) == (6, 2, 1)
     assert (verdict.acknowledged, verdict.failed, verdict.unknown) == (2, 1, 2)
     assert (verdict.polls, verdict.records_polled) == (2, 2)
@@ -399,8 +402,8 @@ def test_a_poll_is_shown_without_what_is_beside_the_point() -> None:
         {**poll((0, "zz"), (1, "b")), "positions": {"t-0": 2, "t-1": 9}, "records": {"t-0": [[0, "zz"], [1, "b"]]}},
     )
     verdict = judged(*history)
-    case = next(each for each in verdict.found if each.anomaly is Anomaly.PHANTOM)
-    assert evidence_of(case, dict(enumerate(history, start=1))) == [
+    case = next(each for each in verdict.findings if each.anomaly is Anomaly.PHANTOM)
+    assert cited_operations(case, dict(enumerate(history, start=1))) == [
         (
             3,
             {

@@ -62,5 +62,5 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("plant", worlds.PLANTS)
 def test_what_is_planted_is_found(plant: str) -> None:
     """Not in each history, for a plant may have no effect that a client could see; but in many."""
-    hits = sum(bool(judged(enumerate(worlds.world(seed, [plant]), start=1)).found) for seed in range(100))
+    hits = sum(bool(judged(enumerate(worlds.world(seed, [plant]), start=1)).findings) for seed in range(100))
     assert hits >= 5

@@ -26,7 +26,7 @@ def _write(path: Path, history: list[Line]) -> Path:
 
 
 def _counts(verdict: Verdict) -> dict[tuple[str, str], int]:
-    return {(found.anomaly.value, name): n for found in verdict.found for name, n in found.partitions.items()}
+    return {(found.anomaly.value, name): n for found in verdict.findings for name, n in found.partitions.items()}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -36,7 +36,7 @@ def test_a_file_is_judged_as_its_operations_are(tmp_path: Path, seed: int) -> No
     path = _write(tmp_path / "history.jsonl", history)
     verdict, operations = verify(path, done.append)
     assert _counts(verdict) == count(history)
-    assert bool(operations) == bool(verdict.found)
+    assert bool(operations) == bool(verdict.findings)
     for number, operation in operations.items():
         assert operation == history[number - 1]
     assert sum(done) == path.stat().st_size == open_history(path).size
@@ -145,8 +145,8 @@ def test_parquet_says_the_same(tmp_path: Path, seed: int, monkeypatch: pytest.Mo
     verdict, operations = verify(file, done.append)
     assert sum(done) == len(history)
     assert _counts(verdict) == count(history)
-    every = (*verdict.found, *verdict.expected)
-    assert set(operations) == {line for found in every for cite in found.evidence for line in cite.lines}
+    every = (*verdict.findings, *verdict.expected)
+    assert set(operations) == {line for found in every for cite in found.citations for line in cite.lines}
 
 
 def test_parquet_that_is_none(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_the_columns_of_a_transaction() -> None:
     checker.take(1, operation)
     verdict = checker.verdict()
     assert (verdict.acknowledged, verdict.polls, verdict.records_polled) == (1, 1, 1)
-    assert [each.anomaly.value for each in verdict.found] == ["phantom"]
+    assert [each.anomaly.value for each in verdict.findings] == ["phantom"]
 
 
 def test_the_writer_leaves_out_what_is_none(tmp_path: Path) -> None:
@@ -202,4 +202,4 @@ def test_the_writer_leaves_out_what_is_none(tmp_path: Path) -> None:
         {"process": "p", "type": "ok", "f": "send", "time_ns": 6, "offset": 0},
         {"process": "c", "type": "ok", "f": "poll", "time_ns": 7, "records": {"t-0": [[0, "ä"]]}},
     ]
-    assert verify(path)[0].found == ()
+    assert verify(path)[0].findings == ()

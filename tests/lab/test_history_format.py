@@ -165,7 +165,7 @@ def test_the_example_of_the_manual() -> None:
     for number, line in enumerate(example.strip().splitlines(), start=1):
         checker.take(number, json.loads(line))
     verdict = checker.verdict()
-    assert (verdict.found, verdict.operations, verdict.not_polled_at_the_end) == ((), 5, {})
+    assert (verdict.findings, verdict.operations, verdict.not_polled_at_the_end) == ((), 5, {})
 
 
 def test_every_field_is_in_the_manual() -> None:

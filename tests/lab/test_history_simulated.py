@@ -38,11 +38,11 @@ def _check(seed: int, path: Path) -> Verdict | None:
     assert verdict.acknowledged + verdict.failed + verdict.unknown == len(sends)
     assert verdict.records_polled == len(run.history.reads)
     unclean = {oracle.name for oracle in run.checkers.replicas.oracles.values() if oracle.unclean}
-    for found in verdict.found:
+    for found in verdict.findings:
         assert set(found.partitions) <= unclean, (seed, found)
     read = {entry.value for entry in run.history.reads}
     missed = [send for send in sends if send.outcome == "ok" and send.promised and send.value not in read]
-    reported = next((found.count for found in verdict.found if found.anomaly is Anomaly.UNSEEN), 0)
+    reported = next((found.count for found in verdict.findings if found.anomaly is Anomaly.UNSEEN), 0)
     # A reader beyond the end of what an unclean election has left polls nothing there any more.
     assert set(verdict.not_polled_at_the_end) <= unclean
     assert reported + sum(verdict.not_polled_at_the_end.values()) == len(missed)
@@ -59,8 +59,8 @@ def test_many_of_which_some_lose(tmp_path: Path) -> None:
     verdicts = [_check(seed, tmp_path / "run.jsonl") for seed in range(100, 220)]
     judged = [verdict for verdict in verdicts if verdict is not None]
     assert len(judged) >= 95
-    assert sum(Anomaly.LOST_WRITE in {found.anomaly for found in verdict.found} for verdict in judged) >= 2
-    assert sum(not verdict.found for verdict in judged) >= 60
+    assert sum(Anomaly.LOST_WRITE in {found.anomaly for found in verdict.findings} for verdict in judged) >= 2
+    assert sum(not verdict.findings for verdict in judged) >= 60
 
 
 def _send(number: int, at_us: int, outcome: str = "ok", offset: int = -1, **fields: Any) -> Send:

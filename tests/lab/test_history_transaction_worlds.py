@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tanist.lab.history import Verdict
-from tanist.lab.history.report import evidence_of
+from tanist.lab.history.report import cited_operations
 from tests.lab import transaction_worlds as worlds
 from tests.lab.history_comparison import judged
 
@@ -25,10 +25,10 @@ def _require_proof(history: list[Line]) -> None:
     """Each anomaly is in its evidence alone; an allowed one may need the lines that allow it."""
     operations = dict(enumerate(history, start=1))
     verdict = _judged(history)
-    for each in (*verdict.found, *verdict.expected):
-        evidence = json.loads(json.dumps(evidence_of(each, operations)))
+    for each in (*verdict.findings, *verdict.expected):
+        evidence = json.loads(json.dumps(cited_operations(each, operations)))
         again = judged((number, line) for number, line in evidence)
-        kinds = {one.anomaly for one in again.found}
+        kinds = {one.anomaly for one in again.findings}
         if each in verdict.expected:
             kinds |= {one.anomaly for one in again.expected}
         assert each.anomaly in kinds, (each.summary, evidence)
@@ -40,7 +40,7 @@ def test_nothing_is_found_in_a_sound_one(seeds: range) -> None:
     for seed in seeds:
         history = worlds.world(seed)
         verdict = _judged(history)
-        assert verdict.found == (), (seed, [each.summary for each in verdict.found])
+        assert verdict.findings == (), (seed, [each.summary for each in verdict.findings])
         assert verdict.not_polled_at_the_end == {}, seed
         allowed.update(each.anomaly.value for each in verdict.expected)
         _require_proof(history)
@@ -58,7 +58,7 @@ def test_what_is_planted_is_found(plant: str) -> None:
     hits: Counter[str] = Counter()
     for seed in range(60):
         history = worlds.world(seed, [plant])
-        hits.update(each.anomaly.value for each in _judged(history).found)
+        hits.update(each.anomaly.value for each in _judged(history).findings)
         _require_proof(history)
     missed = worlds.PLANTS[plant] - hits.keys()
     assert not missed, hits
@@ -71,5 +71,5 @@ def test_the_order_of_the_lines_of_different_processes_does_not_matter() -> None
         history = worlds.world(seed, random.Random(seed).sample(list(worlds.PLANTS), 2))
         by_process = sorted(history, key=lambda line: str(line["process"]))
         first, second = _judged(history), _judged(by_process)
-        for one, other in ((first.found, second.found), (first.expected, second.expected)):
+        for one, other in ((first.findings, second.findings), (first.expected, second.expected)):
             assert {each.anomaly: each.count for each in one} == {each.anomaly: each.count for each in other}, seed

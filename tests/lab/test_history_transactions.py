@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tanist.lab.history import Anomaly, HistoryError, Verdict
-from tanist.lab.history.report import as_json, evidence_of, failures, lines
+from tanist.lab.history.report import as_json, cited_operations, failures, lines
 from tests.lab.test_history_anomalies import does, evidence, found, judged, poll, send
 
 Line = dict[str, Any]
@@ -62,10 +62,10 @@ def proves_itself(*history: Line) -> None:
     """The evidence of each anomaly, as a history of its own, has the anomaly."""
     operations = dict(enumerate(history, start=1))
     verdict = judged(*history)
-    assert verdict.found or verdict.expected
-    for kind, name in ((verdict.found, "found"), (verdict.expected, "expected")):
+    assert verdict.findings or verdict.expected
+    for kind, name in ((verdict.findings, "findings"), (verdict.expected, "expected")):
         for each in kind:
-            again = judged(*(line for _, line in json.loads(json.dumps(evidence_of(each, operations)))))
+            again = judged(*(line for _, line in json.loads(json.dumps(cited_operations(each, operations)))))
             assert each.anomaly in {one.anomaly for one in getattr(again, name)}, each.anomaly
 
 
@@ -83,7 +83,7 @@ def test_a_sound_history() -> None:
         *settled(5),
     )
     verdict = judged(*history)
-    assert verdict.found == verdict.expected == ()
+    assert verdict.findings == verdict.expected == ()
     assert verdict.transactions == {"committed": 1, "aborted": 1, "failed": 0, "unknown": 1}
     assert (verdict.acknowledged, verdict.failed, verdict.unknown, verdict.polls) == (2, 2, 1, 4)
     assert "3 transactions: 1 committed, 1 aborted, 0 failed, 1 unknown" in list(lines(verdict, {}))
@@ -420,8 +420,8 @@ def test_the_evidence_has_only_what_is_meant() -> None:
         txn(s("z", 5, "t-9"), s("a", 0), p((0, "a"), (1, "q"))),
         send("q", 1),
     )
-    (each,) = judged(*history).found
-    assert [line["ops"] for _, line in evidence_of(each, dict(enumerate(history, start=1)))] == [
+    (each,) = judged(*history).findings
+    assert [line["ops"] for _, line in cited_operations(each, dict(enumerate(history, start=1)))] == [
         [s("a")],
         [s("a", 0), p((0, "a"))],
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tanist.lab.mutations import catalogue, examination, model, simulator
-from tanist.lab.mutations.directed import Directed, Script, Until, config, settled
+from tanist.lab.mutations.directed import Directed, Script, Until, config, with_records
 from tanist.lab.mutations.examination import FaultyWithout, Row, examine, examine_all, healthy, hunt, play, search
 from tanist.lab.mutations.patching import Patch, no_records, replaced
 from tanist.lab.mutations.rules_of_exceptions import EXCEPTION_MUTANTS
@@ -184,7 +184,7 @@ def test_a_hold_delays_and_loses_nothing() -> None:
     ends: list[int] = []
 
     def script(run: Directed) -> Script:
-        yield from settled(run, 3)
+        yield from with_records(run, 3)
         hold = run.hold_answers(3, 1)
         run.writer.write(1, 2)
         yield 500
@@ -201,7 +201,7 @@ def test_a_hold_delays_and_loses_nothing() -> None:
 
 def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
     def script(run: Directed) -> Script:
-        yield from settled(run, 3)
+        yield from with_records(run, 3)
         run.hold_answers(3, 1)
         run.writer.write(1)
         run.host(2).kill()
@@ -219,11 +219,11 @@ def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
 
 def test_a_script_that_fails_is_no_finding() -> None:
     def fails(run: Directed) -> Script:
-        yield from settled(run, 3)
+        yield from with_records(run, 3)
         raise LookupError("nobody there")
 
     def asks_in_vain(run: Directed) -> Script:
-        yield from settled(run, 3)
+        yield from with_records(run, 3)
         yield Until(lambda: run.world.hosts[99].up, within_ms=100)
 
     for script in (fails, asks_in_vain):

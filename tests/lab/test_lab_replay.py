@@ -211,7 +211,7 @@ BEFORE = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=4, partition_e
         (
             replace(BEFORE, isr=(), last_known_elr=(1, 2), leader=-1),
             replace(BEFORE, isr=(2,), leader=2, leader_epoch=5, recovering=True, last_unclean_epoch=5),
-            Situation(2, "Balanced", answered=(2, 3)),
+            Situation(2, "Balanced", compared=(2, 3)),
             "leader none → 2, epoch 5, ISR [] → [2], LastKnownElr [1,2] → [], recovering",
             "nobody is in ISR or ELR; strategy Balanced: when all of LastKnownElr [1,2] have answered ([2,3] had), the "
             "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; rule 36)",
@@ -219,7 +219,7 @@ BEFORE = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=4, partition_e
         (
             replace(BEFORE, isr=(), elr=(1,), leader=-1),
             replace(BEFORE, isr=(2,), leader=2, leader_epoch=5, recovering=True, last_unclean_epoch=5),
-            Situation(2, "Aggressive", answered=(2,)),
+            Situation(2, "Aggressive", compared=(2,)),
             "leader none → 2, epoch 5, ISR [] → [2], ELR [1] → [], recovering",
             "[1] may lead but cannot; strategy Aggressive: the longest log by (last epoch, end) of those who answered, "
             "[2] (KIP-966, Unclean Recovery; rule 36)",

@@ -25,7 +25,7 @@ def test_without_elr_the_last_replica_takes_acknowledged_records_with_it() -> No
     assert scenes[3].state.isr == scenes[4].state.isr == (3,)
     assert (ending.acknowledged, ending.refused) == (150, 10)
     assert ending.lost
-    assert ending.found == 150 - len(ending.lost)
+    assert ending.consumed == 150 - len(ending.lost)
     assert ending.salvaged == len(ending.lost)
 
 
@@ -33,7 +33,7 @@ def test_with_elr_the_eligible_replica_leads_and_nothing_is_lost() -> None:
     scenes, ending = played(elr=True)
     assert [scene.state.leader for scene in scenes] == [1, 2, 3, -1, 2, 2]
     assert [scene.state.elr for scene in scenes] == [(), (), (2,), (2, 3), (), ()]
-    assert (ending.acknowledged, ending.refused, ending.found, ending.lost) == (150, 10, 150, ())
+    assert (ending.acknowledged, ending.refused, ending.consumed, ending.lost) == (150, 10, 150, ())
 
 
 def test_before_the_kip_the_high_watermark_does_not_wait_either() -> None:

@@ -80,7 +80,7 @@ def test_a_folder_of_another_topic_is_refused() -> None:
     other = ID.__class__(int=6)
     with pytest.raises(InconsistentTopicId) as caught:
         Log.open(disk, FOLDER, "t", 0, other, CONFIG, 0, recovery_point=0, clean=True)
-    assert (caught.value.found, caught.value.expected) == (ID, other)
+    assert (caught.value.actual, caught.value.expected) == (ID, other)
     log = Log.open(disk, FOLDER, "t", 0, ZERO_UUID, CONFIG, 0, recovery_point=0, clean=True)
     assert log.topic_id == ID
     with pytest.raises(InconsistentTopicId):

@@ -29,7 +29,7 @@ from tanist.log.salvage.manifest import (
     SavedFile,
     Unsaved,
 )
-from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Tidied, pieces_of
+from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Tidied, slices_of
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 from tanist.text import timestamp_text
@@ -65,7 +65,7 @@ def to_save(log: Log, offset: int) -> RecordsToSave:
         from_offset=tail.from_offset,
         to_offset=tail.to_offset,
         epochs=tuple(tuple(entry) for entry in log.epochs.entries),  # type: ignore[misc]
-        pieces=pieces_of(tail.ranges, tail.from_offset),
+        slices=slices_of(tail.ranges, tail.from_offset),
     )
 
 

@@ -52,9 +52,9 @@ class Story:
         )
         self.checker = Checker(self.network)
         self.network.start()
-        self.settle()
+        self.run_until_stable()
 
-    def settle(self) -> None:
+    def run_until_stable(self) -> None:
         self.network.run_until(self.checker.agreed, 5_000)
 
     @property
@@ -66,7 +66,7 @@ class Story:
     def ask(self, request: Any, to: int | None = None) -> None:
         self.network.ask(self.leader_id if to is None else to, request)
 
-    def answered(self) -> str:
+    def response_error(self) -> str:
         """The error of the one answer there is, once it is there."""
         self.network.run_until(lambda: bool(self.network.answers), 5_000)
         answer: Any = self.network.answers.pop()
@@ -84,13 +84,13 @@ class TestConditions:
     def test_a_voter_is_added_and_removed(self) -> None:
         story = Story()
         story.ask(add_voter(4))
-        assert story.answered() == "NONE"
-        story.settle()
+        assert story.response_error() == "NONE"
+        story.run_until_stable()
         assert story.sets() == {(1, 2, 3, 4)}
         assert story.network.node(4).is_voter
         story.ask(remove_voter(other_voter(story)))
-        assert story.answered() == "NONE"
-        story.settle()
+        assert story.response_error() == "NONE"
+        story.run_until_stable()
         assert len(story.sets()) == 1
         assert len(story.network.node(4).voters) == 3
 
@@ -99,11 +99,11 @@ class TestConditions:
         leader = story.leader_id
         story.network.partition([leader, 4, 5], [node for node in (1, 2, 3) if node != leader])
         story.ask(remove_voter(4), leader)
-        assert story.answered() == "VOTER_NOT_FOUND"
+        assert story.response_error() == "VOTER_NOT_FOUND"
         story.ask(add_voter(4), leader)
         story.network.run_for(30)
         story.ask(add_voter(5), leader)
-        assert story.answered() == "REQUEST_TIMED_OUT"
+        assert story.response_error() == "REQUEST_TIMED_OUT"
 
     def test_a_voter_that_does_not_fetch_is_not_added(self) -> None:
         story = Story()
@@ -111,35 +111,35 @@ class TestConditions:
         story.network.run_for(FAST.fetch_timeout_ms * 2)
         before = story.network.machines[story.leader_id].log.end_offset
         story.ask(add_voter(4))
-        assert story.answered() == "REQUEST_TIMED_OUT"
+        assert story.response_error() == "REQUEST_TIMED_OUT"
         assert story.network.machines[story.leader_id].log.end_offset == before
 
     def test_nor_is_one_that_is_a_voter_already(self) -> None:
         story = Story()
         story.ask(add_voter(other_voter(story)))
-        assert story.answered() == "DUPLICATE_VOTER"
+        assert story.response_error() == "DUPLICATE_VOTER"
 
     def test_the_directory_is_part_of_the_key(self) -> None:
         story = Story()
         request = remove_voter(other_voter(story))
         request.voter_directory_id = directory(77)
         story.ask(request)
-        assert story.answered() == "VOTER_NOT_FOUND"
+        assert story.response_error() == "VOTER_NOT_FOUND"
 
     def test_a_follower_refuses(self) -> None:
         story = Story()
         story.ask(add_voter(4), other_voter(story))
-        assert story.answered() == "NOT_LEADER_OR_FOLLOWER"
+        assert story.response_error() == "NOT_LEADER_OR_FOLLOWER"
 
     def test_the_last_voter_stays(self) -> None:
         story = Story((1,), ())
         story.ask(remove_voter(1))
-        assert story.answered() == "INVALID_REQUEST"
+        assert story.response_error() == "INVALID_REQUEST"
 
     def test_static_voters_do_not_change(self) -> None:
         story = Story((1, 2, 3), (), dynamic=False)
         story.ask(remove_voter(other_voter(story)))
-        assert story.answered() == "UNSUPPORTED_VERSION"
+        assert story.response_error() == "UNSUPPORTED_VERSION"
 
     def test_not_before_a_commit_of_the_leaders_own_epoch(self) -> None:
         story = Story()
@@ -150,7 +150,7 @@ class TestConditions:
         new = next(node for node in others if story.network.node(node).is_leader)
         assert story.network.node(new)._quorum.role.committed is None  # type: ignore[attr-defined]
         story.ask(remove_voter(old), new)
-        assert story.answered() == "REQUEST_TIMED_OUT"
+        assert story.response_error() == "REQUEST_TIMED_OUT"
 
 
 class TestRemovedLeader:
@@ -158,8 +158,8 @@ class TestRemovedLeader:
         story = Story()
         removed = story.leader_id
         story.ask(remove_voter(removed))
-        assert story.answered() == "NONE"
-        story.settle()
+        assert story.response_error() == "NONE"
+        story.run_until_stable()
         assert story.leader_id != removed
         assert not story.network.node(removed).is_voter
         assert removed not in next(iter(story.sets()))
@@ -195,7 +195,7 @@ class TestRemovedLeader:
         story.network.heal()
         story.network.start(removed)
         story.network.run_until(lambda: story.sets() == {(other,)}, 5_000)
-        story.settle()
+        story.run_until_stable()
         assert story.leader_id == other
 
 
@@ -228,11 +228,11 @@ class TestForkedChanges:
         story.ask(remove_voter(old), new)
         network.run_for(FAST.fetch_timeout_ms * 10)
         network.heal()
-        story.settle()
+        story.run_until_stable()
         return story
 
     def test_the_rules_hold_it_off(self) -> None:
-        assert self.run(None).answered() == "REQUEST_TIMED_OUT"
+        assert self.run(None).response_error() == "REQUEST_TIMED_OUT"
 
     def test_a_change_before_the_first_commit_is_noticed(self) -> None:
         with pytest.raises((Violation, QuorumError)):
@@ -250,35 +250,35 @@ class TestLog:
         assert story.network.node(old).voters.ids == (1, 2, 3, 4)
         story.network.run_until(lambda: any(story.network.node(node).is_leader for node in others), 5_000)
         story.network.heal()
-        story.settle()
+        story.run_until_stable()
         assert story.sets() == {(1, 2, 3)}
         assert story.checker.seen["MetadataLogTruncated"] > 0
 
     def test_a_snapshot_names_the_voters_of_its_end(self) -> None:
         story = Story()
         story.ask(add_voter(4))
-        assert story.answered() == "NONE"
-        story.settle()
+        assert story.response_error() == "NONE"
+        story.run_until_stable()
         for node_id in (1, 2, 3, 4):
             assert story.network.snapshot(node_id) is not None
         for node_id in (1, 2, 3, 4):
             story.network.crash(node_id)
         story.network.start()
-        story.settle()
+        story.run_until_stable()
         assert story.sets() == {(1, 2, 3, 4)}
 
     def test_a_late_controller_learns_the_voters_from_a_snapshot(self) -> None:
         story = Story()
         story.network.crash(4)
         story.ask(remove_voter(other_voter(story)))
-        assert story.answered() == "NONE"
+        assert story.response_error() == "NONE"
         story.network.run_for(50)
         for node_id in (1, 2, 3):
             story.network.snapshot(node_id)
         machine = story.network.machines[4]
         machine.log = type(machine.log)()
         story.network.start(4)
-        story.settle()
+        story.run_until_stable()
         assert len(story.network.node(4).voters) == 2
 
     def test_the_history_is_what_the_records_say(self) -> None:
@@ -313,7 +313,7 @@ class TestUpdate:
         leader = story.leader_id
         other = other_voter(story)
         story.ask(self.request(other, story.network.node(leader).epoch))
-        assert story.answered() == "NONE"
+        assert story.response_error() == "NONE"
         changed = story.network.node(leader).voters.get(other)
         assert changed is not None
         assert changed.host == "elsewhere"
@@ -330,11 +330,11 @@ class TestUpdate:
         epoch = story.network.node(story.leader_id).epoch
         other = other_voter(story)
         story.ask(self.request(other, epoch - 1))
-        assert story.answered() == "FENCED_LEADER_EPOCH"
+        assert story.response_error() == "FENCED_LEADER_EPOCH"
         story.ask(self.request(other, epoch, highest=0))
-        assert story.answered() == "INVALID_REQUEST"
+        assert story.response_error() == "INVALID_REQUEST"
         story.ask(self.request(4, epoch))
-        assert story.answered() == "VOTER_NOT_FOUND"
+        assert story.response_error() == "VOTER_NOT_FOUND"
 
 
 class TestKraftVersion:
@@ -344,11 +344,11 @@ class TestKraftVersion:
         reason, effects = leader.upgrade_kraft_version(1, story.network.now_ms)
         assert reason is None
         story.network.do(leader.node_id, effects)
-        story.settle()
+        story.run_until_stable()
         assert {node.node.kraft_version for node in story.network.machines.values() if node.node} == {1}
         assert {voter.directory_id for voter in leader.voters} == {directory(node_id) for node_id in (1, 2, 3)}
         story.ask(remove_voter(other_voter(story)))
-        assert story.answered() == "NONE"
+        assert story.response_error() == "NONE"
 
     def test_there_is_no_way_back(self) -> None:
         story = Story()
@@ -391,7 +391,7 @@ class TestJoining:
         story.network.do(leader.node_id, leader.tick(story.network.now_ms))
         story.network.start(lost)
         story.network.run_until(lambda: story.network.node(lost).is_voter, 10_000)
-        story.settle()
+        story.run_until_stable()
         assert story.sets() == {(1, 2, 3)}
 
     def test_a_controller_fetches_between_its_requests_to_join(self) -> None:
@@ -416,7 +416,7 @@ class TestJoining:
         assert len(joins) > 2
         assert all("FetchRequest" in sent[one:other] for one, other in pairwise(joins))
         story.network.append(1, b"news")
-        story.settle()
+        story.run_until_stable()
 
     def test_a_leader_answers_one_that_lags_while_it_still_waits(self) -> None:
         """Apache Kafka's controllers, too, fetch nothing while their own request to be added is under way."""
@@ -427,7 +427,7 @@ class TestJoining:
         request = add_voter(2)
         request.timeout_ms = 60_000
         story.ask(request)
-        assert story.answered() == "REQUEST_TIMED_OUT"
+        assert story.response_error() == "REQUEST_TIMED_OUT"
         assert story.network.now_ms - began_ms <= CALM.request_timeout_ms // 2
 
     def test_a_leader_with_our_id_and_another_directory_is_not_this_node(self) -> None:
@@ -492,7 +492,7 @@ class TestReports:
         assert role.reported == {node_id: voter_of(node_id) for node_id in others}
         story.network.do(leader.node_id, leader.resign(story.network.now_ms))
         reports.clear()
-        story.settle()
+        story.run_until_stable()
         story.network.run_for(5 * CALM.fetch_timeout_ms)
         assert len(reports) == 2
         assert {epoch for _, epoch in reports} == {story.network.node(story.leader_id).epoch}

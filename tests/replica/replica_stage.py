@@ -136,7 +136,7 @@ class Stage(StageChecks):
             self._take(broker, follower.offsets_failed(ask.current_leader_epoch, self.now_ms))
             return
         log, before = leader.log, self.log(broker).entries
-        effects = follower.offsets_answered(
+        effects = follower.handle_offsets_response(
             log.log_start_offset, log.log_end_offset, ask.current_leader_epoch, self.now_ms
         )
         self._check_truncations(broker, before, effects)

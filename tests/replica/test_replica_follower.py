@@ -196,7 +196,7 @@ def test_rule_116_ahead_of_the_leader_it_loses_what_the_leader_lacks() -> None:
     assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     assert alone.follower.phase is Phase.ASKING
     assert not alone.follower.may_fetch(alone.now_ms)
-    assert alone.follower.offsets_answered(0, 6, 5, alone.now_ms) == [
+    assert alone.follower.handle_offsets_response(0, 6, 5, alone.now_ms) == [
         LogTruncated("foo-0", 6, 10, 8),
         HighWatermarkSet(6),
         FetchAgain(0),
@@ -207,7 +207,7 @@ def test_rule_116_ahead_of_the_leader_it_loses_what_the_leader_lacks() -> None:
 def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
     alone = follower(10, high_watermark=8)
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms) == [
+    assert alone.follower.handle_offsets_response(20, 30, 5, alone.now_ms) == [
         LogTruncated("foo-0", 20, 10, 8, fully=True),
         HighWatermarkSet(20),
         FetchAgain(0),
@@ -219,15 +219,15 @@ def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
 def test_rule_116_in_range_after_all_it_waits_before_it_asks_again(start: int, end: int) -> None:
     alone = follower(10)
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(start, end, 5, alone.now_ms) == [FetchAgain(10)]
+    assert alone.follower.handle_offsets_response(start, end, 5, alone.now_ms) == [FetchAgain(10)]
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
 
 
 def test_rule_116_offsets_nobody_asked_for_or_of_another_epoch_are_ignored() -> None:
     alone = follower(10)
-    assert alone.follower.offsets_answered(0, 3, 5, 0) == []
+    assert alone.follower.handle_offsets_response(0, 3, 5, 0) == []
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(0, 3, 4, 0) == []
+    assert alone.follower.handle_offsets_response(0, 3, 4, 0) == []
     assert alone.follower.offsets_failed(4, 0) == []
     assert (alone.log.log_end_offset, alone.follower.phase) == (10, Phase.ASKING)
     assert alone.follower.offsets_failed(5, 0) == [FetchAgain(10)]

@@ -58,7 +58,7 @@ def test_nothing_that_comes_meanwhile_moves_it() -> None:
     before = state(alone.follower)
     assert alone.follower.fetched(FetchedPartition(diverging_epoch=(4, 2)), position, 0) == []
     assert alone.follower.fetched(FetchedPartition(high_watermark=9, log_start_offset=9), position, 0) == []
-    assert alone.follower.offsets_answered(0, 3, 5, 0) == []
+    assert alone.follower.handle_offsets_response(0, 3, 5, 0) == []
     assert alone.follower.offsets_failed(5, 0) == []
     assert state(alone.follower) == before
     assert alone.log.log_end_offset == 10
@@ -95,7 +95,7 @@ def test_who_comes_to_lead_keeps_all_it_has() -> None:
 def test_ahead_of_the_leader() -> None:
     alone = follower(high_watermark=8)
     assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
-    (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
+    (saving,) = alone.follower.handle_offsets_response(0, 6, 5, alone.now_ms)
     assert isinstance(saving, SalvageFirst)
     assert saving == SalvageFirst(Cut(6, False, SalvageReason.CLEAN_ELECTION), 10, 8, 5)
     assert alone.follower.salvaged(saving) == [LogTruncated("foo-0", 6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
@@ -104,7 +104,7 @@ def test_ahead_of_the_leader() -> None:
 def test_behind_all_that_the_leader_has() -> None:
     alone = follower(high_watermark=8)
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
+    (saving,) = alone.follower.handle_offsets_response(20, 30, 5, alone.now_ms)
     assert isinstance(saving, SalvageFirst)
     assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
@@ -119,7 +119,9 @@ def test_behind_all_that_the_leader_has() -> None:
 def test_an_empty_log_begins_anew_at_once() -> None:
     alone = follower(leo=0, epochs=())
     reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == LogTruncated("foo-0", 20, 0, 0, fully=True)
+    assert alone.follower.handle_offsets_response(20, 30, 5, alone.now_ms)[0] == LogTruncated(
+        "foo-0", 20, 0, 0, fully=True
+    )
 
 
 def test_an_epoch_without_records_goes_at_once() -> None:

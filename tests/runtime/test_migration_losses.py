@@ -14,7 +14,7 @@ from tanist.runtime.client.features import Feature, Features
 from tanist.runtime.client.groups import GroupListing
 from tanist.runtime.migration.api_names import api_name
 from tanist.runtime.migration.losses import LOST, NOTE, REFUSED, Finding, losses
-from tanist.runtime.migration.nodes import APACHE, TANIST, Cluster, Node, Quorum
+from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, Node, Quorum
 from tanist.runtime.migration.roll import steps
 from tanist.runtime.migration.safety import UNAVAILABLE, Partitions, Problem, Verdict, of_nodes, of_partitions, of_stop
 from tanist.runtime.migration.usage import TransactionListing, Usage
@@ -41,9 +41,9 @@ def node(node_id: int = 1, software: str | None = APACHE, **more: Any) -> Node:
     return Node(node_id, ("127.0.0.1", 9092), True, True, True, software=software, settings=settings)
 
 
-def cluster(*nodes: Node, leader: int = 1) -> Cluster:
+def cluster(*nodes: Node, leader: int = 1) -> ClusterDescription:
     voters = {each.node_id: 10 for each in nodes if each.is_voter}
-    return Cluster("id", {each.node_id: each for each in nodes}, Quorum(leader, 10, voters, {}, {}))
+    return ClusterDescription("id", {each.node_id: each for each in nodes}, Quorum(leader, 10, voters, {}, {}))
 
 
 def of(usage: Usage = USAGE, *nodes: Node, target: str = TANIST) -> list[Finding]:
@@ -217,14 +217,14 @@ def test_nodes_that_are_down_or_fenced_and_a_quorum_without_a_leader_are_problem
 
 def test_only_what_is_unavailable_for_a_time_can_be_accepted() -> None:
     verdict = Verdict([Problem(UNAVAILABLE, "a"), Problem("sync", "b")], 2)
-    assert verdict.standing((), node()) == list(verdict.problems)
-    assert verdict.standing((UNAVAILABLE, "sync"), node()) == [Problem("sync", "b")]
+    assert verdict.unaccepted((), node()) == list(verdict.problems)
+    assert verdict.unaccepted((UNAVAILABLE, "sync"), node()) == [Problem("sync", "b")]
 
 
 def test_a_controller_alone_may_change_though_brokers_are_down_and_the_quorum_must_be_well() -> None:
     controller = replace(node(), is_broker=False)
     problems = [Problem(kind, kind) for kind in ("down", "leader", "min-isr", "sync", "quorum", "bytes")]
-    left = Verdict(problems, 2).standing(("down", "leader", "min-isr", "sync", "quorum", "bytes"), controller)
+    left = Verdict(problems, 2).unaccepted(("down", "leader", "min-isr", "sync", "quorum", "bytes"), controller)
     assert [problem.kind for problem in left] == ["quorum", "bytes"]
 
 

@@ -21,7 +21,7 @@ from tanist.log.properties import parse_properties
 from tanist.runtime.client.client import BrokerConnection, Client, Unreachable, parse_bootstrap
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
 from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, own_mark, start_time, wait_until
 from tanist.runtime.cluster.starting import Starter
@@ -55,19 +55,19 @@ def no_late_news(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def make(tmp_path: Path, said: list[str]) -> Iterator[Callable[[], Cluster]]:
-    yield lambda: Cluster(tmp_path / "c", said.append, STAND_IN)
+def make(tmp_path: Path, said: list[str]) -> Iterator[Callable[[], LocalCluster]]:
+    yield lambda: LocalCluster(tmp_path / "c", said.append, STAND_IN)
     cluster = load(tmp_path / "c")
     for node in cluster.nodes if cluster is not None else []:
         if node.process is not None:
             node.process.kill()
 
 
-def pids(cluster: Cluster) -> list[int]:
+def pids(cluster: LocalCluster) -> list[int]:
     return [node.process.pid for node in load_existing(cluster.folder).running if node.process is not None]
 
 
-def test_a_cluster_comes_up_is_seen_and_goes_down(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_a_cluster_comes_up_is_seen_and_goes_down(make: Callable[[], LocalCluster], said: list[str]) -> None:
     cluster = make()
     port = free_port()
     entries = cluster.up(port=port, config={"log.retention.ms": "60000"})
@@ -90,7 +90,7 @@ def test_a_cluster_comes_up_is_seen_and_goes_down(make: Callable[[], Cluster], s
     assert all("is shutting down" in (cluster.folder / f"node-{node}" / "node.log").read_text() for node in (1, 2, 3))
 
 
-def test_a_stopped_cluster_comes_up_again_as_it_was(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_a_stopped_cluster_comes_up_again_as_it_was(make: Callable[[], LocalCluster], said: list[str]) -> None:
     cluster = make()
     before = cluster.up(brokers=2, port=free_port())
     meta = (cluster.folder / "node-1" / "data" / "meta.properties").read_bytes()
@@ -104,7 +104,7 @@ def test_a_stopped_cluster_comes_up_again_as_it_was(make: Callable[[], Cluster],
     assert said == []
 
 
-def test_taken_ports_move_and_it_is_said(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_taken_ports_move_and_it_is_said(make: Callable[[], LocalCluster], said: list[str]) -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
         cluster = make()
@@ -119,7 +119,7 @@ def test_taken_ports_move_and_it_is_said(make: Callable[[], Cluster], said: list
     assert properties["controller.quorum.voters"] == f"1@127.0.0.1:{moved.nodes[0].controller_port}"
 
 
-def test_separate_controllers(make: Callable[[], Cluster]) -> None:
+def test_separate_controllers(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     cluster.up(brokers=2, controllers=1, port=free_port())
     status = cluster.status()
@@ -134,7 +134,7 @@ def test_separate_controllers(make: Callable[[], Cluster]) -> None:
     assert {node.state for node in cluster.status().nodes} == {"running"}
 
 
-def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: Callable[[], Cluster]) -> None:
+def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     with pytest.raises(ClusterError, match=r"^node \d cannot start: this folder smells \(its log: .*node\.log\)$"):
         cluster.up(port=free_port(), config={"stand.in": "dies"})
@@ -150,7 +150,7 @@ def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: 
     ],
 )
 def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing(
-    make: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, reported: str
+    make: Callable[[], LocalCluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, reported: str
 ) -> None:
     monkeypatch.setattr("tanist.runtime.cluster.starting._ASK_PATIENCE_S", 0.2)
     cluster = make()
@@ -164,7 +164,7 @@ def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing
     assert reported in str(caught.value)
 
 
-def test_settings_that_a_node_refuses_are_reported_before_anything_starts(make: Callable[[], Cluster]) -> None:
+def test_settings_that_a_node_refuses_are_reported_before_anything_starts(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     with pytest.raises(ClusterError, match=r"log\.retention\.ms"):
         cluster.up(port=free_port(), config={"log.retention.ms": "soon"})
@@ -172,7 +172,7 @@ def test_settings_that_a_node_refuses_are_reported_before_anything_starts(make: 
     cluster.up(brokers=1, port=free_port(), config={"log.retention.ms": "60000"})
 
 
-def test_crash_stop_start(make: Callable[[], Cluster]) -> None:
+def test_crash_stop_start(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     cluster.up(port=free_port())
     cluster.crash(2)
@@ -191,7 +191,7 @@ def test_crash_stop_start(make: Callable[[], Cluster]) -> None:
     assert "is shutting down" not in (cluster.folder / "node-2" / "node.log").read_text()
 
 
-def test_without_a_majority_a_started_node_is_not_waited_for(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_without_a_majority_a_started_node_is_not_waited_for(make: Callable[[], LocalCluster], said: list[str]) -> None:
     cluster = make()
     cluster.up(port=free_port())
     for node_id in (1, 2, 3):
@@ -202,7 +202,7 @@ def test_without_a_majority_a_started_node_is_not_waited_for(make: Callable[[], 
     assert len(pids(cluster)) == 2
 
 
-def test_a_node_that_does_not_stop_is_killed_and_it_is_said(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_a_node_that_does_not_stop_is_killed_and_it_is_said(make: Callable[[], LocalCluster], said: list[str]) -> None:
     cluster = make()
     cluster.up(brokers=1, port=free_port(), config={"stand.in": "stubborn"})
     cluster.down(patience_s=0.3)
@@ -211,7 +211,7 @@ def test_a_node_that_does_not_stop_is_killed_and_it_is_said(make: Callable[[], C
 
 
 @pytest.mark.long
-def test_a_watcher_stops_only_what_its_own_command_has_started(make: Callable[[], Cluster]) -> None:
+def test_a_watcher_stops_only_what_its_own_command_has_started(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     cluster.up(brokers=2, port=free_port(), ends_with_us=True)
     owner = load_existing(cluster.folder).owner
@@ -226,7 +226,7 @@ def test_a_watcher_stops_only_what_its_own_command_has_started(make: Callable[[]
     cluster.down()
 
 
-def test_a_watcher_stops_nodes_that_its_command_had_no_time_to_note(make: Callable[[], Cluster]) -> None:
+def test_a_watcher_stops_nodes_that_its_command_had_no_time_to_note(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     entries = cluster.up(brokers=2, port=free_port(), ends_with_us=True)
     marks = [node.process for node in entries.nodes if node.process is not None]
@@ -311,7 +311,7 @@ def test_a_system_whose_connections_may_have_any_port_gives_some(
     assert len({port for node in cluster.nodes for port in node.ports}) == 9
 
 
-def test_a_node_that_starts_alone_moves_out_of_the_way(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_a_node_that_starts_alone_moves_out_of_the_way(make: Callable[[], LocalCluster], said: list[str]) -> None:
     """Its listener and its metrics: the others learn of them. What stands in their configuration cannot move."""
     cluster = make()
     port = free_port()
@@ -328,7 +328,7 @@ def test_a_node_that_starts_alone_moves_out_of_the_way(make: Callable[[], Cluste
     assert load_existing(cluster.folder).node(2).ports == (port + 1, port + 4, port + 7)
 
 
-def test_a_controllers_port_is_not_moved_from_under_the_others(make: Callable[[], Cluster]) -> None:
+def test_a_controllers_port_is_not_moved_from_under_the_others(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     port = free_port()
     cluster.up(port=port)
@@ -347,7 +347,7 @@ def test_a_controllers_port_is_not_moved_from_under_the_others(make: Callable[[]
 
 
 def test_a_port_that_is_taken_while_the_nodes_start_is_moved_as_well(
-    make: Callable[[], Cluster], said: list[str], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], LocalCluster], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another cluster has looked at the same moment."""
     port = free_port()
@@ -447,7 +447,7 @@ def test_a_launcher_that_is_not_used_leaves_nothing() -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], Cluster]) -> None:
+def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     cluster.up(brokers=2, port=free_port())
     for node, pid in enumerate(pids(cluster), start=1):
@@ -456,7 +456,7 @@ def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], Cluster])
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux")
-def test_nodes_of_a_cluster_do_not_preempt_each_other(make: Callable[[], Cluster]) -> None:
+def test_nodes_of_a_cluster_do_not_preempt_each_other(make: Callable[[], LocalCluster]) -> None:
     """Decision 6."""
     cluster = make()
     cluster.up(brokers=3, port=free_port())
@@ -519,7 +519,7 @@ def test_bootstrap_addresses() -> None:
             parse_bootstrap(bad)
 
 
-def test_versions_are_negotiated_down(make: Callable[[], Cluster]) -> None:
+def test_versions_are_negotiated_down(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     entries = cluster.up(brokers=1, port=free_port())
     connection = BrokerConnection((entries.host, entries.nodes[0].broker_port), "test", 5.0)
@@ -557,7 +557,7 @@ def test_what_is_no_kafka_is_reported() -> None:
 # -- up again, otherwise than before
 
 
-def test_ports_move_back_when_they_are_free_again(make: Callable[[], Cluster], said: list[str]) -> None:
+def test_ports_move_back_when_they_are_free_again(make: Callable[[], LocalCluster], said: list[str]) -> None:
     cluster = make()
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
@@ -576,7 +576,7 @@ def test_ports_move_back_when_they_are_free_again(make: Callable[[], Cluster], s
     assert len(said) == 1
 
 
-def test_another_place_than_the_cluster_has_is_refused(make: Callable[[], Cluster]) -> None:
+def test_another_place_than_the_cluster_has_is_refused(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     port = free_port()
     cluster.up(brokers=1, port=port)
@@ -591,7 +591,7 @@ def test_another_place_than_the_cluster_has_is_refused(make: Callable[[], Cluste
 
 
 def test_a_start_that_takes_long_says_what_it_waits_for(
-    make: Callable[[], Cluster], said: list[str], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], LocalCluster], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tanist.runtime.cluster.starting._SAY_AFTER_S", 0.2)
     with pytest.raises(ClusterError, match="not ready after 4 s: node 1: better days"):

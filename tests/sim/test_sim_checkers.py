@@ -51,7 +51,7 @@ def test_a_second_loss_of_power_does_not_make_durable_what_the_first_one_left() 
     assert mirror.durable_end == 0
     host.disk.find(LOG).entries.pop("00000000000000000000.log")
     inode = host.disk.inode(f"{LOG}/00000000000000000001.log")
-    inode.settle(inode.mark)
+    inode.write_through(inode.mark)
     inode.synced_bytes = len(inode.data)  # what the first loss left is on the disk
     checks.went_down(host, oracle, lost_power=True, mid_turn=False, broker_epoch=5)
     assert mirror.durable_end == 0

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 
 if find_spec("pyspark") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -48,14 +48,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One broker, for modules that break nothing and have topics of their own names."""
-    cluster = Cluster(tmp_path_factory.mktemp("brokers") / "c")
+    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
     yield bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
     cluster.down()
 
 
 @pytest.fixture
-def three_brokers(tmp_path: Path) -> Iterator[tuple[Cluster, str]]:
+def three_brokers(tmp_path: Path) -> Iterator[tuple[LocalCluster, str]]:
     """Three brokers as processes, and where they are reached."""
-    found = Cluster(tmp_path / "c")
+    found = LocalCluster(tmp_path / "c")
     yield found, bootstrap_of(found.up(brokers=3, port=random.randint(20000, 50000)))
     found.down()

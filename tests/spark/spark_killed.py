@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 
 
 class Query:
@@ -46,7 +46,7 @@ class Query:
 class BrokersInTurn:
     """One broker after the other crashes, and is back before the next does."""
 
-    def __init__(self, nodes: Cluster, crashes: int) -> None:
+    def __init__(self, nodes: LocalCluster, crashes: int) -> None:
         self._nodes = nodes
         self._left = crashes
         self._crashed = 0

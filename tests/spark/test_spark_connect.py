@@ -16,7 +16,7 @@ import pytest
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.processes import wait_until
 from tests.spark import spark_short_lived
 
@@ -55,7 +55,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 def test_a_client_without_java_reads_and_writes(server: str, tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     bootstrap = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 60000)))
     try:
         with Client(parse_bootstrap(bootstrap)) as client:

@@ -136,7 +136,7 @@ def test_both_judges_say_the_same_of_the_same_histories(spark: Any, tmp_path: Pa
     history.write_text("".join(json.dumps(line) + "\n" for world in worlds for line in world.lines))
 
     verdict, _ = verify(history)
-    checked = {each.anomaly: each.partitions for each in verdict.found}
+    checked = {each.anomaly: each.partitions for each in verdict.findings}
     audited: dict[Anomaly, dict[str, int]] = {}
     for (kind, topic, partition), count in audit_folder(spark, data, [history]).counts.items():
         audited.setdefault(kind, {})[f"{topic}-{partition}"] = count

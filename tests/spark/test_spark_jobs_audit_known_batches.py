@@ -11,7 +11,7 @@ import pytest
 
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.known_batches import KnownBatches
-from tanist.spark.jobs.audit.pieces import Piece, sums_of_group
+from tanist.spark.jobs.audit.segment_ranges import SegmentRange, sums_of_group
 from tanist.spark.segments import record_columns
 from tanist.wire.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, LEADER_EPOCH_AT, NewRecord
 from tanist.wire.crc import crc32c
@@ -20,9 +20,9 @@ from tests.spark.spark_segments_samples import START_MS, SegmentBuilder
 COLUMNS = audit_sums.columns(values=True)
 
 
-def replica(number: int, made: SegmentBuilder, folder: Path) -> Piece:
+def replica(number: int, made: SegmentBuilder, folder: Path) -> SegmentRange:
     path = made.write(folder / str(number))
-    return Piece(str(path), 0, len(made.data), "orders", 0, number, made.base_offset, None, None, None)
+    return SegmentRange(str(path), 0, len(made.data), "orders", 0, number, made.base_offset, None, None, None)
 
 
 def by_bucket(batches: Any) -> dict[Any, Any]:
@@ -42,11 +42,11 @@ def by_bucket(batches: Any) -> dict[Any, Any]:
     return dict(found)
 
 
-def alone(*pieces: Piece) -> dict[Any, Any]:
+def alone(*pieces: SegmentRange) -> dict[Any, Any]:
     return by_bucket(batch for piece in pieces for batch in sums_of_group(COLUMNS, [piece]))
 
 
-def together(*pieces: Piece) -> dict[Any, Any]:
+def together(*pieces: SegmentRange) -> dict[Any, Any]:
     return by_bucket(sums_of_group(COLUMNS, list(pieces)))
 
 

@@ -14,7 +14,7 @@ from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.history import history
 from tanist.spark.jobs.audit.parquet_lines import ParquetLines
-from tanist.spark.jobs.audit.pieces import Piece, read_pieces, read_sums
+from tanist.spark.jobs.audit.segment_ranges import SegmentRange, read_ranges, read_sums
 from tanist.spark.jobs.dealt import dealt
 
 MANY = 5_000
@@ -45,10 +45,10 @@ def test_a_plan_is_not_with_every_task(spark: Any, read: str) -> None:
         if read == "lines":
             files = tuple((f"/history/{number}.parquet", (1 << 30,)) for number in range(count))
             return ParquetLines(files).events(spark, lambda events: events, "offset bigint")
-        pieces = [Piece(f"/{number}", 0, 1, "t", 0, 1, 0, None, None, None) for number in range(count)]
+        pieces = [SegmentRange(f"/{number}", 0, 1, "t", 0, 1, 0, None, None, None) for number in range(count)]
         if read == "sums":
             return read_sums(spark, [[[piece]] for piece in pieces], values=True)
-        return read_pieces(spark, [[piece] for piece in pieces], "offset bigint, timestamp timestamp")
+        return read_ranges(spark, [[piece] for piece in pieces], "offset bigint, timestamp timestamp")
 
     assert for_all_tasks(frame(MANY)) == for_all_tasks(frame(1))
 

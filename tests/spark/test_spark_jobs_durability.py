@@ -13,8 +13,8 @@ from tanist.spark.jobs.durability import (
     DurabilityResult,
     Estimate,
     FaultProfile,
+    ReplicationSettings,
     Row,
-    Setting,
     durability,
     keep_losing,
     outage_ms,
@@ -51,30 +51,32 @@ def test_settings_are_all_that_can_be() -> None:
     with pytest.raises(NothingToJudge, match="=2 needs more than 1 replicas: there is no setting to play"):
         settings([1], [2, 3], ["None"])
     with pytest.raises(ValueError, match="replicas is 3"):
-        Setting(2, 3)
+        ReplicationSettings(2, 3)
     with pytest.raises(ValueError, match="the strategy is one of"):
-        Setting(strategy="Reckless")
+        ReplicationSettings(strategy="Reckless")
     with pytest.raises(ValueError, match="comets"):
         FaultProfile(kinds=("comets",))
 
 
 def test_a_setting_in_which_nothing_was_acknowledged_is_not_judged() -> None:
-    rows = [Row(Setting(3, least), Estimate(0, 5), Estimate(5, 5), acked) for least, acked in ((2, 10), (3, 0))]
-    assert DurabilityResult(SHORT, range(5), rows).unjudged == [Setting(3, 3)]
+    rows = [
+        Row(ReplicationSettings(3, least), Estimate(0, 5), Estimate(5, 5), acked) for least, acked in ((2, 10), (3, 0))
+    ]
+    assert DurabilityResult(SHORT, range(5), rows).unjudged == [ReplicationSettings(3, 3)]
 
 
 def test_a_run_is_the_same_wherever_it_is_played() -> None:
-    setting = Setting(3, 1, "Aggressive")
+    setting = ReplicationSettings(3, 1, "Aggressive")
     first = played(3, setting, SHORT)
     assert first == played(3, setting, SHORT)
     assert first[0] > 0
-    assert plan_of(3, setting, SHORT).faults == plan_of(3, Setting(3, 2, "None"), SHORT).faults
+    assert plan_of(3, setting, SHORT).faults == plan_of(3, ReplicationSettings(3, 2, "None"), SHORT).faults
 
 
 def test_every_seed_meets_every_setting_and_what_lost_can_be_replayed(spark: Any, tmp_path: Path) -> None:
     from tanist.lab.simulation import scenario
 
-    asked = [Setting(3, 1, "Aggressive"), Setting(3, 3, "None")]
+    asked = [ReplicationSettings(3, 1, "Aggressive"), ReplicationSettings(3, 3, "None")]
     result = durability(spark, asked, range(1, 4), SHORT, output=tmp_path / "runs")
     runs = {(row.min_insync_replicas, row.seed): row for row in spark.read.parquet(str(tmp_path / "runs")).collect()}
     assert set(runs) == {(least, seed) for least in (1, 3) for seed in (1, 2, 3)}

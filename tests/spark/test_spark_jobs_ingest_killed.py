@@ -13,7 +13,7 @@ import pytest
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.wire.batch import NewRecord
 from tests.spark.spark_killed import BrokersInTurn, Query
@@ -27,7 +27,7 @@ PATIENCE_S = 600
 
 @pytest.mark.parametrize(("records", "kills", "broker_kills"), [(100_000, 3, 1), (2_000_000, 10, 5)])
 def test_each_record_is_once_in_the_table(
-    three_brokers: tuple[Cluster, str], tmp_path: Path, records: int, kills: int, broker_kills: int
+    three_brokers: tuple[LocalCluster, str], tmp_path: Path, records: int, kills: int, broker_kills: int
 ) -> None:
     from deltalake import DeltaTable
 

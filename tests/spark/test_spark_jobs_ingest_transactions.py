@@ -13,14 +13,14 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.wire.batch import NewRecord
 from tests.stories.transactional import TransactionalClient
 
 
 @pytest.fixture
 def bootstrap(tmp_path: Path) -> Iterator[str]:
-    cluster = Cluster(tmp_path / "brokers")
+    cluster = LocalCluster(tmp_path / "brokers")
     config = {"transaction.state.log.num.partitions": "1"}
     yield bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000), config=config))
     cluster.down()

@@ -20,7 +20,7 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.wire.batch import NewRecord
 
 NEEDED = ("grpc", "grpc_status", "google.protobuf", "pandas", "yaml", "zstandard")
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=f"spark-pipelines needs 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    nodes = Cluster(tmp_path / "tanist-data")
+    nodes = LocalCluster(tmp_path / "tanist-data")
     bootstrap = bootstrap_of(nodes.up(brokers=3, port=random.randint(20000, 50000)))
     with Client(parse_bootstrap(bootstrap), timeout_s=60) as client:
         create_topic(client, "orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "3"})

@@ -17,7 +17,7 @@ from tanist.quorum.voters import SnapshotId
 from tanist.runtime.client.admin import TOPIC, alter_configs, create_topic, delete_topic, describe_topics
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.metadata.changes import MetadataFolder, changes, metadata_folders
 from tanist.wire.metadata import (
@@ -119,7 +119,7 @@ def test_damage_is_the_last_row(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
     folder = tmp_path_factory.mktemp("brokers") / "c"
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     address = bootstrap_of(cluster.up(brokers=3, port=random.randint(20000, 50000)))
     with Client(parse_bootstrap(address), timeout_s=60) as client:
         create_topic(client, "orders", assignment=[[1, 2, 3]], config={"min.insync.replicas": "2"})

@@ -20,7 +20,7 @@ from tanist.spark.jobs.audit.findings import Finding, merged
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import Change, Metadata
 from tanist.spark.jobs.audit.result import AuditResult
-from tanist.spark.jobs.durability import DurabilityResult, Estimate, FaultProfile, Row, Setting
+from tanist.spark.jobs.durability import DurabilityResult, Estimate, FaultProfile, ReplicationSettings, Row
 from tanist.spark.report import audit_page, durability_page, replica_bars
 
 PLACE = ("orders", 0)
@@ -176,7 +176,7 @@ def test_nothing_that_is_sound_has_a_legend() -> None:
 
 def pages() -> list[str]:
     made = result([*LOST, MISSING])
-    rows = [Row(Setting(3, 2), Estimate(1, 20), Estimate(3, 20), 1000, 40, 0.01, [5])]
+    rows = [Row(ReplicationSettings(3, 2), Estimate(1, 20), Estimate(3, 20), 1000, 40, 0.01, [5])]
     return [
         audit_page.page(made, title="t"),
         durability_page.page(DurabilityResult(FaultProfile(), range(1, 21), rows)),
@@ -280,8 +280,17 @@ def test_wilsons_interval_is_that_of_the_tables(hits: int, runs: int, low: float
 
 def test_the_durability_page_shows_each_setting_and_how_to_replay() -> None:
     rows = [
-        Row(Setting(3, 1, "Aggressive"), Estimate(20, 200), Estimate(3, 200), 1000, 40, 0.01, [5, 9]),
-        Row(Setting(3, 2, "Balanced"), Estimate(0, 200), Estimate(30, 200), 900, 0, 0.08, [], {7: "L2: <stuck>"}),
+        Row(ReplicationSettings(3, 1, "Aggressive"), Estimate(20, 200), Estimate(3, 200), 1000, 40, 0.01, [5, 9]),
+        Row(
+            ReplicationSettings(3, 2, "Balanced"),
+            Estimate(0, 200),
+            Estimate(30, 200),
+            900,
+            0,
+            0.08,
+            [],
+            {7: "L2: <stuck>"},
+        ),
     ]
     made = DurabilityResult(FaultProfile(), range(1, 201), rows)
     page = durability_page.page(made)
@@ -292,7 +301,7 @@ def test_the_durability_page_shows_each_setting_and_how_to_replay() -> None:
 
 
 def test_the_two_panels_have_one_scale() -> None:
-    rows = [Row(Setting(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
+    rows = [Row(ReplicationSettings(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
     page = durability_page.page(DurabilityResult(FaultProfile(), range(1, 201), rows))
     assert page.count(">100 %</text>") == 2
     assert page.count(">50 %</text>") == 2
@@ -303,13 +312,13 @@ def test_the_two_panels_have_one_scale() -> None:
 
 
 def test_the_chart_alone_is_a_file_of_its_own() -> None:
-    rows = [Row(Setting(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
+    rows = [Row(ReplicationSettings(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
     alone = durability_page.picture(rows)
     assert alone.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ')
     assert "prefers-color-scheme:dark" in alone
 
 
 def test_a_setting_in_which_nothing_was_acknowledged_is_pointed_out() -> None:
-    rows = [Row(Setting(3, 3), Estimate(0, 5), Estimate(5, 5), 0, 0, 1.0)]
+    rows = [Row(ReplicationSettings(3, 3), Estimate(0, 5), Estimate(5, 5), 0, 0, 1.0)]
     page = durability_page.page(DurabilityResult(FaultProfile(), range(5), rows))
     assert "RF 3, min ISR 3, Balanced: no record was acknowledged, so none could be lost." in page

@@ -14,7 +14,7 @@ from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer, list_offset
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.topic.plan import OffsetRange
 from tanist.spark.topic.reading import read_range
@@ -43,7 +43,12 @@ def visible(client: Client) -> Counter[int]:
 @pytest.mark.parametrize(("total", "kills", "broker_kills"), [(120_000, 4, 1), (2_000_000, 10, 5)])
 @pytest.mark.parametrize("exactly_once", ["true", "transaction"])
 def test_each_record_once_though_the_query_and_brokers_are_killed(
-    three_brokers: tuple[Cluster, str], tmp_path: Path, exactly_once: str, total: int, kills: int, broker_kills: int
+    three_brokers: tuple[LocalCluster, str],
+    tmp_path: Path,
+    exactly_once: str,
+    total: int,
+    kills: int,
+    broker_kills: int,
 ) -> None:
     """The query is killed where it may be: after so many records have arrived, in the midst of a micro-batch."""
     nodes, bootstrap = three_brokers

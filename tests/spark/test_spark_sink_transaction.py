@@ -18,7 +18,7 @@ from tanist.runtime.client.client import Client, KafkaError, parse_bootstrap
 from tanist.runtime.client.records import list_offset
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink.encoding import Rows, Sealing, encode, seal, seal_again
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.sink import stage_rows
@@ -32,7 +32,7 @@ TIMEOUT_MS = 60_000
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = Cluster(tmp_path_factory.mktemp("brokers") / "c")
+    cluster = LocalCluster(tmp_path_factory.mktemp("brokers") / "c")
     config = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
     address = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000), config=config))
     with Client(parse_bootstrap(address)) as client:

@@ -14,7 +14,7 @@ import pytest
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tests.spark.spark_killed import BrokersInTurn
 from tests.spark.spark_segments_samples import some_records
 from tests.spark.test_spark_stream_source import PATIENCE_S, Stream
@@ -27,7 +27,7 @@ STEPS = 8
 
 @pytest.mark.parametrize("fail_on_data_loss", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_each_record_once_while_brokers_crash_and_come_back(
-    spark: Any, tmp_path: Path, three_brokers: tuple[Cluster, str], fail_on_data_loss: str
+    spark: Any, tmp_path: Path, three_brokers: tuple[LocalCluster, str], fail_on_data_loss: str
 ) -> None:
     nodes, bootstrap = three_brokers
     brokers = BrokersInTurn(nodes, 3)

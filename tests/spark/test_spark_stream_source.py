@@ -15,7 +15,7 @@ from tanist.runtime.client.admin import add_partitions, create_topic, describe_t
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.wire.ids import id_text
 from tests.spark.spark_segments_samples import START_MS, some_records
 
@@ -136,7 +136,7 @@ def truncated(spark: Any, tmp_path: Path) -> Iterator[Any]:
     and is written 150 others: the log is longer than it was.
     """
     folder = tmp_path / "two"
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     config = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
     address = bootstrap_of(cluster.up(brokers=2, controllers=1, port=random.randint(20000, 50000), config=config))
     try:

@@ -15,7 +15,7 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink.encoding import Rows, encode, seal
 from tanist.spark.sink.producer import TaskProducer
 from tanist.spark.topic.plan import OffsetRange
@@ -26,8 +26,8 @@ RECORDS = 4000
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, Client]]:
-    found = Cluster(tmp_path / "c")
+def cluster(tmp_path: Path) -> Iterator[tuple[LocalCluster, Client]]:
+    found = LocalCluster(tmp_path / "c")
     address = bootstrap_of(found.up(brokers=3, port=random.randint(20000, 50000)))
     with Client(parse_bootstrap(address), timeout_s=60) as client:
         create_topic(client, "t", partitions=2, replication_factor=3, config={"min.insync.replicas": "2"})
@@ -35,7 +35,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, Client]]:
     found.down()
 
 
-def test_reading_goes_on_at_the_next_leader(cluster: tuple[Cluster, Client]) -> None:
+def test_reading_goes_on_at_the_next_leader(cluster: tuple[LocalCluster, Client]) -> None:
     nodes, client = cluster
     producer = Producer(client)
     for first in range(0, RECORDS, 100):
@@ -57,7 +57,7 @@ def test_reading_goes_on_at_the_next_leader(cluster: tuple[Cluster, Client]) -> 
 
 
 def test_batches_on_their_way_to_a_leader_that_dies_are_in_the_log_once_and_in_order(
-    cluster: tuple[Cluster, Client],
+    cluster: tuple[LocalCluster, Client],
 ) -> None:
     nodes, client = cluster
     producer = TaskProducer.fresh(client)

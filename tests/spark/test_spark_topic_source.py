@@ -13,7 +13,7 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tests.spark.spark_segments_samples import START_MS, some_records
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bootstrap(folder: Path) -> Iterator[str]:
     """Topic `orders` with three partitions: 600, 300 and no records, each compressed in another way."""
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     address = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
     try:
         with Client(parse_bootstrap(address)) as client:

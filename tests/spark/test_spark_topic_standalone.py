@@ -14,7 +14,7 @@ import pytest
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.cluster.addresses import bootstrap_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tests.spark.spark_standalone import Standalone
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ QUERY = Path(__file__).with_name("spark_standalone_query.py")
 
 def test_read_and_written_by_two_workers(tmp_path: Path) -> None:
     folder = tmp_path / "c"
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     bootstrap = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 40000)))
     try:
         with Client(parse_bootstrap(bootstrap)) as client:

@@ -196,7 +196,7 @@ def _settle(live: Live, outcome: Outcome) -> None:
         outcome.violations.append(f"the checker finds {lost} lost records, the account {len(outcome.before.lost)}")
     allowed = CONSEQUENCES if lost else set()
     outcome.violations += [
-        words for found, words in zip(verdict.found, printed, strict=True) if found.anomaly not in allowed
+        words for found, words in zip(verdict.findings, printed, strict=True) if found.anomaly not in allowed
     ]
     outcome.unacknowledged_found = len({stored.number for stored in log} - set(acknowledged))
     entries, complaints = find_entries(live.folder)

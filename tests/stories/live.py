@@ -16,7 +16,7 @@ from typing import TypeVar
 from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import NodeEntry, load_existing
 from tests.interop.waiting import wait_for
 from tests.stories.stage import free_port
@@ -36,7 +36,7 @@ class Live:
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="tanist-live-")
         self.folder = Path(self._folder.name)
-        self.cluster = Cluster(self.folder)
+        self.cluster = LocalCluster(self.folder)
         self.broker_ids = range(1, brokers + 1)
         self._config = config or {}
         self._features = features or {}

@@ -52,7 +52,7 @@ def test_a_kept_folder_stays_and_starts_again() -> None:
     assert again.backend.local is None
     from tanist.runtime.cluster import cluster as runtime
 
-    runtime.Cluster(folder).down(wipe=True)
+    runtime.LocalCluster(folder).down(wipe=True)
     assert not folder.exists()
 
 
@@ -81,7 +81,7 @@ def test_two_that_open_one_folder_at_once_have_one_cluster(tmp_path: Path) -> No
         assert both[0].bootstrap == both[1].bootstrap
         assert both[1].topics() == []
     finally:
-        runtime.Cluster(folder).down(wipe=True)
+        runtime.LocalCluster(folder).down(wipe=True)
 
 
 def test_a_setting_that_no_broker_has_is_refused_before_anything_starts() -> None:

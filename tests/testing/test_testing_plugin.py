@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.runtime.cluster.cluster import Cluster as RunningCluster
+from tanist.runtime.cluster.cluster import LocalCluster as RunningCluster
 from tanist.testing import Cluster
 
 FAILING = """

@@ -19,7 +19,7 @@ from tanist.runtime.client import admin
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.batch import NewRecord
 from tests.cli.cli_rig import TANIST, free_port, run
@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("ui") / "data"
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     cluster.up(brokers=3, controllers=1, port=free_port(), config=_CONFIG, ends_with_us=True)
     try:
         yield folder
@@ -213,7 +213,7 @@ def test_what_a_bootstrap_address_can_show(folder: Path, browser: Browser) -> No
 def test_rates_and_names_as_long_as_kafka_lets_them_be_on_a_narrow_page(folder: Path, browser: Browser) -> None:
     longest = "a-name." + "x" * 242
     if not load_existing(folder).node(3).alive:
-        Cluster(folder).start(3)
+        LocalCluster(folder).start(3)
     with client(folder) as asking:
         admin.create_topic(asking, longest, assignment=[[1, 2, 3]])
         admin.create_topic(asking, "short-lived", assignment=[[1, 2, 3]])
@@ -221,7 +221,7 @@ def test_rates_and_names_as_long_as_kafka_lets_them_be_on_a_narrow_page(folder: 
         browser.do("open", url=f"{url}#p={longest}/0", width=360, height=800)
         browser.wait_for("healthy", "#partition-title")
         browser.wait_for("0 records/s in", ".traffic")
-        until_s = time.monotonic() + 60  # a rate is that of two looks, however many sends fit between them
+        until_s = time.monotonic() + 60  # a rate is that of two samples, however many sends fit between them
         while browser.text(".traffic .numbers span") == "0 records/s in":
             assert time.monotonic() < until_s, browser.text(".traffic")
             send(folder, longest, range(200))
@@ -258,12 +258,12 @@ def test_a_cluster_that_goes_down_and_comes_back(folder: Path, browser: Browser)
     with ui(folder) as url:
         browser.do("open", url=f"{url}#p=orders/0")
         browser.wait_for("3 of 3 brokers", ".status", timeout_s=60)
-        Cluster(folder).down()
+        LocalCluster(folder).down()
         browser.wait_for("the cluster is down: this is what was last committed", ".problem")
         browser.wait_for("0 of 3 brokers", ".status")
         browser.wait_for("stopped", ".rails")
         accessible(browser)
-        Cluster(folder).up(ends_with_us=True)
+        LocalCluster(folder).up(ends_with_us=True)
         browser.do("wait", expression="document.querySelector('.problem') === null", timeout_ms=60000)
         browser.wait_for("3 of 3 brokers", ".status", timeout_s=60)
         assert browser.do("heard") == []

@@ -1,4 +1,4 @@
-"""Rates from the counters of two looks."""
+"""Rates from the counters of two samples."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def test_traffic_of_a_broker_and_of_a_watched_partition(monkeypatch: pytest.Monk
     view, traffic = replayed(beginning()), Traffic()
     names = ("records_in", "bytes_in", "bytes_out", "replication_in", "replication_out")
 
-    def look(counted: int, end: int, committed: int) -> dict[str, Json]:
+    def sample(counted: int, end: int, committed: int) -> dict[str, Json]:
         row = {"topic": "t", "partition": 0, "role": "leader", "log_end_offset": end, "size_bytes": end * 100}
         traffic.commits([{"group": "g", "partitions": [{"topic": "t", "partition": 0, "committed": committed}]}])
         page = {"traffic": dict.fromkeys(names, counted), "replicas": [row]}
-        found = traffic.look(view, {1: [page], 1001: [{"traffic": None, "replicas": []}]}, [("t", 0), ("gone", 0)])
+        found = traffic.read(view, {1: [page], 1001: [{"traffic": None, "replicas": []}]}, [("t", 0), ("gone", 0)])
         clock.now_s += 2
         return found
 
-    assert look(50, 10, 5) == {}
-    assert look(70, 30, 9) == {
+    assert sample(50, 10, 5) == {}
+    assert sample(70, 30, 9) == {
         "b/1": {"broker": 1, **dict.fromkeys(names, 10.0)},
         "t/t/0": {"topic": "t", "partition": 0, "records_in": 10.0, "bytes_in": 1000.0, "records_out": 2.0},
     }
-    assert look(70, 30, 9)["t/t/0"]["records_in"] == 0.0
+    assert sample(70, 30, 9)["t/t/0"]["records_in"] == 0.0
     # Another leader's log is no growth of this one's.
     view.replay(view.next_offset, 2000, PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(2, 3), leader=2))
-    assert "t/t/0" not in look(70, 40, 9)
+    assert "t/t/0" not in sample(70, 40, 9)

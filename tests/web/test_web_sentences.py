@@ -16,7 +16,7 @@ import pytest
 from tanist.lab.plays import PLAYS
 from tests.web.test_web_simulated import recorded
 
-Look = Mapping[str, Any]
+Sample = Mapping[str, Any]
 
 _DOWN = ("crashed", "stopped")
 _ONE = r"brokers? ([\d, and]*\d)"
@@ -26,67 +26,70 @@ def _numbers(text: str) -> set[int]:
     return set(map(int, re.findall(r"\d+", text)))
 
 
-def _is_down(look: Look, broker: int) -> bool:
-    (state,) = [each["state"] for each in look["cluster"]["nodes"] if each["id"] == broker]
+def _is_down(sample: Sample, broker: int) -> bool:
+    (state,) = [each["state"] for each in sample["cluster"]["nodes"] if each["id"] == broker]
     return state in _DOWN
 
 
-def _partition(look: Look) -> dict[str, Any]:
-    (found,) = [value for key, value in look.items() if key.startswith("p/")]
+def _partition(sample: Sample) -> dict[str, Any]:
+    (found,) = [value for key, value in sample.items() if key.startswith("p/")]
     return found  # type: ignore[no-any-return]
 
 
-def _leads(look: Look, brokers: set[int]) -> bool:
-    return brokers == {_partition(look)["leader"]} and not any(_is_down(look, each) for each in brokers)
+def _leads(sample: Sample, brokers: set[int]) -> bool:
+    return brokers == {_partition(sample)["leader"]} and not any(_is_down(sample, each) for each in brokers)
 
 
-CLAIMS: tuple[tuple[str, Callable[[Look, set[int]], bool]], ...] = (
-    (r"\bno leader\b", lambda look, _: _partition(look)["leader"] < 0),
+CLAIMS: tuple[tuple[str, Callable[[Sample, set[int]], bool]], ...] = (
+    (r"\bno leader\b", lambda sample, _: _partition(sample)["leader"] < 0),
     (rf"^{_ONE} leads (?:and|, )", _leads),
     (rf"{_ONE} leads, but", _leads),
     (
         rf"{_ONE} is the leader in the metadata only",
-        lambda look, said: said == {_partition(look)["leader"]} and all(_is_down(look, each) for each in said),
+        lambda sample, said: said == {_partition(sample)["leader"]} and all(_is_down(sample, each) for each in said),
     ),
-    (rf"{_ONE} (?:does|do) not run", lambda look, said: all(_is_down(look, each) for each in said)),
+    (rf"{_ONE} (?:does|do) not run", lambda sample, said: all(_is_down(sample, each) for each in said)),
     (
         rf"{_ONE} (?:is|are) eligible \(ELR\)",
-        lambda look, said: said <= set(_partition(look)["elr"]),
+        lambda sample, said: said <= set(_partition(sample)["elr"]),
     ),
-    (rf"{_ONE} of LastKnownElr", lambda look, said: said <= set(_partition(look)["last_known_elr"])),
-    (r"every replica is in sync", lambda look, _: set(_partition(look)["isr"]) == set(_partition(look)["replicas"])),
-    (r"ISR is empty", lambda look, _: not _partition(look)["isr"]),
-    (r"ISR and ELR are empty", lambda look, _: not _partition(look)["isr"] and not _partition(look)["elr"]),
-    (r"(\d+) in sync", lambda look, said: said == {len(_partition(look)["isr"])}),
-    (r"in the ELR", lambda look, _: bool(_partition(look)["elr"])),
-    (r"LastKnownElr is (?:still )?missing", lambda look, _: bool(_partition(look)["last_known_elr"])),
-    (r"LastKnownElr have answered", lambda look, _: not _partition(look)["last_known_elr"]),
-    (r"(?:is|are) elected", lambda look, _: _partition(look)["leader"] >= 0),
+    (rf"{_ONE} of LastKnownElr", lambda sample, said: said <= set(_partition(sample)["last_known_elr"])),
+    (
+        r"every replica is in sync",
+        lambda sample, _: set(_partition(sample)["isr"]) == set(_partition(sample)["replicas"]),
+    ),
+    (r"ISR is empty", lambda sample, _: not _partition(sample)["isr"]),
+    (r"ISR and ELR are empty", lambda sample, _: not _partition(sample)["isr"] and not _partition(sample)["elr"]),
+    (r"(\d+) in sync", lambda sample, said: said == {len(_partition(sample)["isr"])}),
+    (r"in the ELR", lambda sample, _: bool(_partition(sample)["elr"])),
+    (r"LastKnownElr is (?:still )?missing", lambda sample, _: bool(_partition(sample)["last_known_elr"])),
+    (r"LastKnownElr have answered", lambda sample, _: not _partition(sample)["last_known_elr"]),
+    (r"(?:is|are) elected", lambda sample, _: _partition(sample)["leader"] >= 0),
 )
 """What a sentence may say of a partition, and whether it is so."""
 
 
-def lies(text: str, look: Look) -> list[str]:
+def lies(text: str, sample: Sample) -> list[str]:
     found = []
     for pattern, holds in CLAIMS:
         for claim in re.finditer(pattern, text):
             said = _numbers(claim[1]) if claim.re.groups else set()
-            if not holds(look, said):
+            if not holds(sample, said):
                 found.append(claim[0])
     return found
 
 
-def moments(lines: list[dict[str, Any]]) -> Iterator[tuple[float, Look, set[str]]]:
+def moments(lines: list[dict[str, Any]]) -> Iterator[tuple[float, Sample, set[str]]]:
     """Each moment, with what the page shows then and the keys that have just changed."""
-    look: dict[str, Any] = {}
+    sample: dict[str, Any] = {}
     for at, several in itertools.groupby(lines, key=lambda line: line["at"]):
         changed: set[str] = set()
         for line in several:
-            look.update(line["set"])
+            sample.update(line["set"])
             changed |= set(line["set"])
             for key in line["gone"]:
-                look.pop(key, None)
-        yield at, look, changed
+                sample.pop(key, None)
+        yield at, sample, changed
 
 
 SETTINGS = [
@@ -114,15 +117,15 @@ STATE = re.compile(r"\b(leads?|leader is|elected|eligible|ISR|ELR|acknowledged|i
 def test_no_sentence_denies_what_is_shown(name: str, settings: dict[str, str]) -> None:
     for seed in range(2):
         found = []
-        for at, look, changed in moments(recorded(request(name, settings, seed))):
-            if not any(key.startswith("p/") for key in look) or "cluster" not in look:
+        for at, sample, changed in moments(recorded(request(name, settings, seed))):
+            if not any(key.startswith("p/") for key in sample) or "cluster" not in sample:
                 continue
-            new = [each["text"] for each in look["found"] if each["at"] == at and "found" in changed]
-            assert "story" not in changed or [each for each in look["found"] if each["at"] < at] == []
-            for text in (look["story"]["text"], _partition(look)["why"], *new):
-                found += [f"{at / 1000:.3f}: {claim!r} in {text!r}" for claim in lies(text, look)]
-            if "story" in changed and look["story"]["title"] != "the end" and STATE.search(look["story"]["text"]):
-                found.append(f"a step says what comes of it: {look['story']['text']!r}")
+            new = [each["text"] for each in sample["found"] if each["at"] == at and "found" in changed]
+            assert "story" not in changed or [each for each in sample["found"] if each["at"] < at] == []
+            for text in (sample["story"]["text"], _partition(sample)["why"], *new):
+                found += [f"{at / 1000:.3f}: {claim!r} in {text!r}" for claim in lies(text, sample)]
+            if "story" in changed and sample["story"]["title"] != "the end" and STATE.search(sample["story"]["text"]):
+                found.append(f"a step says what comes of it: {sample['story']['text']!r}")
         assert found == [], f"seed {seed}, {len(found)} times"
 
 
@@ -141,13 +144,13 @@ def test_what_is_found_is_in_the_look() -> None:
     assert all(kinds.values()), kinds
 
 
-def _check(text: str, before: Look, new: Look) -> None:
+def _check(text: str, before: Sample, new: Sample) -> None:
     numbers = list(map(int, re.findall(r"\d+", text)))
     if "truncates its log" in text or "lost its power" in text:
         (key,) = [key for key in new if key.startswith("r/")] or [""]
         if not key:  # it was said with an earlier line of this moment
             return
-        ends, last = ({each["broker"]: each["end"] for each in look[key]["replicas"]} for look in (new, before))
+        ends, last = ({each["broker"]: each["end"] for each in sample[key]["replicas"]} for sample in (new, before))
         assert numbers == [numbers[0], ends[numbers[0]], last[numbers[0]]]
         assert numbers[1] < numbers[2]
     if "in its salvage" in text and "salvage" in new:
@@ -159,9 +162,9 @@ def test_what_a_loss_of_power_has_left_is_on_the_disk_also_when_its_broker_is_ba
     returned = 0
     for seed in range(4):
         left: dict[int, int] = {}
-        for _, look, _ in moments(recorded(request("unclean-recovery", {"strategy": "Balanced"}, seed))):
-            whys = {each["id"]: each.get("why") or "" for each in look.get("cluster", {"nodes": ()})["nodes"]}
-            for each in look.get("r/orders/0", {"replicas": ()})["replicas"]:
+        for _, sample, _ in moments(recorded(request("unclean-recovery", {"strategy": "Balanced"}, seed))):
+            whys = {each["id"]: each.get("why") or "" for each in sample.get("cluster", {"nodes": ()})["nodes"]}
+            for each in sample.get("r/orders/0", {"replicas": ()})["replicas"]:
                 broker, end = each["broker"], each.get("end")
                 if not each["alive"] and "lost its power" in whys[broker]:
                     left[broker] = end

@@ -1,4 +1,4 @@
-"""The server: what it streams, what it refuses, and that it looks only while somebody does."""
+"""The server: what it streams, what it refuses, and that it samples only while somebody reads."""
 
 from __future__ import annotations
 
@@ -110,16 +110,16 @@ def test_a_page_gets_the_state_and_then_what_changes(server: Served, source: Fak
 
 
 def test_nobody_looks_without_a_page(server: Served, source: FakeSource) -> None:
-    assert not server.hub.looking
-    assert source.looks == 0
+    assert not server.hub.polling
+    assert source.reads == 0
     with server.events() as following:
         following()
         following()
-        assert server.hub.looking
-    assert wait_until(lambda: not server.hub.looking, 120)
+        assert server.hub.polling
+    assert wait_until(lambda: not server.hub.polling, 120)
     with server.events() as following:
         following()
-        assert server.hub.looking
+        assert server.hub.polling
 
 
 def test_nothing_of_the_looking_is_left_when_the_last_page_goes(source: FakeSource) -> None:
@@ -130,11 +130,11 @@ def test_nothing_of_the_looking_is_left_when_the_last_page_goes(source: FakeSour
         await anext(first)
         await anext(second)
         await first.aclose()
-        assert hub.looking
-        while source.looks < 3:
+        assert hub.polling
+        while source.reads < 3:
             await asyncio.sleep(0)
         await second.aclose()
-        assert not hub.looking
+        assert not hub.polling
         tasks = asyncio.all_tasks() - before
         await asyncio.gather(*tasks, return_exceptions=True)
         assert all(task.cancelled() for task in tasks)

@@ -42,13 +42,13 @@ def recorded(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     return lines
 
 
-def last_look(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    look: dict[str, Any] = {}
+def last_sample(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    sample: dict[str, Any] = {}
     for line in lines:
-        look.update(line["set"])
+        sample.update(line["set"])
         for key in line["gone"]:
-            del look[key]
-    return look
+            del sample[key]
+    return sample
 
 
 def chosen(name: str, choice: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_a_play_ends_as_written(name: str, choice: str) -> None:
     stories = [line["set"]["story"] for line in lines if "story" in line["set"]]
     assert stories[-1]["text"] == ENDS[name, choice]
     assert [each["number"] for each in stories] == list(range(1, len(stories) + 1))
-    assert last_look(lines)["run"]["state"] == "ended"
+    assert last_sample(lines)["run"]["state"] == "ended"
 
 
 def test_every_choice_of_every_play_has_an_ending() -> None:
@@ -71,30 +71,30 @@ def test_every_choice_of_every_play_has_an_ending() -> None:
 
 
 def test_a_look_has_what_the_rails_need() -> None:
-    look = last_look(recorded(chosen("last-replica-standing", "off")))
-    positions = look["r/orders/0"]
+    sample = last_sample(recorded(chosen("last-replica-standing", "off")))
+    positions = sample["r/orders/0"]
     assert [each["broker"] for each in positions["replicas"]] == [1, 2, 3]
     assert {each["end"] for each in positions["replicas"]} == {100}
     assert positions["acknowledged"] == 100
-    assert look["p/orders/0"]["leader"] == 3
-    assert {(each["broker"], each["start"], each["end"]) for each in look["salvage"]} == SALVAGED
-    records = look["salvaged/orders/0"]
+    assert sample["p/orders/0"]["leader"] == 3
+    assert {(each["broker"], each["start"], each["end"]) for each in sample["salvage"]} == SALVAGED
+    records = sample["salvaged/orders/0"]
     assert [each["value"] for each in records["records"]] == [str(number) for number in range(101, 151)]
     assert records["count"] == 50
-    assert look["cluster"]["source"] == "simulator"
-    assert [each["state"] for each in look["cluster"]["nodes"]] == ["running"] * 4
+    assert sample["cluster"]["source"] == "simulator"
+    assert [each["state"] for each in sample["cluster"]["nodes"]] == ["running"] * 4
 
 
 def test_a_recorded_seed_has_its_digest() -> None:
     written = dict(line.split(" ", 1) for line in test_digests.written())
     for name, seed in ((SEED, 2), (GROUPS, 1)):
-        run = last_look(recorded({"name": name, "seed": seed}))["run"]
+        run = last_sample(recorded({"name": name, "seed": seed}))["run"]
         kind = "chaos" if name == SEED else "groups"
         assert f"{run['events']} events {run['digest']}" == written[f"{kind}:{seed}"]
 
 
 def test_a_node_that_truncates_its_metadata_log_behind_a_snapshot_hides_no_record() -> None:
-    run = last_look(recorded({"name": SEED, "seed": 7}))["run"]
+    run = last_sample(recorded({"name": SEED, "seed": 7}))["run"]
     (line,) = play_seeds.lines(["chaos:7"])
     assert f"chaos:7 {run['events']} events {run['digest']}" == line
 
@@ -121,7 +121,7 @@ def test_an_action_changes_nothing_before_it() -> None:
 def test_actions_of_every_kind_leave_a_seed_whole() -> None:
     kinds = ("pause.1", "partition.2", "slow.3", "disk-full.1", "stop.2", "crash.3", "start.3", "heal")
     actions = [f"{2_000_000 + 700_000 * number}.{kind}" for number, kind in enumerate(kinds)]
-    run = last_look(recorded({"name": SEED, "seed": 3, "actions": actions}))["run"]
+    run = last_sample(recorded({"name": SEED, "seed": 3, "actions": actions}))["run"]
     assert run["state"] == "ended"
     assert "violation" not in run or run["violation"] is None
 
@@ -140,7 +140,7 @@ def test_actions_of_every_kind_leave_a_seed_whole() -> None:
     ],
 )
 def test_what_cannot_be_played_is_refused(request_: dict[str, Any], problem: str) -> None:
-    run = last_look(recorded(request_))["run"]
+    run = last_sample(recorded(request_))["run"]
     assert run["state"] == "refused"
     assert problem in run["text"]
 

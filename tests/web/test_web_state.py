@@ -1,4 +1,4 @@
-"""The form of a look, and what follows from the positions of replicas."""
+"""The form of a sample, and what follows from the positions of replicas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.web.standing import Succession, positions
+from tanist.web.partition_positions import Succession, positions
 from tanist.web.state import IfDies, ReplicaPositions, Stretch, danger_of, difference, plain
 
 

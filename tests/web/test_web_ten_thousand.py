@@ -14,7 +14,7 @@ import pytest
 from tanist.runtime.client.changes import ask_once
 from tanist.runtime.client.client import Client
 from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if reason is not None:
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("ui") / "data"
-    cluster = Cluster(folder)
+    cluster = LocalCluster(folder)
     cluster.up(brokers=3, controllers=1, port=free_port(), config=_CONFIG, ends_with_us=True)
     try:
         with Client(addresses_of(load_existing(folder), folder), timeout_s=120.0) as client:
@@ -134,7 +134,7 @@ def test_ten_thousand_partitions(folder: Path) -> None:
             assert browser.do("heard") in ([], ["Failed to load resource: net::ERR_CONNECTION_REFUSED"])
 
             # It has 9,500 logs to recover, and the limit of open files that it had.
-            Cluster(folder).start(3, patience_s=300)
+            LocalCluster(folder).start(3, patience_s=300)
             browser.wait_for("10,000 healthy", ".summary", timeout_s=300)
             print(f"after all of it: {server.resident_mb()} MB, heap {browser.do('heap') / 1e6:.1f} MB")
     finally:

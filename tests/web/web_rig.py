@@ -17,23 +17,23 @@ from tanist.web.state import Json
 
 
 class FakeSource:
-    """Gives the looks that a test puts in."""
+    """Gives the states that a test puts in."""
 
     def __init__(self) -> None:
         self.state: dict[str, Json] = {"cluster": {"source": "simulator", "nodes": []}}
         self.watched: list[Watched] = []
         self.acts: list[tuple[str, int | None]] = []
-        self.looks = 0
+        self.reads = 0
         self.broken: Exception | None = None
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
-        self.looks += 1
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
+        self.reads += 1
         self.watched.append(list(watched))
         if self.broken is not None:
             raise self.broken
         return dict(self.state)
 
-    def look_around(self) -> Mapping[str, Json]:
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
         return {}
 
     def price(self, action: str, node: int) -> Json:

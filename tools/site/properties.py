@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.configs.definitions import Setting, Update
+from tanist.controller.configs.definitions import ConfigKey, Update
 
-_TABLES: tuple[tuple[str, Mapping[str, Setting], str], ...] = (
+_TABLES: tuple[tuple[str, Mapping[str, ConfigKey], str], ...] = (
     ("Topics", TOPIC_SETTINGS, "For `tanist topics create --config` and `tanist configs`."),
     ("Brokers and controllers", BROKER_SETTINGS, "For a node's properties file, `tanist up --config` and, as far as "
      "they can be changed, `tanist configs`."),

@@ -1,7 +1,7 @@
 """Putting a node together from its folders: identity, log directories, the metadata log and the quorum's state.
 
 Owns the order in which things are found on disk and checked against the configuration; it is run once, in the node's
-constructor, before anything listens. The other parts are put together in `parts`.
+constructor, before anything listens. The other components are put together in `components`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`Node`: a broker, a controller, or both, built from four ports.
 
-The node holds the parts, starts and stops them, and passes on what the metadata and the quorum have to say. It is the
-only object that the runtime and the simulator know. It decides nothing about replication, elections or votes; those
-are in the core's state machines, whose effects the parts carry out.
+The node holds the components, starts and stops them, and passes on what the metadata and the quorum have to say. It is
+the only object that the runtime and the simulator know. It decides nothing about replication, elections or votes; those
+are in the core's state machines, whose effects the components carry out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
+from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
-from tanist.broker.parts import assemble
 from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
@@ -48,12 +48,12 @@ class Node:
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller
-        self.parts = assemble(self.context, metas)
+        self.components = assemble(self.context, metas)
         # Those at which the simulator looks.
-        self.metadata = self.parts.metadata
-        self.quorum = self.parts.quorum
-        self.lifecycle = self.parts.lifecycle
-        self.replicas = self.parts.replicas
+        self.metadata = self.components.metadata
+        self.quorum = self.components.quorum
+        self.lifecycle = self.components.lifecycle
+        self.replicas = self.components.replicas
         self.quorum.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
@@ -65,20 +65,20 @@ class Node:
 
         Clients are heard when the metadata has the registration (`_metadata_applied`).
         """
-        parts = self.parts
-        apis = ApiTable(parts)
+        components = self.components
+        apis = ApiTable(components)
         for endpoint in self.context.config.listeners:
-            parts.connections.bind(endpoint, apis.of_listener(endpoint.name))
-        parts.connections.open_controller()
+            components.connections.bind(endpoint, apis.of_listener(endpoint.name))
+        components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
         if self.is_broker:
-            parts.salvage.start()
-            self.lifecycle.starting(lambda: parts.log_loading.progress)
-            parts.log_loading.start(self._loaded)
+            components.salvage.start()
+            self.lifecycle.starting(lambda: components.log_loading.progress)
+            components.log_loading.start(self._loaded)
 
     def _loaded(self, previous_broker_epoch: int) -> None:
-        self.parts.housekeeping.start()
+        self.components.housekeeping.start()
         self.lifecycle.start(previous_broker_epoch)
 
     def stop(self, done: Callable[[], None]) -> None:
@@ -88,8 +88,8 @@ class Node:
         if not self.is_broker:
             self._leave_quorum(done)
             return
-        if self.parts.log_loading.under_way:
-            self.parts.log_loading.stop(partial(self._stop_before_registration, done))
+        if self.components.log_loading.under_way:
+            self.components.log_loading.stop(partial(self._stop_before_registration, done))
             return
         finished = False
 
@@ -101,7 +101,7 @@ class Node:
                 self._stop_broker()
                 self._leave_quorum(done)
 
-        def look() -> None:
+        def check_controller() -> None:
             if finished:
                 return
             if clock.now_ms() - self.lifecycle.last_answer_ms > _STOP_WITHOUT_CONTROLLER_MS:
@@ -109,43 +109,43 @@ class Node:
                 context.events.emit(LeadershipsNotHandedOver())
                 handed_over()
                 return
-            clock.call_at(clock.now_ms() + _STOP_LOOK_MS, look)
+            clock.call_at(clock.now_ms() + _STOP_LOOK_MS, check_controller)
 
         now_ms = clock.now_ms()
         deadline = clock.call_at(now_ms + _STOP_PATIENCE_MS, handed_over)
-        clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, look)
+        clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, check_controller)
         self.lifecycle.begin_controlled_shutdown(handed_over)
 
     def _stop_before_registration(self, done: Callable[[], None]) -> None:
-        self._stop_parts()
+        self._stop_components()
         self._leave_quorum(done)
 
     def _stop_broker(self) -> None:
-        self._stop_parts()
+        self._stop_components()
         self.replicas.close(self.lifecycle.broker_epoch)
 
-    def _stop_parts(self) -> None:
-        parts = self.parts
+    def _stop_components(self) -> None:
+        components = self.components
         self.lifecycle.stop()
-        parts.housekeeping.stop()
-        parts.salvage.stop()
-        parts.fetchers.close()
+        components.housekeeping.stop()
+        components.salvage.stop()
+        components.fetchers.close()
         for hosted in self.replicas:
             hosted.leadership_lost()
-        parts.groups.close()
-        parts.transactions.close()
-        parts.leadership.close()
-        parts.connections.close_broker()
+        components.groups.close()
+        components.transactions.close()
+        components.leadership.close()
+        components.connections.close_broker()
 
     def _leave_quorum(self, done: Callable[[], None]) -> None:
         def leave() -> None:
-            parts = self.parts
+            components = self.components
             self.context.stopping = True
-            parts.connections.close()
-            parts.purgatory.clear()
-            parts.controller_channel.close()
-            if parts.controller_registration is not None:
-                parts.controller_registration.close()
+            components.connections.close()
+            components.purgatory.clear()
+            components.controller_channel.close()
+            if components.controller_registration is not None:
+                components.controller_registration.close()
             self.quorum.close()
             self.context.events.emit(ShutdownDone(self.node_id))
             done()
@@ -172,15 +172,15 @@ class Node:
     # -- news of the metadata and the quorum
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
-        parts = self.parts
+        components = self.components
         if self.is_broker:
             if delta.configs:
-                parts.quotas.configs_changed()
+                components.quotas.configs_changed()
             self.replicas.metadata_changed(delta)
             if delta.brokers:
-                parts.fetchers.endpoints_changed()
-            parts.groups.metadata_changed(delta)
-        parts.awaited_metadata.metadata_changed()
+                components.fetchers.endpoints_changed()
+            components.groups.metadata_changed(delta)
+        components.awaited_metadata.metadata_changed()
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.
@@ -191,19 +191,19 @@ class Node:
         if self.is_broker and not self.context.stopping:
             if self.lifecycle.caught_up:
                 self.replicas.activate()
-                self.parts.connections.open_broker()
+                self.components.connections.open_broker()
             self.lifecycle.metadata_applied()
-        if self.parts.controller_registration is not None:
-            self.parts.controller_registration.look()
+        if self.components.controller_registration is not None:
+            self.components.controller_registration.register_if_due()
 
     def _registered(self) -> None:
-        self.parts.isr_changes.registered()
+        self.components.isr_changes.registered()
         self._metadata_applied()
 
     def _leader_changed(self) -> None:
         """The quorum has another leader, or none."""
-        self.parts.controller_channel.leader_changed()
+        self.components.controller_channel.leader_changed()
         if self.is_broker and self.quorum.leader_id is not None:
             self.lifecycle.controller_changed()
-        if self.parts.controller_registration is not None:
-            self.parts.controller_registration.look()
+        if self.components.controller_registration is not None:
+            self.components.controller_registration.register_if_due()

@@ -230,7 +230,7 @@ class Turn:
                 synced.append((hosted, log.log_end_offset))
         if sync_files is None and not self._held:
             # The common case: the page cache is durable enough. Looking at waiters may touch more connections.
-            self._look(dirty)
+            self._complete_fetches(dirty)
             if late is not None:
                 for callback in beside_large:
                     callback()
@@ -349,22 +349,22 @@ class Turn:
     def _release_held(self) -> None:
         while self._held and self._held[0].ready:
             held_turn = self._held.popleft()
-            self._look(held_turn.partitions)
+            self._complete_fetches(held_turn.partitions)
             for callback in held_turn.after_writes:
                 callback()
             for connection, chunks in held_turn.connections:
                 connection.send(chunks)
 
-    def _look(self, partitions: list[HostedPartition]) -> None:
+    def _complete_fetches(self, partitions: list[HostedPartition]) -> None:
         for hosted in partitions:
             waiters = hosted.fetch_waiters
             if waiters:
                 hosted.fetch_waiters = []
                 for waiter in waiters:
-                    waiter.look(hosted)
+                    waiter.try_complete(hosted)
                 hosted.fetch_waiters += [waiter for waiter in waiters if not waiter.done]
             for follower in hosted.followers:
-                follower.look()
+                follower.partition_changed()
 
     def _write_failed(self, hosted: HostedPartition, failure: OSError, touched: Sequence[ClientConnection]) -> None:
         self._close_touched(touched)

@@ -24,7 +24,7 @@ from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.directories import assign_replicas_to_dirs
-from tanist.controller.partitions.elect_leaders import elect_leaders, settle
+from tanist.controller.partitions.elect_leaders import elect_leaders, update_wait
 from tanist.controller.partitions.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids
@@ -163,22 +163,24 @@ class Controller:
         decision = self._brokers.fence(self.image, broker_id, epoch)
         return None if decision is None else self._noted(decision, now_ms)
 
-    def replica_answered(self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int) -> None:
+    def handle_replica_log_info(
+        self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int
+    ) -> None:
         """The answer to a question of `questions`; None: there is none."""
         if not self.active:
             return
         if answers is None:
             self.recoveries.unanswered(broker_id, now_ms)
         else:
-            self.recoveries.answered(broker_id, answers, self.image, now_ms)
+            self.recoveries.handle_replica_log_info(broker_id, answers, self.image, now_ms)
 
     def questions(self, now_ms: int) -> list[AskReplica]:
         """The log inquiries to send now, for unclean recoveries. Call it after every event."""
         return self.recoveries.questions(now_ms) if self.active else []
 
-    def settled(self, now_ms: int) -> list[ElectionWait]:
+    def finished_elections(self, now_ms: int) -> list[ElectionWait]:
         """Finished waits: their answers may be sent once their records are committed."""
-        done = [wait for wait in self._waits if settle(wait, self.image, self.recoveries, now_ms)]
+        done = [wait for wait in self._waits if update_wait(wait, self.image, self.recoveries, now_ms)]
         self._waits = [wait for wait in self._waits if not wait.done]
         return done
 

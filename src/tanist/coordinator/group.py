@@ -23,7 +23,7 @@ from tanist.coordinator.effects import (
     StaticMemberStored,
     group_error,
 )
-from tanist.coordinator.membership import Member, Protocols
+from tanist.coordinator.membership import ClassicGroupMember, Protocols
 from tanist.coordinator.rebalance import (
     COMPLETING,
     EMPTY,
@@ -138,7 +138,7 @@ class Group(Rebalancing):
         self.pending_members.pop(member_id, None)
         if self.state is PREPARING and self._initial_left_ms is not None:
             self._newcomer = True
-        member = Member(
+        member = ClassicGroupMember(
             member_id=member_id,
             group_instance_id=request.group_instance_id,
             client_id=context.client_id,
@@ -153,7 +153,7 @@ class Group(Rebalancing):
         return self.rebalance(now_ms)
 
     def _await_join(
-        self, member: Member, request: JoinGroupRequest, context: JoinContext, protocols: Protocols
+        self, member: ClassicGroupMember, request: JoinGroupRequest, context: JoinContext, protocols: Protocols
     ) -> list[Effect]:
         """The member has joined the coming generation. An older request of its own is over."""
         effects: list[Effect] = []
@@ -163,7 +163,9 @@ class Group(Rebalancing):
         member.join_ticket = context.ticket
         return effects
 
-    def _take_over(self, member: Member, request: JoinGroupRequest, context: JoinContext, protocols: Protocols) -> None:
+    def _take_over(
+        self, member: ClassicGroupMember, request: JoinGroupRequest, context: JoinContext, protocols: Protocols
+    ) -> None:
         member.client_id, member.client_host = context.client_id, context.client_host
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         member.session_timeout_ms = request.session_timeout_ms

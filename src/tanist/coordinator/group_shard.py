@@ -88,7 +88,7 @@ class GroupShard(GroupOffsets):
             self.take_back(append.group_id, append.undo, append.before, now_ms)
             if ahead is not None and self.classic(append.group_id) is not ahead:
                 effects += ahead.dismiss(group_error(error))  # it was never made
-        return self._settled(append.group_id, effects + self._answers(append, error, now_ms))
+        return self._after_event(append.group_id, effects + self._answers(append, error, now_ms))
 
     def _answers(self, append: Append, error: int, now_ms: int) -> list[Effect]:
         purpose = append.purpose
@@ -118,13 +118,13 @@ class GroupShard(GroupOffsets):
         effects: list[Effect] = []
         consumers = self.consumer(request.group_id)
         if consumers is not None and (consumers.members or request.member_id):
-            return self._settled(request.group_id, self.consumers.join(request, context, now_ms))
+            return self._after_event(request.group_id, self.consumers.join(request, context, now_ms))
         if consumers is not None:
             effects += self.consumers.make_way(consumers, now_ms)
         group = self.classic(request.group_id)
         if group is None:
             group = self.groups[request.group_id] = Group(request.group_id, self._settings)
-        return self._settled(request.group_id, effects + group.join(request, context, now_ms))
+        return self._after_event(request.group_id, effects + group.join(request, context, now_ms))
 
     def _join_error(self, request: JoinGroupRequest) -> int:
         if not request.group_id:
@@ -141,27 +141,27 @@ class GroupShard(GroupOffsets):
         if group is None:
             return [sync_refused(_unknown_member(request.group_id), ticket)]
         if isinstance(group, ConsumerGroup):
-            return self._settled(request.group_id, self.consumers.sync(request, ticket, now_ms))
-        return self._settled(request.group_id, group.sync(request, ticket, now_ms))
+            return self._after_event(request.group_id, self.consumers.sync(request, ticket, now_ms))
+        return self._after_event(request.group_id, group.sync(request, ticket, now_ms))
 
     def heartbeat(self, request: HeartbeatRequest, ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(request.group_id)
         if group is None:
             return [Answer(ticket, HeartbeatResponse(error_code=_unknown_member(request.group_id)))]
         if isinstance(group, ConsumerGroup):
-            return self._settled(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
+            return self._after_event(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
         return [Answer(ticket, group.heartbeat(request, now_ms))]
 
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, client: tuple[str, str], ticket: object, now_ms: int
     ) -> list[Effect]:
         """A member of the consumer protocol; `client` is its id and its host."""
-        return self._settled(request.group_id, self.consumers.heartbeat(request, client, ticket, now_ms))
+        return self._after_event(request.group_id, self.consumers.heartbeat(request, client, ticket, now_ms))
 
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
-            return self._settled(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
+            return self._after_event(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
         if group is None:
             unknown = tuple(
                 MemberResponse(
@@ -173,7 +173,7 @@ class GroupShard(GroupOffsets):
             )
             error = _NO_ERROR if group_id else ErrorCode.INVALID_GROUP_ID
             return [Answer(ticket, LeaveGroupResponse(error_code=error, members=unknown))]
-        return self._settled(group_id, group.leave(identities, ticket, now_ms))
+        return self._after_event(group_id, group.leave(identities, ticket, now_ms))
 
     # -- operators
 
@@ -212,7 +212,7 @@ class GroupShard(GroupOffsets):
                 effects += self.consumers.tick(group, now_ms)
             elif group is not None:
                 effects += group.tick(now_ms)
-            self._settle(group_id)
+            self._queue_or_forget(group_id)
         return effects
 
     def topics_changed(self) -> None:
@@ -221,11 +221,11 @@ class GroupShard(GroupOffsets):
             if isinstance(group, ConsumerGroup):
                 group.refresh_requested = True
 
-    def _settled(self, group_id: str, effects: list[Effect]) -> list[Effect]:
-        self._settle(group_id)
+    def _after_event(self, group_id: str, effects: list[Effect]) -> list[Effect]:
+        self._queue_or_forget(group_id)
         return effects
 
-    def _settle(self, group_id: str) -> None:
+    def _queue_or_forget(self, group_id: str) -> None:
         """After an event: queue the group's next deadline, or forget an unused group."""
         self.see_to(group_id)
         group = self.groups.get(group_id)

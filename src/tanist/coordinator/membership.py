@@ -32,7 +32,7 @@ class GroupState(Enum):
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicGroupMember:
     """One member of a group."""
 
     member_id: str
@@ -70,7 +70,7 @@ class Membership:
         self.leader_id: str | None = None
         self.stored: GroupMetadataValue | None = None
         """Its last record: what the next coordinator knows of it."""
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         """By member id, in order of joining: the first is a group's leader."""
         self.static_members: dict[str, str] = {}
         """Member id by group instance id."""
@@ -128,7 +128,7 @@ class Membership:
 
     # -- coming and going
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -137,14 +137,14 @@ class Membership:
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicGroupMember) -> None:
         del self.members[member.member_id]
         if member.group_instance_id is not None:
             self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
 
-    def rename_static(self, instance_id: str, new_id: str) -> Member:
+    def rename_static(self, instance_id: str, new_id: str) -> ClassicGroupMember:
         """The static member continues under another id; requests with the old one are fenced."""
         old_id = self.static_members[instance_id]
         member = self.members[old_id]
@@ -200,7 +200,7 @@ class Membership:
         self.members = {}
         self.static_members = {}
         for stored in value.members:
-            member = Member(
+            member = ClassicGroupMember(
                 member_id=stored.member_id,
                 group_instance_id=stored.group_instance_id,
                 client_id=stored.client_id,

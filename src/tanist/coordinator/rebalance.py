@@ -21,7 +21,7 @@ from tanist.coordinator.effects import (
     GroupEmptied,
     StaticMemberStored,
 )
-from tanist.coordinator.membership import GroupState, Member, Membership
+from tanist.coordinator.membership import ClassicGroupMember, GroupState, Membership
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from tanist.wire.messages.sync_group_response import SyncGroupResponse
@@ -165,7 +165,7 @@ class Rebalancing(Membership):
 
     # -- answers
 
-    def join_answer(self, member: Member, ticket: object) -> Answer:
+    def join_answer(self, member: ClassicGroupMember, ticket: object) -> Answer:
         leads = member.member_id == self.leader_id
         return Answer(
             ticket,
@@ -186,7 +186,7 @@ class Rebalancing(Membership):
             ),
         )
 
-    def sync_answer(self, member: Member, ticket: object) -> Answer:
+    def sync_answer(self, member: ClassicGroupMember, ticket: object) -> Answer:
         return Answer(
             ticket,
             SyncGroupResponse(
@@ -204,14 +204,14 @@ class Rebalancing(Membership):
                 member.sync_ticket = None
         return effects
 
-    def drop(self, member: Member) -> list[Effect]:
+    def drop(self, member: ClassicGroupMember) -> list[Effect]:
         """Remove the member. The caller begins a rebalance, once for all that leave."""
         effects = self.refuse_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
         self._awaited_syncs.discard(member.member_id)
         self.remove(member)
         return effects
 
-    def refuse_waiting(self, member: Member, error: int) -> list[Effect]:
+    def refuse_waiting(self, member: ClassicGroupMember, error: int) -> list[Effect]:
         """End the member's waiting requests; it may send new ones."""
         effects: list[Effect] = []
         if member.join_ticket is not None:
@@ -225,7 +225,7 @@ class Rebalancing(Membership):
         """End all waiting requests."""
         return [effect for member in self.members.values() for effect in self.refuse_waiting(member, error)]
 
-    def rename_static(self, instance_id: str, new_id: str) -> Member:
+    def rename_static(self, instance_id: str, new_id: str) -> ClassicGroupMember:
         old_id = self.static_members[instance_id]
         if old_id in self._awaited_syncs:
             self._awaited_syncs.remove(old_id)

@@ -58,20 +58,20 @@ def document(
     title: str,
     configuration: AnyConfiguration,
     model: AnyModel,
-    found: Counterexample,
+    counterexample: Counterexample,
     mutations: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The document for `moments`. The model must be the one of the counterexample, with its rules still broken."""
     steps = []
-    before = found.first
-    for label, after in found.steps:
+    before = counterexample.first
+    for label, after in counterexample.steps:
         steps.append(named(model, before, after, label))
         before = after
     return {
         "tanist-scenario": VERSION,
         "player": "model",
         "title": title,
-        "property": found.violation.name,
+        "property": counterexample.violation.name,
         "configuration": _configuration_values(configuration),
         "mutations": list(mutations),
         "steps": steps,

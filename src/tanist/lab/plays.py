@@ -35,7 +35,7 @@ _EPOCHS, _HIGH_WATERMARK = "leader epochs", "the high watermark"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PlayChoice:
     """A choice before the play begins; the first one is the default."""
 
     name: str
@@ -51,7 +51,7 @@ class Play:
     about: str
     setup: Callable[[Settings], Setup]
     steps: Callable[[Stage, Settings], Steps]
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[PlayChoice, ...] = ()
     seed: int = 1
     breaks: Callable[[Settings], Breaks | None] = lambda settings: None
     goes_on: bool = False
@@ -104,7 +104,7 @@ def ending_text(ending: Ending) -> str:
     said = f"{counted(ending.acknowledged, 'record')} acknowledged"
     if ending.refused:
         said += f", {ending.refused} not"
-    said += f"; a consumer reads {ending.found}: "
+    said += f"; a consumer reads {ending.consumed}: "
     if not ending.lost:
         return said + "nothing is lost"
     said += f"{len(ending.lost)} lost ({numbers_text(ending.lost)})"
@@ -303,9 +303,9 @@ def _own(stage: Stage, settings: Settings) -> Steps:
         stage.world.run_for(100)
 
 
-_STRATEGY = Setting("strategy", ("Balanced", "Aggressive", "None"), "unclean.recovery.strategy")
-_ELR = Setting("elr", ("on", "off"), "eligible leader replicas")
-_KIP = Setting("elr", ("on", "off"), "KIP-966: eligible leader replicas, and a high watermark that waits")
+_STRATEGY = PlayChoice("strategy", ("Balanced", "Aggressive", "None"), "unclean.recovery.strategy")
+_ELR = PlayChoice("elr", ("on", "off"), "eligible leader replicas")
+_KIP = PlayChoice("elr", ("on", "off"), "KIP-966: eligible leader replicas, and a high watermark that waits")
 
 PLAYS: Mapping[str, Play] = {
     "last-replica-standing": Play(
@@ -322,7 +322,7 @@ PLAYS: Mapping[str, Play] = {
         "epoch ends, and truncates there. Before, it truncated to its own high watermark, and the record was lost.",
         _three,
         _truncation,
-        (Setting("truncation", (_EPOCHS, _HIGH_WATERMARK), "a new follower truncates by"),),
+        (PlayChoice("truncation", (_EPOCHS, _HIGH_WATERMARK), "a new follower truncates by"),),
         breaks=lambda settings: a25_cuts_at_the_high_watermark if settings["truncation"] == _HIGH_WATERMARK else None,
     ),
     "divergence": Play(
@@ -332,7 +332,7 @@ PLAYS: Mapping[str, Play] = {
         "old record in its salvage; where nobody compares epochs the two logs differ from then on.",
         _two,
         _divergence,
-        (Setting("divergence", ("found", "not found"), "divergence of leader epochs is"),),
+        (PlayChoice("divergence", ("found", "not found"), "divergence of leader epochs is"),),
         breaks=lambda settings: a24_looks_for_no_divergence if settings["divergence"] == "not found" else None,
     ),
     "unclean-recovery": Play(
@@ -349,14 +349,14 @@ PLAYS: Mapping[str, Play] = {
         "A leader is cut off, its client goes on with it, and it is killed: half of the acknowledged writes were lost.",
         _jepsen_setup,
         _jepsen,
-        (Setting("cluster", tuple(_JEPSEN), "the cluster is"),),
+        (PlayChoice("cluster", tuple(_JEPSEN), "the cluster is"),),
     ),
     "your-own": Play(
         "A cluster of your own",
         "Three brokers, one partition, a client that writes without end: the faults are yours.",
         _own_setup,
         _own,
-        (Setting("min.insync.replicas", ("2", "1", "3"), "min.insync.replicas"), _STRATEGY, _ELR),
+        (PlayChoice("min.insync.replicas", ("2", "1", "3"), "min.insync.replicas"), _STRATEGY, _ELR),
         goes_on=True,
     ),
 }

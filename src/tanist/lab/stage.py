@@ -77,7 +77,7 @@ class Ending:
 
     acknowledged: int
     refused: int
-    found: int
+    consumed: int
     lost: tuple[int, ...]
     """Acknowledged numbers that consumers do not get any more."""
     salvaged: int
@@ -163,7 +163,7 @@ class Stage:
         outcome: list[bool] = []
         self.asked = number
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             error = None if response is None else response.responses[0].partition_responses[0].error_code
             if error == ErrorCode.NONE:
                 self.acknowledged.append(number)
@@ -171,7 +171,7 @@ class Stage:
                 self.refused += 1
             outcome.append(error == ErrorCode.NONE)
 
-        self._send(request, _PRODUCE_VERSION, self.leader(), answered)
+        self._send(request, _PRODUCE_VERSION, self.leader(), handle_response)
         return outcome
 
     def until(self, condition: Callable[[PartitionState], bool]) -> None:
@@ -198,14 +198,14 @@ class Stage:
         """Send a request to a broker, and wait; None if the connection ended, or no broker is up."""
         answers: list[Any] = []
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             if isinstance(response, FetchResponse):
                 for topic in response.responses:  # the frame's memory is only borrowed
                     for partition in topic.partitions:
                         partition.records = bytes(partition.records or b"")
             answers.append(response)
 
-        self._send(request, version, to, answered)
+        self._send(request, version, to, handle_response)
         self.wait(lambda: bool(answers))
         return answers[0]
 
@@ -218,9 +218,9 @@ class Stage:
             self.world.run_for(_PAUSE_MS)
         raise PlayError("nobody answers")
 
-    def _send(self, request: Any, version: int, to: int | None, answered: Callable[[Any], None]) -> None:
+    def _send(self, request: Any, version: int, to: int | None, on_response: Callable[[Any], None]) -> None:
         address = (self.world.hosts[to or 1].name, BROKER_PORT)
-        self._client.run(lambda: self._client.channel(address).call(request, version, 5_000, answered))
+        self._client.run(lambda: self._client.channel(address).call(request, version, 5_000, on_response))
 
     # -- observations
 

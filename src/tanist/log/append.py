@@ -92,7 +92,7 @@ def examine_fetched(batches: memoryview, last_epoch: int, leader_epoch: int) -> 
     deposed, and has truncated its log since, may send what took the place of its records (KAFKA-18723): sound batches,
     of an epoch that it did not lead.
     """
-    found: list[Examined] = []
+    examined: list[Examined] = []
     start, end = 0, len(batches)
     while end - start >= HEADER_BYTES:
         header = BatchHeader(*HEADER.unpack_from(batches, start))
@@ -109,9 +109,9 @@ def examine_fetched(batches: memoryview, last_epoch: int, leader_epoch: int) -> 
                 f" {last_epoch} and from the leader of {leader_epoch}",
             )
         last_epoch = header.leader_epoch
-        found.append(Examined(start, header))
+        examined.append(Examined(start, header))
         start += header.size_bytes
-    return found
+    return examined
 
 
 def header_fault(header: BatchHeader, available: int) -> AppendResult | None:
@@ -129,12 +129,12 @@ def examine(
     batches: memoryview, config: LogConfig, wall_ms: int | None, *, internal: bool
 ) -> list[Examined] | AppendResult:
     """The batches that a leader may append as they are, or the refusal."""
-    found = split(batches, config.max_message_bytes)
-    if isinstance(found, AppendResult):
-        return found
-    if not internal and len(found) > 1:
-        return refuse(ErrorCode.INVALID_RECORD, f"a producer sends one batch per partition, not {len(found)}")
-    for start, header in found:
+    examined = split(batches, config.max_message_bytes)
+    if isinstance(examined, AppendResult):
+        return examined
+    if not internal and len(examined) > 1:
+        return refuse(ErrorCode.INVALID_RECORD, f"a producer sends one batch per partition, not {len(examined)}")
+    for start, header in examined:
         fault = _header_sense_fault(header)
         if fault is None and not internal:
             fault = _client_fault(header)
@@ -148,18 +148,18 @@ def examine(
         return refuse(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batches)} bytes exceed segment.bytes={config.segment_bytes}"
         )
-    return found
+    return examined
 
 
 def recompress(
-    batches: memoryview, found: list[Examined], config: LogConfig
+    batches: memoryview, examined: list[Examined], config: LogConfig
 ) -> tuple[memoryview, list[Examined]] | AppendResult:
     """The batches, recompressed if the topic has a codec of its own and they have another."""
     target = config.compression
-    if target is None or all(header.compression == target or header.is_control for _, header in found):
-        return batches, found
+    if target is None or all(header.compression == target or header.is_control for _, header in examined):
+        return batches, examined
     remade: list[bytes | bytearray | memoryview] = []
-    for start, header in found:
+    for start, header in examined:
         batch = batches[start : start + header.size_bytes]
         if header.compression == target or header.is_control:
             remade.append(batch)

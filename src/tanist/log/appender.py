@@ -272,17 +272,17 @@ class Appender:
             return self._fail(as_failure(error))
 
     def _append_found(
-        self, batches: memoryview, found: list[Examined], leader_epoch: int, now_ms: int, append_time_ms: int
+        self, batches: memoryview, examined: list[Examined], leader_epoch: int, now_ms: int, append_time_ms: int
     ) -> AppendResult:
         first_offset = self._offsets.log_end_offset
-        records = sum(header.last_offset_delta + 1 for _, header in found)
-        max_timestamp = max(header.max_timestamp for _, header in found)
+        records = sum(header.last_offset_delta + 1 for _, header in examined)
+        max_timestamp = max(header.max_timestamp for _, header in examined)
         segment = self.segments.active
         if self._must_roll(segment, len(batches), first_offset + records - 1, max_timestamp, now_ms):
             segment = self.roll_for(first_offset, first_offset + records - 1, now_ms)
         if leader_epoch != self.epoch:
             self._enter_epoch(leader_epoch, first_offset)
-        for start, header in found:
+        for start, header in examined:
             base_offset = self._offsets.log_end_offset
             last_offset = base_offset + header.last_offset_delta
             _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_OVERHEAD, leader_epoch)
@@ -329,10 +329,10 @@ class Appender:
             self._append_fetched(batches, found, self.time(now_ms))
         return AppendResult(0, first.base_offset, self._offsets.log_end_offset - 1)
 
-    def _append_fetched(self, batches: memoryview, found: list[Examined], now_ms: int) -> None:
+    def _append_fetched(self, batches: memoryview, examined: list[Examined], now_ms: int) -> None:
         segment = self.segments.active
         queued = 0
-        for batch in found:
+        for batch in examined:
             start, header = batch
             last_offset = header.last_offset
             if self._must_roll(segment, header.size_bytes, last_offset, header.max_timestamp, now_ms):
@@ -345,7 +345,7 @@ class Appender:
             segment.append(header.base_offset, last_offset, header.max_timestamp, header.size_bytes)
             self._note_producer(batches, batch, header.base_offset, segment)
             self._offsets.log_end_offset = last_offset + 1
-        end = found[-1].start + found[-1].header.size_bytes
+        end = examined[-1].start + examined[-1].header.size_bytes
         segment.pending.append(batches[queued:end])
         if segment.unwritten_bytes < self.queued_from_bytes:
             self.write_pending()

@@ -235,8 +235,8 @@ class _SortedIndex:
     def reset(self) -> None:
         """Empty the index before a rebuild.
 
-        A small file is emptied by the next `write` or `settle`, if it is not the same then: a truncation waits for the
-        disk, and a start after a crash makes the indexes of thousands of logs again.
+        A small file is emptied by the next `write` or `write_if_reset`, if it is not the same then: a truncation waits
+        for the disk, and a start after a crash makes the indexes of thousands of logs again.
         """
         if self._file is None:
             self._file = self._disk.open(self.path)
@@ -249,7 +249,7 @@ class _SortedIndex:
             self._file.truncate(0)
         self._recount()
 
-    def settle(self) -> None:
+    def write_if_reset(self) -> None:
         """After `reset`, if there is nothing to write."""
         if self._before:
             self.write()

@@ -38,7 +38,7 @@ from tanist.log.retention import expired_segments, held_up
 from tanist.log.segment import BatchPosition, Segment
 from tanist.log.segments import LogSlice
 from tanist.log.timestamps import TimestampedOffset
-from tanist.log.topic_id import InconsistentTopicId, settle_topic_id
+from tanist.log.topic_id import InconsistentTopicId, read_or_write_topic_id
 from tanist.ports import Disk, File, FileRange
 from tanist.wire.ids import ZERO_UUID, TopicPartition
 
@@ -162,7 +162,7 @@ class Log:
             log._appender.now_ms = log._last_flush_ms = now_ms
             return log
         disk.make_directory(directory)
-        topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
+        topic_id = read_or_write_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
         loaded = LogLoader(
             disk,
             directory,
@@ -188,7 +188,7 @@ class Log:
     def assign_topic_id(self, topic_id: UUID) -> None:
         """The log is of this topic: written down if it was not known, `InconsistentTopicId` if it is of another."""
         known = self.topic_id
-        self.topic_id = settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
+        self.topic_id = read_or_write_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
         if known == ZERO_UUID:
             self.topic_id_durable = True
 
@@ -349,12 +349,12 @@ class Log:
         """The aborted transactions that have records in [start, upper)."""
         return self._segments.aborted_transactions(start_offset, upper_offset)
 
-    def aborted_within(self, piece: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    def aborted_within(self, log_slice: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have records in a piece that was read from `start_offset` on.
 
         There may be some that begin a little after it.
         """
-        return self._segments.aborted_within(piece, start_offset, upper_offset)
+        return self._segments.aborted_within(log_slice, start_offset, upper_offset)
 
     # -- cutting and dropping
 

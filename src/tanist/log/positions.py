@@ -136,7 +136,7 @@ class IndexedPositions:
             self._uses += 1
             block.used = self._uses
             return block, bisect_left(block.lasts, relative)
-        return self._look(relative, block)
+        return self._find_on_disk(relative, block)
 
     def _after(self, block: Block) -> Block | None:
         """The block that follows; None at the end of the index."""
@@ -145,7 +145,7 @@ class IndexedPositions:
             return self._blocks[at]
         return self._load(block.number + 1)
 
-    def _look(self, relative: int, before: Block | None) -> tuple[Block, int] | None:
+    def _find_on_disk(self, relative: int, before: Block | None) -> tuple[Block, int] | None:
         """Find the entry on the disk; `before` is the last block in memory that begins at the offset or before it."""
         self.has_read = True
         number = self._index.block_of(relative)

@@ -14,11 +14,11 @@ from tanist.wire.errors import ErrorCode
 
 
 def check_producers(
-    producers: ProducerStates, batches: memoryview, found: list[Examined], config: LogConfig, *, internal: bool
+    producers: ProducerStates, batches: memoryview, examined: list[Examined], config: LogConfig, *, internal: bool
 ) -> AppendResult | None:
     """None: append them. Else the refusal, or the offsets of the batch that this one repeats."""
     tried: dict[int, ProducerEntry] = {}
-    for start, header in found:
+    for start, header in examined:
         producer_id, epoch = header.producer_id, header.producer_epoch
         if producer_id < 0:
             continue
@@ -40,7 +40,7 @@ def check_producers(
         if duplicate is not None:
             append_time_ms = duplicate.timestamp if config.log_append_time else -1
             return AppendResult(0, duplicate.first_offset, duplicate.last_offset, append_time_ms, duplicate=True)
-        if len(found) > 1:
+        if len(examined) > 1:
             tried[producer_id] = trial = entry.copy() if entry is not None else ProducerEntry(producer_id)
             trial.enter_epoch(epoch)
     return None

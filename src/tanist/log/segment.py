@@ -257,8 +257,8 @@ class Segment:
         """
         self.write()
         if self.size == 0:
-            self.offset_index.settle()
-            self.time_index.settle()
+            self.offset_index.write_if_reset()
+            self.time_index.write_if_reset()
             return
         if self.latest_timestamp().timestamp >= 0:
             self.time_index.append_if_later(self.max_timestamp, self.max_timestamp_offset)

@@ -161,12 +161,12 @@ class Segments:
         head = self._list[first]
         return head.size - head.estimate_position(offset) + between + self._list[last].estimate_position(upper_offset)
 
-    def aborted_within(self, piece: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    def aborted_within(self, log_slice: LogSlice, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap a piece, which was read from `start_offset` on."""
-        index = self.index_of(piece.first_batch_offset)
+        index = self.index_of(log_slice.first_batch_offset)
         if not any(segment.txn_index.exists for segment in self._list[index:]):
             return []
-        bound = self._list[index].offset_bound(piece.chunk.offset + piece.chunk.length)
+        bound = self._list[index].offset_bound(log_slice.chunk.offset + log_slice.chunk.length)
         if bound is None:
             bound = self.end_offset(index, upper_offset)
         return self.aborted_transactions(start_offset, min(bound, upper_offset))

@@ -16,13 +16,13 @@ from tanist.wire.ids import ZERO_UUID
 class InconsistentTopicId(Exception):
     """The folder holds the log of another topic of the same name: an older one, that was deleted."""
 
-    def __init__(self, path: str, found: UUID, expected: UUID) -> None:
-        super().__init__(f"{path} is of topic id {found}, expected {expected}")
-        self.found = found
+    def __init__(self, path: str, actual: UUID, expected: UUID) -> None:
+        super().__init__(f"{path} is of topic id {actual}, expected {expected}")
+        self.actual = actual
         self.expected = expected
 
 
-def settle_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
+def read_or_write_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
     """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there.
 
     A loss of power may leave a file that was written without a `sync` empty.

@@ -194,7 +194,7 @@ class Elections:
 
     # -- answers to our own requests
 
-    def vote_answered(self, voter_id: int, response: VoteResponse, now_ms: int) -> bool:
+    def handle_vote_response(self, voter_id: int, response: VoteResponse, now_ms: int) -> bool:
         """True if the voter can be sent another request at once."""
         quorum = self._quorum
         role = quorum.role
@@ -214,7 +214,7 @@ class Elections:
             role.tally.record(voter_id, part.vote_granted)
         return True
 
-    def begin_answered(self, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
+    def handle_begin_response(self, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
         part = messages.only(response.topics)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
@@ -223,7 +223,7 @@ class Elections:
             return done
         return part.error_code == ErrorCode.NONE
 
-    def end_answered(self, voter_id: int, response: EndQuorumEpochResponse, now_ms: int) -> bool:
+    def handle_end_response(self, voter_id: int, response: EndQuorumEpochResponse, now_ms: int) -> bool:
         part = messages.only(response.topics)
         if response.error_code != ErrorCode.NONE or part is None:
             return False

@@ -93,7 +93,7 @@ class QuorumFollower:
 
     # -- Fetch
 
-    def fetch_answered(self, pending: PendingRequest, response: FetchResponse, now_ms: int) -> bool:
+    def handle_fetch_response(self, pending: PendingRequest, response: FetchResponse, now_ms: int) -> bool:
         """True if the leader can be sent another request at once."""
         part = messages.fetch_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
@@ -191,7 +191,7 @@ class QuorumFollower:
         role.download = Download(snapshot_id)
         return True
 
-    def snapshot_answered(self, pending: PendingRequest, response: FetchSnapshotResponse, now_ms: int) -> bool:
+    def handle_snapshot_response(self, pending: PendingRequest, response: FetchSnapshotResponse, now_ms: int) -> bool:
         part = messages.snapshot_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
             return False

@@ -182,11 +182,11 @@ class RaftNode:
         only_voter = quorum.is_voter and len(quorum.voters) == 1
         if only_voter and quorum.role.NAME in ("Unattached", "Follower", "Resigned"):
             quorum.become_prospective(now_ms)
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     def tick(self, now_ms: int) -> list[Effect]:
         self._quorum.requests.expire(now_ms)
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -236,34 +236,34 @@ class RaftNode:
             self._quorum.emit(Reply(source, answer))
         else:
             raise TypeError(f"{type(request).__name__} is not a request of the quorum")
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     def response(self, request_id: int, response: Response | None, now_ms: int) -> list[Effect]:
         """The answer to a `Send`; None: there will be none. Answers to forgotten requests are dropped."""
-        pending = self._quorum.requests.answered(request_id)
+        pending = self._quorum.requests.complete(request_id)
         if pending is None:
-            return self._settle(now_ms)
+            return self._act_until_stable(now_ms)
         if response is None:
             self._quorum.requests.failed(pending.to, now_ms)
-        elif self._answered(pending, response, now_ms):
+        elif self._handle_response(pending, response, now_ms):
             self._quorum.requests.helped(pending.to)
         else:
             self._quorum.requests.did_not_help(pending.to, now_ms)
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
-    def _answered(self, pending: PendingRequest, response: Response, now_ms: int) -> bool:
+    def _handle_response(self, pending: PendingRequest, response: Response, now_ms: int) -> bool:
         if isinstance(response, FetchResponse):
-            return self._following.fetch_answered(pending, response, now_ms)
+            return self._following.handle_fetch_response(pending, response, now_ms)
         if isinstance(response, VoteResponse):
-            return self._elections.vote_answered(pending.to, response, now_ms)
+            return self._elections.handle_vote_response(pending.to, response, now_ms)
         if isinstance(response, BeginQuorumEpochResponse):
-            return self._elections.begin_answered(response, now_ms)
+            return self._elections.handle_begin_response(response, now_ms)
         if isinstance(response, EndQuorumEpochResponse):
-            return self._elections.end_answered(pending.to, response, now_ms)
+            return self._elections.handle_end_response(pending.to, response, now_ms)
         if isinstance(response, FetchSnapshotResponse):
-            return self._following.snapshot_answered(pending, response, now_ms)
+            return self._following.handle_snapshot_response(pending, response, now_ms)
         if isinstance(response, ApiVersionsResponse):
-            return self._changing.versions_answered(pending, response, now_ms)
+            return self._changing.handle_api_versions_response(pending, response, now_ms)
         if isinstance(response, UpdateRaftVoterResponse):
             self._joining.updated(response)
             return True
@@ -280,7 +280,7 @@ class RaftNode:
         fit.
         """
         first, last = self._leading.append(records, now_ms, wall_ms, atomic=atomic)
-        return AppendOutcome(first, last, self._settle(now_ms))
+        return AppendOutcome(first, last, self._act_until_stable(now_ms))
 
     def log_synced(self, end_offset: int, now_ms: int) -> list[Effect]:
         """A `SyncLog` is done: the log below `end_offset`, as it was when the sync began, is durable."""
@@ -289,7 +289,7 @@ class RaftNode:
             quorum.emit(SyncLog())
         if isinstance(quorum.role, Leader):
             self._leading.own_log_durable(quorum.role)
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     def check_snapshot_id(self, snapshot_id: SnapshotId) -> None:
         """`ValueError` unless all records that a snapshot of this id would cover are committed here."""
@@ -312,7 +312,7 @@ class RaftNode:
     def clean(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Let the log drop what retention allows: after a snapshot, and now and then (Kafka: every minute)."""
         self._quorum.log.clean(now_ms, wall_ms)
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     # -- kraft.version
 
@@ -321,7 +321,7 @@ class RaftNode:
     ) -> tuple[str | None, list[Effect]]:
         """Why `kraft.version` cannot go to `level`, None if it can; then its record is in the log."""
         reason = self._changing.upgrade(level, now_ms, validate_only=validate_only)
-        return reason, self._settle(now_ms)
+        return reason, self._act_until_stable(now_ms)
 
     def snapshot_voters(self, end_offset: int) -> tuple[VoterMessage, ...]:
         """The records of voters that a snapshot of everything below `end_offset` has."""
@@ -334,14 +334,14 @@ class RaftNode:
         if not self.is_leader:
             raise NotLeader(f"a {self.role} of epoch {self.epoch} has nothing to resign from")
         self._quorum.become_resigned(now_ms, "CONTROLLER")
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     def shutdown(self, now_ms: int) -> list[Effect]:
         """The node is about to stop: hand leadership over, stand for no election, lead no more."""
         self._quorum.stopping = True
         if self.is_leader and self._quorum.has_others:
             self._quorum.become_resigned(now_ms, "SHUTDOWN")
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     @property
     def has_handed_over(self) -> bool:
@@ -364,11 +364,11 @@ class RaftNode:
                 quorum.lost_in_a_row += 1
                 if role.deadline_ms is None or now_ms + wait < role.deadline_ms:
                     role.deadline_ms = now_ms + wait
-        return self._settle(now_ms)
+        return self._act_until_stable(now_ms)
 
     # -- within
 
-    def _settle(self, now_ms: int) -> list[Effect]:
+    def _act_until_stable(self, now_ms: int) -> list[Effect]:
         """Let the role act on its own until nothing changes; then return the effects."""
         self._now_ms = now_ms
         quorum = self._quorum

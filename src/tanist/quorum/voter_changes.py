@@ -261,7 +261,7 @@ class VoterChanges:
 
     # -- the new voter's versions
 
-    def versions_answered(self, pending: PendingRequest, response: ApiVersionsResponse, now_ms: int) -> bool:
+    def handle_api_versions_response(self, pending: PendingRequest, response: ApiVersionsResponse, now_ms: int) -> bool:
         """The voter that is to be added says which versions of kraft.version it supports."""
         change = self._change
         if change is None or change.voter is None or change.voter.node_id != pending.to or change.offset is not None:

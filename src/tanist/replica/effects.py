@@ -75,7 +75,7 @@ class FetchAgain:
 
 @dataclass(frozen=True, slots=True)
 class AskOffsets:
-    """Ask `leader`, by ListOffsets as a replica, for its log start and log end; then call `offsets_answered`."""
+    """Ask `leader`, by ListOffsets as a replica, for its log start and log end; then call `handle_offsets_response`."""
 
     leader: int
     current_leader_epoch: int

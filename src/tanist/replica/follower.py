@@ -192,7 +192,7 @@ class FollowerState:
         self._adopt_log_start(answer.log_start_offset)
         return effects
 
-    def offsets_answered(
+    def handle_offsets_response(
         self, log_start_offset: int, log_end_offset: int, current_leader_epoch: int, now_ms: int
     ) -> list[Effect]:
         """The leader has answered with its log start and log end (rule 116). `current_leader_epoch` is that of the

@@ -108,7 +108,7 @@ class LeaderState(IsrMembership):
         self._assign_replicas()
         for remote in self.remotes.values():
             remote.forget(now_ms, in_sync=remote.broker_id in metadata.isr)
-        self._settle()
+        self._derive()
 
     # ---- queries
 
@@ -170,7 +170,7 @@ class LeaderState(IsrMembership):
                     remote.restart_clock(self.leader_epoch_start_offset, now_ms, in_sync=in_sync)
                 else:
                     remote.forget(now_ms, in_sync=in_sync)
-        self._settle()
+        self._derive()
         return self._isr_difference(before.isr) + self._advance(now_ms)
 
     def appended(self, now_ms: int) -> list[Effect]:

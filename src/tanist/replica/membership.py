@@ -142,7 +142,7 @@ class IsrMembership:
             partition_epoch=result.partition_epoch,
             recovering=result.recovering,
         )
-        self._settle()
+        self._derive()
         return self._isr_difference(before) + self._advance(now_ms)
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
@@ -158,7 +158,7 @@ class IsrMembership:
 
     def set_config(self, config: ReplicaConfig) -> list[Effect]:
         self.config = config
-        self._settle()
+        self._derive()
         return []
 
     def brokers_changed(self, changed: Collection[int], now_ms: int) -> list[Effect]:
@@ -257,7 +257,7 @@ class IsrMembership:
         )
         self.events.emit(IsrProposed(self.metadata.name, self.leader_epoch, self.partition_epoch, self.isr, proposed))
         self.pending = PendingIsr(proposal, maximal)
-        self._settle()
+        self._derive()
         return [proposal]
 
     def _known_broker_epoch(self, broker_id: int) -> int:
@@ -288,7 +288,7 @@ class IsrMembership:
     def _on_rejected(self) -> None:
         """Nothing was changed: count with the committed ISR again."""
         self.pending = None
-        self._settle()
+        self._derive()
 
     def _repeats(self, metadata: PartitionMetadata) -> bool:
         """Whether metadata says nothing new. Such metadata must not end a proposal: the controller may be about to
@@ -314,7 +314,7 @@ class IsrMembership:
         wanted = [broker_id for broker_id in self.metadata.replicas if broker_id != self.broker_id]
         self.remotes = {broker_id: self.remotes.get(broker_id) or RemoteReplica(broker_id) for broker_id in wanted}
 
-    def _settle(self) -> None:
+    def _derive(self) -> None:
         """Derive the cached values from the ISR, the replicas and the settings. Call it after every change of one of
         them.
         """

@@ -39,13 +39,13 @@ class Batch(NamedTuple):
 
 def batches(log: Log, start: int, end: int) -> Iterator[Batch]:
     """The batches of a log that begin in [start, end)."""
-    for view in pieces(log, start, end):
+    for view in batch_bytes(log, start, end):
         for _, header in iterate_headers(view):
             if header.next_offset > start:
                 yield Batch.of(header)
 
 
-def pieces(log: Log, start: int, end: int) -> Iterator[memoryview]:
+def batch_bytes(log: Log, start: int, end: int) -> Iterator[memoryview]:
     """The bytes of those batches, in order. Those below the log's start, too, as long as their segment is there."""
     while start < end:
         log_start, log.log_start_offset = log.log_start_offset, min(log.log_start_offset, log.first_segment_offset)

@@ -47,7 +47,7 @@ PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     },
     "write": {
         "tanist.log.segment": ("Segment.write",),
-        _BROKER + "turn": ("Turn._end", "Turn._ended", "Turn._look", "Turn._release_held"),
+        _BROKER + "turn": ("Turn._end", "Turn._ended", "Turn._complete_fetches", "Turn._release_held"),
     },
     "truncation": {
         "tanist.log.log": ("Log._cut", "Log._lower_recovery_point", "Log._reload_producers"),
@@ -101,9 +101,9 @@ PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         _BROKER + "api.list_offsets": ("ListOffsets.handle",),
     },
     "continuation": {
-        _BROKER + "metadata.controller_channel": ("_Forward._take_answer", "_Forward._reply"),
-        _BROKER + "metadata.internal_topics": ("InternalTopics._answered",),
-        _BROKER + "metadata.producer_ids": ("ProducerIds._answered",),
+        _BROKER + "metadata.controller_channel": ("_Forward._handle_response", "_Forward._reply"),
+        _BROKER + "metadata.internal_topics": ("InternalTopics._handle_response",),
+        _BROKER + "metadata.producer_ids": ("ProducerIds._handle_response",),
         _BROKER + "transactions.verification": ("_answers_of",),
         _BROKER + "api.produce": ("ProduceWait._answer",),
         _BROKER + "api.produce_transactional": ("_verified",),

@@ -17,7 +17,7 @@ from tanist.controller.configs.settings import base_name
 from tanist.runtime.client.client import parse_bootstrap
 from tanist.runtime.cluster import cluster as runtime
 from tanist.runtime.cluster.cluster_file import ClusterError, load, locked_existing
-from tanist.testing.errors import answered
+from tanist.testing.errors import as_cluster_errors
 from tanist.testing.operations import Backend, Operations
 
 SETTINGS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
@@ -69,7 +69,7 @@ class Cluster(Operations):
             raise ClusterError(f"connect: {error}; give it like localhost:9092") from None
         found = cls()
         found._backend.bootstrap = addresses
-        with answered(f"connect({bootstrap!r})"), found._client() as client:
+        with as_cluster_errors(f"connect({bootstrap!r})"), found._client() as client:
             client.metadata(())
         return found
 
@@ -90,7 +90,7 @@ class Cluster(Operations):
         if self._backend.local is not None or self._backend.bootstrap:
             return
         folder = self._folder if self._folder is not None else Path(tempfile.mkdtemp(prefix="tanist-"))
-        local = runtime.Cluster(folder)
+        local = runtime.LocalCluster(folder)
         local.up(
             brokers=self._brokers,
             controllers=self._controllers,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tanist.runtime.client.admin import PartitionDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.cluster.cluster_file import ClusterError
-from tanist.runtime.cluster.waiting import LOOK_EVERY_S, wait_until_so
+from tanist.runtime.cluster.waiting import POLL_EVERY_S, wait_until_so
 from tanist.testing.errors import NotInTime
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
@@ -89,7 +89,7 @@ def wait_for_true(predicate: Callable[[], object], timeout_s: float) -> None:
         if time.monotonic() >= deadline:
             name = getattr(predicate, "__qualname__", repr(predicate))
             raise _late(timeout_s, f"{name} gives nothing true")
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
 
 
 def _late(timeout_s: float, lack: str) -> NotInTime:

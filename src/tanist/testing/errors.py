@@ -1,7 +1,7 @@
 """What a test reads when something cannot be done: one line, with the cause and the remedy.
 
-`ClusterError` is the base class, the same that the commands have. `answered` turns what brokers and sockets say into
-it.
+`ClusterError` is the base class, the same that the commands have. `as_cluster_errors` turns what brokers and
+sockets say into it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NotInTime(TimeoutError):
 
 
 @contextmanager
-def answered(what: str) -> Iterator[None]:
+def as_cluster_errors(what: str) -> Iterator[None]:
     """The body asks brokers for `what`; what they refuse is a `ClusterError`."""
     try:
         yield

@@ -25,7 +25,7 @@ from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_
 from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskState, Fault, Partition, Side, Slow
 from tanist.testing import history, node_events, observations
 from tanist.testing.conditions import Condition, wait_for, wait_for_true
-from tanist.testing.errors import NotAvailable, answered
+from tanist.testing.errors import NotAvailable, as_cluster_errors
 from tanist.testing.history import Event
 from tanist.testing.observations import PartitionState, SalvageEntry
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
@@ -46,7 +46,7 @@ class Backend:
     """The cluster behind the operations."""
 
     bootstrap: tuple[Address, ...]
-    local: runtime.Cluster | None = None
+    local: runtime.LocalCluster | None = None
     """None: a Kafka that was not started here."""
     did: list[Event] = field(default_factory=list)
     """What was done to it, for reports."""
@@ -77,7 +77,7 @@ class Operations:
         """The ids of all brokers; of another Kafka, of those that are alive."""
         if self._backend.local is not None:
             return tuple(node.node_id for node in self._file().brokers)
-        with answered("brokers"), self._client() as client:
+        with as_cluster_errors("brokers"), self._client() as client:
             return tuple(sorted(client.metadata(()).brokers))
 
     @property
@@ -255,7 +255,7 @@ class Operations:
         `replicas`: -1 is the cluster's default. `assignment` places the replicas of each partition instead.
         """
         placed = [tuple(each) for each in assignment]
-        with answered(f"create_topic({name!r})"), self._client() as client:
+        with as_cluster_errors(f"create_topic({name!r})"), self._client() as client:
             admin.create_topic(
                 client, name, partitions=partitions, replication_factor=replicas, assignment=placed, config=config
             )
@@ -264,12 +264,12 @@ class Operations:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic."""
-        with answered(f"delete_topic({name!r})"), self._client() as client:
+        with as_cluster_errors(f"delete_topic({name!r})"), self._client() as client:
             admin.delete_topic(client, name)
 
     def topics(self) -> list[str]:
         """The names of all topics but Kafka's internal ones."""
-        with answered("topics"), self._client() as client:
+        with as_cluster_errors("topics"), self._client() as client:
             return [name for name, _, internal in admin.list_topics(client) if not internal]
 
     # -- looking
@@ -281,18 +281,18 @@ class Operations:
         if self._backend.local is not None:
             recovering = history.recovering(self._backend.local.folder, topic, partition)
             ends = observations.log_ends(self._file(), topic, partition)
-        with answered(f"partition_state({topic!r}, {partition})"), self._client() as client:
+        with as_cluster_errors(f"partition_state({topic!r}, {partition})"), self._client() as client:
             return observations.partition_state(client, topic, partition, recovering, ends)
 
     def partition_states(self, topic: str) -> list[PartitionState]:
         """The state of every partition of a topic."""
-        with answered(f"partition_states({topic!r})"), self._client() as client:
+        with as_cluster_errors(f"partition_states({topic!r})"), self._client() as client:
             (described,) = admin.describe_topics(client, [topic])
         return [self.partition_state(topic, each.partition) for each in described.partitions]
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
         """What consumers can read: all records of a topic, or of one partition, in the order of their offsets."""
-        with answered(f"records({topic!r})"), self._client() as client:
+        with as_cluster_errors(f"records({topic!r})"), self._client() as client:
             chosen = [partition]
             if partition is None:
                 (described,) = admin.describe_topics(client, [topic])
@@ -357,7 +357,7 @@ class Operations:
         elif topic is not None or isr is not None or leader is not None or partition is not None:
             raise ValueError("wait_until: give a condition, or topic=, partition=, isr= and leader=, not both")
         if isinstance(condition, Condition):
-            with answered("wait_until"):
+            with as_cluster_errors("wait_until"):
                 wait_for(condition, self._client, timeout)
         else:
             wait_for_true(condition, timeout)
@@ -379,7 +379,7 @@ class Operations:
     def _file(self) -> ClusterFile:
         return load_existing(self._need("cluster", "show its nodes").folder)
 
-    def _need(self, operation: str, verb: str) -> runtime.Cluster:
+    def _need(self, operation: str, verb: str) -> runtime.LocalCluster:
         """The cluster that was started here. `NotAvailable` if there is none."""
         local = self._backend.local
         if local is None:

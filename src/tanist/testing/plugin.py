@@ -85,14 +85,14 @@ def _cluster(config: pytest.Config) -> Cluster:
 def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """The cluster of this run (under xdist, of this worker), with what earlier tests have left in it."""
     from tanist.testing.errors import ClusterError
-    from tanist.testing.turns import turn
+    from tanist.testing.tests_lock import tests_lock
 
     with ExitStack() as until_the_end:
         trouble = ""
         try:
             cluster = _cluster(pytestconfig)
             if (folder := cluster.folder) is not None:
-                until_the_end.enter_context(turn(folder, lambda wait: _say(pytestconfig, wait)))
+                until_the_end.enter_context(tests_lock(folder, lambda wait: _say(pytestconfig, wait)))
             cluster.open()
         except ClusterError as error:
             trouble = str(error)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tanist.runtime.cluster.fault_requests import FaultRequests
-from tanist.runtime.cluster.waiting import LOOK_EVERY_S
+from tanist.runtime.cluster.waiting import POLL_EVERY_S
 from tanist.runtime.faults.request_rules import RequestFault
 from tanist.testing.errors import NotInTime
 from tanist.text import counted
@@ -44,7 +44,7 @@ class InjectedFault:
                     f"not within {timeout:g} s: {self} has {self._orders.hits_of(self._rule)}, "
                     f"not {counted(number, 'hit')}"
                 )
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
 
     def remove(self) -> None:
         """End it. The counts stay readable."""

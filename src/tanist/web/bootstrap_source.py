@@ -1,6 +1,6 @@
 """Any Kafka cluster, as far as its clients can see it (`tanist ui --bootstrap`).
 
-One description of all topics a look, and of watched partitions the leader's log start and high watermark. What no
+One description of all topics a sample, and of watched partitions the leader's log start and high watermark. What no
 client can ask for is absent, and the page says so.
 """
 
@@ -19,7 +19,7 @@ from tanist.runtime.client.client import Address, Client, KafkaError, Unreachabl
 from tanist.runtime.client.explain import Situation, explain
 from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections
 from tanist.runtime.client.records import list_offset
-from tanist.web.groups import look_at_groups
+from tanist.web.groups import read_groups
 from tanist.web.source import NotHere, Watched
 from tanist.web.state import (
     ClusterState,
@@ -59,7 +59,7 @@ class BootstrapSource:
     def close(self) -> None:
         self._client.close()
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
         client = self._client
         metadata = client.metadata(())
         topics = admin.describe_topics(client)
@@ -68,17 +68,17 @@ class BootstrapSource:
             broker for topic in topics for each in topic.partitions for broker in each.offline
         ) - frozenset(metadata.brokers)
         unregistered = partition_context.unregistered(client, gone) if gone else frozenset()
-        look: dict[str, Json] = {"cluster": plain(self._cluster(client, metadata, topics))}
+        sample: dict[str, Json] = {"cluster": plain(self._cluster(client, metadata, topics))}
         self._leaders = {}
         for topic in topics:
             for each in topic.partitions:
                 self._leaders[topic.topic, each.partition] = each.leader
                 key = f"p/{topic.topic}/{each.partition}"
-                look[key] = self._view(key, topic, each, unregistered)
+                sample[key] = self._view(key, topic, each, unregistered)
         for place in watched:
             if place in self._leaders:
-                look[f"r/{place[0]}/{place[1]}"] = plain(self._positions(client, topics, *place))
-        return look
+                sample[f"r/{place[0]}/{place[1]}"] = plain(self._positions(client, topics, *place))
+        return sample
 
     def _ask_settings(self, client: Client, topics: list[TopicDescription]) -> None:
         names = [topic.topic for topic in topics]
@@ -160,10 +160,10 @@ class BootstrapSource:
         )
         return PartitionPositions(topic, partition, replicas, end)
 
-    def look_around(self) -> Mapping[str, Json]:
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
         with Client(self._addresses, timeout_s=_PATIENCE_S) as client:
             leaders = self._leaders
-            return {"groups": look_at_groups(client, lambda topic, index: leaders.get((topic, index), -1))}
+            return {"groups": read_groups(client, lambda topic, index: leaders.get((topic, index), -1))}
 
     def price(self, action: str, node: int) -> Json:
         raise NotHere(ABSENT[-1])

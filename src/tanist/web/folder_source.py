@@ -1,9 +1,9 @@
 """A cluster of `tanist up`, looked at through its data folder.
 
 Partitions and events come from the metadata log of one of its nodes, as far as a node says it is committed; positions
-from the nodes' own pages, or from the files of those that are dead; states of processes from `cluster.json`. So a look
-at a cluster in which nothing happens asks each node one short question, however many partitions there are. A node that
-does not answer in time is as it was at its last answer for a while: a busy node is not a dead one.
+from the nodes' own pages, or from the files of those that are dead; states of processes from `cluster.json`. So a
+sample of an idle cluster asks each node one short question, however many partitions there are. A node that does not
+answer in time is as it was at its last answer for a while: a busy node is not a dead one.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from tanist.text import counted
 from tanist.web import live_faults, node_pages
 from tanist.web.actions import ACTIONS
 from tanist.web.folders import DeadNode
-from tanist.web.groups import look_at_groups
+from tanist.web.groups import read_groups
 from tanist.web.metadata_log import MetadataLog
 from tanist.web.metadata_view import MetadataView
 from tanist.web.node_pages import Pages
+from tanist.web.partition_positions import positions
 from tanist.web.prices import price_of
-from tanist.web.salvage import look_at_salvage, record_texts, salvage_entries
+from tanist.web.salvage import read_salvage, record_texts, salvage_entries
 from tanist.web.source import Watched
-from tanist.web.standing import positions
 from tanist.web.state import (
     ClusterState,
     FaultState,
@@ -80,7 +80,7 @@ class FolderSource:
 
     # -- from second to second
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
         cluster = load_existing(self.folder)
         if cluster.cluster_id != self._cluster_id:  # after `tanist reset`
             self._log, self._cluster_id = None, cluster.cluster_id
@@ -88,17 +88,17 @@ class FolderSource:
         pages = self._ask_nodes(cluster, watched)
         view = self._follow(cluster, pages)
         view.note_not_running(_not_running(cluster))
-        look: dict[str, Json] = dict(view.partitions())
-        look.update(view.events)
-        look["cluster"] = self._same("cluster", plain(self._cluster_state(cluster, view, pages)))
+        sample: dict[str, Json] = dict(view.partitions())
+        sample.update(view.events)
+        sample["cluster"] = self._same("cluster", plain(self._cluster_state(cluster, view, pages)))
         for topic, partition in watched:
             key = f"r/{topic}/{partition}"
             found = self._positions(cluster, view, pages, topic, partition)
             if found is not None:
-                look[key] = self._same(key, found)
-        traffic = self._traffic.look(view, pages, watched)
-        look.update({key: self._same(key, value) for key, value in traffic.items()})
-        return look
+                sample[key] = self._same(key, found)
+        traffic = self._traffic.read(view, pages, watched)
+        sample.update({key: self._same(key, value) for key, value in traffic.items()})
+        return sample
 
     def _same(self, key: str, value: Json) -> Json:
         """The value that was given before, if it is equal."""
@@ -317,12 +317,12 @@ class FolderSource:
 
     # -- what changes slowly
 
-    def look_around(self) -> Mapping[str, Json]:
-        look: dict[str, Json] = {"salvage": self._same("salvage", look_at_salvage(self._log_directories()))}
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
+        sample: dict[str, Json] = {"salvage": self._same("salvage", read_salvage(self._log_directories()))}
         groups = self._groups()
         if groups is not None:
-            look["groups"] = self._same("groups", groups)
-        return look
+            sample["groups"] = self._same("groups", groups)
+        return sample
 
     def _groups(self) -> Json | None:
         """None: they cannot be asked for at the moment."""
@@ -338,7 +338,7 @@ class FolderSource:
         try:
             addresses = addresses_of(load_existing(self.folder), self.folder)
             with Client(addresses, timeout_s=_GROUPS_S) as client:
-                groups = look_at_groups(client, leader_of)
+                groups = read_groups(client, leader_of)
         except (Unreachable, KafkaError, Unsupported, ClusterError, WireError, OSError):
             return None
         self._traffic.commits(groups)

@@ -13,7 +13,7 @@ _GROUPS_MAX = 200
 _PARTITIONS_MAX = 1_000
 
 
-def look_at_groups(client: Client, leader_of: Callable[[str, int], int]) -> Json:
+def read_groups(client: Client, leader_of: Callable[[str, int], int]) -> Json:
     """All groups, those most behind first; of very many only the first by name."""
     listed = of_groups.list_groups(client, some=True)
     committed = {each.group: of_groups.committed_offsets(client, each.group) for each in listed[:_GROUPS_MAX]}

@@ -1,8 +1,8 @@
 """Looking at a source for all pages together, and what they have seen so far.
 
-Owns the clock of the looks: none while no page is connected, and never so many that they take more than a twentieth of
-one core. Each page gets the history, then every difference. The history is bounded: its oldest differences become part
-of its beginning.
+Owns the clock of the samples: none while no page is connected, and never so many that they take more than a twentieth
+of one core. Each page gets the history, then every difference. The history is bounded: its oldest differences become
+part of its beginning.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tanist.web.source import Source, Watched
-from tanist.web.state import ClusterState, Difference, Json, Look, difference, plain
+from tanist.web.state import ClusterState, Difference, Json, Sample, difference, plain
 
-LOOK_EVERY_S: Final = 1.0
+SAMPLE_EVERY_S: Final = 1.0
 _AROUND_EVERY_S: Final = 2.0
 _SHARE: Final = 20
-"""A look that took so long is followed by a pause of at least so many times that."""
+"""A sample that took so long is followed by a pause of at least so many times that."""
 _HISTORY_MAX: Final = 1_800
 _HISTORY_BYTES_MAX: Final = 8 << 20
 _QUEUE_MAX: Final = 256
@@ -44,7 +44,7 @@ class _Page:
 
 @dataclass(slots=True)
 class History:
-    """The looks so far: a beginning, and the differences since."""
+    """The samples so far: a beginning, and the differences since."""
 
     base: dict[str, Json] = field(default_factory=dict)
     base_ms: int = 0
@@ -67,25 +67,24 @@ class History:
 
 
 class Hub:
-    """All pages, and the one who looks for them."""
+    """All pages, and their one reader of the source."""
 
-    def __init__(self, source: Source, *, every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(self, source: Source, *, every_s: float = SAMPLE_EVERY_S) -> None:
         self.source = source
-        self.looks = 0
         self._every_s = every_s
         self._pages: dict[str, _Page] = {}
         self._history = History()
-        self._now: Look = {}
+        self._now: Sample = {}
         self._around: Mapping[str, Json] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._wanted = asyncio.Event()
-        self._threads = ThreadPoolExecutor(2, "look")
-        """One for each kind of look: each thread that ever was keeps memory."""
+        self._threads = ThreadPoolExecutor(2, "source")
+        """One for each kind of sample: each thread that ever was keeps memory."""
 
     # -- pages
 
     async def connect(self) -> AsyncGenerator[bytes, None]:
-        """A page's stream of events, from the history on; the looking goes on as long as any is read."""
+        """A page's stream of events, from the history on; sampling goes on as long as any is read."""
         page_id, page = secrets.token_urlsafe(12), _Page(asyncio.Queue(_QUEUE_MAX))
         history = self._history
         begin = {"page": page_id, "at": history.base_ms}
@@ -120,8 +119,8 @@ class Hub:
         self._wanted.set()
         return True
 
-    def look_soon(self) -> None:
-        """Something was done: do not wait for the next look."""
+    def refresh_soon(self) -> None:
+        """Something was done: do not wait for the next read."""
         self._wanted.set()
 
     def close(self) -> None:
@@ -130,53 +129,55 @@ class Hub:
         for page in self._pages.values():
             _drop(page)
 
-    # -- looking
+    # -- reading the source
 
     @property
-    def looking(self) -> bool:
-        """Whether a page is there to look for."""
+    def polling(self) -> bool:
+        """Whether a page is there to read for."""
         return bool(self._tasks)
 
     def _start(self) -> None:
-        if not self.looking:
-            self._tasks = [asyncio.create_task(self._keep_looking()), asyncio.create_task(self._keep_looking_around())]
+        if not self.polling:
+            self._tasks = [
+                asyncio.create_task(self._poll_state()),
+                asyncio.create_task(self._poll_groups_and_salvage()),
+            ]
 
     def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         self._tasks = []
 
-    async def _keep_looking(self) -> None:
+    async def _poll_state(self) -> None:
         while True:
             self._wanted.clear()
             began = time.monotonic()
             watched = sorted({place for page in self._pages.values() for place in page.watched})
-            look, worked_s = await self._or_problem(watched)
-            self.looks += 1
-            self._show({**look, **self._around})
+            sample, worked_s = await self._or_problem(watched)
+            self._show({**sample, **self._around})
             pause_s = max(self._every_s - (time.monotonic() - began), worked_s * _SHARE, 0.0)
             try:
                 await asyncio.wait_for(self._wanted.wait(), pause_s)
             except TimeoutError:
                 continue
 
-    async def _or_problem(self, watched: Watched) -> tuple[Look, float]:
+    async def _or_problem(self, watched: Watched) -> tuple[Sample, float]:
         try:
-            return await self._worked(lambda: self.source.look(watched))
+            return await self._worked(lambda: self.source.read_state(watched))
         except Exception as error:  # a cluster that is taken away under the page must not end the page
             last = {key: value for key, value in self._now.items() if key not in self._around}
             text = str(error) or type(error).__name__
             cluster: dict[str, Json] = last.get("cluster") or plain(ClusterState("cluster"))
             return {**last, "cluster": {**cluster, "problem": text}}, 0.0
 
-    async def _keep_looking_around(self) -> None:
+    async def _poll_groups_and_salvage(self) -> None:
         reported = ""
         while True:
             began = time.monotonic()
             worked_s = 0.0
             try:
-                self._around, worked_s = await self._worked(lambda: dict(self.source.look_around()))
-            except Exception as error:  # the last one stays; `look` says what is wrong with the cluster
+                self._around, worked_s = await self._worked(lambda: dict(self.source.read_groups_and_salvage()))
+            except Exception as error:  # the last one stays; `read_state` says what is wrong with the cluster
                 text = f"{type(error).__name__}: {error}"
                 if text != reported:
                     print(f"tanist ui: groups and salvage are not up to date: {text}", file=sys.stderr, flush=True)
@@ -184,18 +185,18 @@ class Hub:
             took_s = time.monotonic() - began
             await asyncio.sleep(max(_AROUND_EVERY_S - took_s, worked_s * _SHARE, 0.0))
 
-    async def _worked(self, look: Callable[[], Look]) -> tuple[Look, float]:
-        """A look, and the CPU that it took: a wait for brokers that are down is no reason to look less often."""
+    async def _worked(self, sample: Callable[[], Sample]) -> tuple[Sample, float]:
+        """A sample, and the CPU that it took: a wait for brokers that are down is no reason to sample less often."""
 
-        def timed() -> tuple[Look, float]:
+        def timed() -> tuple[Sample, float]:
             began_s = time.thread_time()
-            return look(), time.thread_time() - began_s
+            return sample(), time.thread_time() - began_s
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, timed)
 
-    def _show(self, look: Look) -> None:
-        change = difference(self._now, look, round(time.time() * 1000))
-        self._now = look
+    def _show(self, state: Sample) -> None:
+        change = difference(self._now, state, round(time.time() * 1000))
+        self._now = state
         if not change:
             return
         self._history.add(change, sum(map(_size, change.set.items())))

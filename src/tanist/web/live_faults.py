@@ -12,7 +12,7 @@ from tanist.text import counted
 from tanist.web.actions import ACTIONS, ALL_HEALED, SLOW_MS, done
 
 if TYPE_CHECKING:
-    from tanist.runtime.cluster.cluster import Cluster
+    from tanist.runtime.cluster.cluster import LocalCluster
 
 
 def act(folder: Path, action: str, node: int | None) -> str:
@@ -53,7 +53,7 @@ def act(folder: Path, action: str, node: int | None) -> str:
     return done(action, node)
 
 
-def _cluster(folder: Path) -> Cluster:
-    from tanist.runtime.cluster.cluster import Cluster  # what starts nodes is loaded when a node is started
+def _cluster(folder: Path) -> LocalCluster:
+    from tanist.runtime.cluster.cluster import LocalCluster  # what starts nodes is loaded when a node is started
 
-    return Cluster(folder)
+    return LocalCluster(folder)

@@ -24,7 +24,7 @@ from tanist.controller.partitions.recovery_strategy import elr_in_force, recover
 from tanist.runtime.client.explain import Situation, explain
 from tanist.text import counted
 from tanist.web.changes import change_text, is_worse, weight_of
-from tanist.web.standing import Succession
+from tanist.web.partition_positions import Succession
 from tanist.web.state import Json, MetadataEvent, PartitionView, danger_of, plain
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 from tanist.wire.metadata import (
@@ -87,7 +87,7 @@ class MetadataView:
     def replay(self, offset: int, at_ms: int, record: MetadataRecord, *, quiet: bool = False) -> None:
         """Apply one record. `quiet`: it is part of a snapshot, and no change. `ImageError` if it does not fit."""
         if self._pending and self._pending[0][1] != at_ms:
-            self._settle()
+            self._describe_pending()
         delta = ImageDelta()
         self.image.replay(record, delta)
         self.next_offset = max(self.next_offset, offset + 1)
@@ -104,7 +104,7 @@ class MetadataView:
             for index in partitions
         }
 
-    def _settle(self) -> None:
+    def _describe_pending(self) -> None:
         """Words for the records of one moment, once all are applied: a broker's fence stands behind what it causes."""
         pending, self._pending = self._pending, []
         for offset, at_ms, record, delta, states in pending:
@@ -120,7 +120,7 @@ class MetadataView:
 
     def note(self, event: MetadataEvent) -> None:
         """An event that is no record of the metadata: a leader of the quorum."""
-        self._settle()
+        self._describe_pending()
         self.next_offset = max(self.next_offset, event.offset + 1)
         self._add(event)
 
@@ -162,7 +162,7 @@ class MetadataView:
     @property
     def events(self) -> Mapping[str, Json]:
         """The latest changes, by key, the oldest first."""
-        self._settle()
+        self._describe_pending()
         return self._events
 
     def partitions(self) -> Mapping[str, Json]:

@@ -11,7 +11,7 @@ from tanist.text import counted
 from tanist.web.actions import LEAVES
 from tanist.web.metadata_view import MetadataView
 from tanist.web.node_pages import replica
-from tanist.web.standing import positions
+from tanist.web.partition_positions import positions
 from tanist.web.state import Json, ReplicaPositions
 
 _NAMED = 4

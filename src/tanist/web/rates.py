@@ -1,7 +1,7 @@
-"""Rates from the counters of two looks.
+"""Rates from the counters of two samples.
 
 Owns the last counters of each broker and partition. A counter that goes back has begun again with its process or its
-log: its rate is 0 for that look. Nothing is known from a first look.
+log: its rate is 0 for that sample. Nothing is known from a first sample.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 Key = tuple[str | int, ...]
 
 _LEAST_S: Final = 0.4
-"""Looks that are closer together give the rates of the look before: their differences are too coarse."""
+"""Samples that are closer together give the rates of the sample before: their differences are too coarse."""
 
 
 class Rates:
@@ -23,7 +23,7 @@ class Rates:
         self._rates: dict[Key, dict[str, float]] = {}
 
     def of(self, key: Key, at_s: float, counters: Mapping[str, int]) -> dict[str, float] | None:
-        """By how much each has grown a second since the look before; None at the first."""
+        """By how much each has grown a second since the sample before; None at the first."""
         seen = self._seen.get(key)
         if seen is not None and at_s - seen[0] < _LEAST_S:
             return self._rates.get(key)
@@ -45,5 +45,5 @@ class Rates:
 
 
 def rounded(rate: float) -> float:
-    """Three digits: more would be noise, and a change of each look."""
+    """Three digits: more would be noise, and a change of each sample."""
     return float(f"{rate:.3g}")

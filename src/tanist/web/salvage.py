@@ -19,7 +19,7 @@ def salvage_entries(directories: Iterable[Path]) -> list[Entry]:
     return sorted(found, key=lambda entry: (entry.manifest.wall_ms, entry.entry_id))
 
 
-def look_at_salvage(directories: Iterable[Path]) -> Json:
+def read_salvage(directories: Iterable[Path]) -> Json:
     """Every entry, without its records."""
     return plain(
         [

@@ -68,7 +68,7 @@ def application(hub: Hub, *, hosts: frozenset[str], token: str) -> ASGIApp:
         try:
             done = await asyncio.to_thread(hub.source.act, action, node)
         finally:
-            hub.look_soon()
+            hub.refresh_soon()
         return JSONResponse({"done": done})
 
     async def salvage(request: Request) -> Response:

@@ -18,10 +18,10 @@ class NotHere(Exception):
 class Source(Protocol):
     """A cluster to look at. Methods block, and are called from one thread each at a time."""
 
-    def look(self, watched: Watched) -> Mapping[str, Json]:
+    def read_state(self, watched: Watched) -> Mapping[str, Json]:
         """Everything that changes from second to second. Values that have not changed are the same objects."""
 
-    def look_around(self) -> Mapping[str, Json]:
+    def read_groups_and_salvage(self) -> Mapping[str, Json]:
         """What costs requests and changes slowly: `groups` and `salvage`."""
 
     def price(self, action: str, node: int) -> Json:

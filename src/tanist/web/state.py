@@ -1,6 +1,6 @@
 """The form in which the view gets a cluster: one for every source.
 
-Owns the values, their JSON, and the difference of two looks. A look is a flat map from a key to a value; a value is
+Owns the values, their JSON, and the difference of two samples. A sample is a flat map from a key to a value; a value is
 replaced as a whole. So a difference is the keys that are set and those that are gone, a history is a list of
 differences, and any source can be played back. Nothing here names a file, a process or a socket. None in a value means:
 this source does not say.
@@ -19,7 +19,7 @@ from sys import intern
 from typing import Any, Literal, TypeAlias
 
 Json: TypeAlias = Any
-Look: TypeAlias = Mapping[str, Json]
+Sample: TypeAlias = Mapping[str, Json]
 
 Danger: TypeAlias = Literal[
     "offline", "recovering", "under-min-isr", "at-min-isr", "under-replicated", "unclean", "healthy"
@@ -62,7 +62,7 @@ class ClusterState:
     nodes: tuple[NodeState, ...] = ()
     faults: tuple[FaultState, ...] = ()
     problem: str | None = None
-    """Why the look is old or not whole."""
+    """Why the sample is old or not whole."""
     absent: tuple[str, ...] = ()
     """What this source cannot show, a sentence each."""
     actions: tuple[str, ...] = ()
@@ -278,7 +278,7 @@ def danger_of(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """From one look to the next."""
+    """From one sample to the next."""
 
     at_ms: int
     set: Mapping[str, Json] = field(default_factory=dict)
@@ -288,7 +288,7 @@ class Difference:
         return bool(self.set or self.gone)
 
 
-def difference(before: Look, after: Look, at_ms: int) -> Difference:
+def difference(before: Sample, after: Sample, at_ms: int) -> Difference:
     """The keys whose values have changed; a value that is the same object is not compared."""
     missing = object()
     changed = {

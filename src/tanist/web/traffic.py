@@ -1,4 +1,4 @@
-"""Traffic of brokers and of the watched partitions: rates from the counters of one look and the one before."""
+"""Traffic of brokers and of the watched partitions: rates from the counters of one sample and the one before."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tanist.web.state import BrokerTraffic, Json, PartitionTraffic, plain
 
 
 class Traffic:
-    """What was counted at the last look, and what groups had committed."""
+    """What was counted at the last sample, and what groups had committed."""
 
     def __init__(self) -> None:
         self._rates = Rates()
         self._group_rates = Rates()
         self._consumed: dict[tuple[str, int], float] = {}
 
-    def look(self, view: MetadataView, pages: Pages, watched: Watched) -> dict[str, Json]:
+    def read(self, view: MetadataView, pages: Pages, watched: Watched) -> dict[str, Json]:
         now_s = time.monotonic()
-        look: dict[str, Json] = {}
+        sample: dict[str, Json] = {}
         keys: set[Key] = set()
         for node, answers in pages.items():
             counters = answers[-1].get("traffic")
@@ -31,7 +31,7 @@ class Traffic:
             keys.add((node,))
             found = self._rates.of((node,), now_s, counters)
             if found is not None:
-                look[f"b/{node}"] = plain(BrokerTraffic(node, **found))
+                sample[f"b/{node}"] = plain(BrokerTraffic(node, **found))
         for topic, partition in watched:
             state = view.state(topic, partition)
             row = None if state is None else row_of(pages.get(state.leader, ()), topic, partition)
@@ -43,9 +43,9 @@ class Traffic:
             if found is not None:
                 out = self._consumed.get((topic, partition))
                 traffic = PartitionTraffic(topic, partition, found["records"], found["bytes"], out)
-                look[f"t/{topic}/{partition}"] = plain(traffic)
+                sample[f"t/{topic}/{partition}"] = plain(traffic)
         self._rates.keep(keys)
-        return look
+        return sample
 
     def commits(self, groups: list[dict[str, Any]]) -> None:
         """What groups have committed: its growth is what they consume."""

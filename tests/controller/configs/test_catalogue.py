@@ -17,7 +17,7 @@ from tanist.controller.configs.catalogue import (
     TOPIC_SETTINGS,
 )
 from tanist.controller.configs.catalogue.notation import read
-from tanist.controller.configs.definitions import Importance, Setting, Update
+from tanist.controller.configs.definitions import ConfigKey, Importance, Update
 
 # name, type, default; read off LogConfig.configDefCopy().
 KAFKA_TOPIC = """
@@ -261,7 +261,7 @@ def test_what_only_simulations_and_tests_set_is_not_described() -> None:
     ],
     ids=lambda s: s.name,
 )
-def test_default_passes_its_own_check(setting: Setting) -> None:
+def test_default_passes_its_own_check(setting: ConfigKey) -> None:
     if setting.default is not None:
         setting.parse(setting.default)
     assert setting.doc.endswith(".")
@@ -269,7 +269,7 @@ def test_default_passes_its_own_check(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("setting", [*TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values()], ids=lambda s: s.name)
-def test_setting_falls_back_to_broker_settings_that_exist(setting: Setting) -> None:
+def test_setting_falls_back_to_broker_settings_that_exist(setting: ConfigKey) -> None:
     for synonym in setting.synonyms:
         BROKER_SETTINGS[synonym.name]
     own_default = setting.default

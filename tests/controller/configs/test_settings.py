@@ -209,9 +209,9 @@ def test_integers_are_accepted_exactly_in_their_range(number: int) -> None:
 
 
 def test_password_values_are_never_shown() -> None:
-    from tanist.controller.configs.definitions import Setting
+    from tanist.controller.configs.definitions import ConfigKey
 
-    secret = Setting("some.secret", ConfigType.PASSWORD, None, "A secret.", lambda value: "is not good")
+    secret = ConfigKey("some.secret", ConfigType.PASSWORD, None, "A secret.", lambda value: "is not good")
     with pytest.raises(InvalidConfig) as refusal:
         secret.parse("hunter2")
     assert "hunter2" not in str(refusal.value)

@@ -72,7 +72,7 @@ class Rig:
             "log_end_offset": end_offset,
             **fields,
         }
-        self.cluster.controller.replica_answered(broker_id, {self.key: LogInfo(**info)}, self.cluster.now_ms)
+        self.cluster.controller.handle_replica_log_info(broker_id, {self.key: LogInfo(**info)}, self.cluster.now_ms)
         self.cluster.advance(0)
 
     def phase(self) -> Phase | None:
@@ -309,8 +309,8 @@ def test_who_does_not_answer_is_asked_again() -> None:
     for broker_id in (1, 2, 3):
         rig.cluster.heartbeat(broker_id)
     rig.asked()
-    rig.cluster.controller.replica_answered(1, None, rig.cluster.now_ms)
-    rig.cluster.controller.replica_answered(2, {}, rig.cluster.now_ms)  # an error for the partition
+    rig.cluster.controller.handle_replica_log_info(1, None, rig.cluster.now_ms)
+    rig.cluster.controller.handle_replica_log_info(2, {}, rig.cluster.now_ms)  # an error for the partition
     assert rig.asked() == []
     rig.cluster.advance(1_000)
     assert sorted(rig.asked()) == [1, 2]
@@ -323,7 +323,7 @@ def test_who_never_answers_is_asked_less_and_less_often_until_it_registers_anew(
     rig.asked()
     pauses = []
     for _ in range(7):
-        rig.cluster.controller.replica_answered(1, None, rig.cluster.now_ms)
+        rig.cluster.controller.handle_replica_log_info(1, None, rig.cluster.now_ms)
         began_ms = rig.cluster.now_ms
         while 1 not in rig.asked():
             rig.cluster.advance(500)
@@ -437,9 +437,9 @@ def test_a_wish_for_the_longest_log_ends_with_its_request() -> None:
     rig.cluster.heartbeat(1)
     assert elect(rig, 3, 0) is None
     assert rig.phase() is Phase.LAST_KNOWN_AWAITED
-    assert rig.cluster.settled == []
+    assert rig.cluster.finished_elections == []
     rig.cluster.advance(1_000)
-    (wait,) = rig.cluster.settled
+    (wait,) = rig.cluster.finished_elections
     (result,) = wait.response().replica_election_results[0].partition_result
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert rig.phase() is Phase.OPERATOR_AWAITED
@@ -508,7 +508,7 @@ def _answer_all(cluster: Cluster, question: AskReplica) -> None:
         state = cluster.image.partition(*key)
         assert state is not None
         infos[key] = LogInfo(epoch, state.leader_epoch, 0, 5)
-    cluster.controller.replica_answered(question.broker_id, infos, cluster.now_ms)
+    cluster.controller.handle_replica_log_info(question.broker_id, infos, cluster.now_ms)
     cluster.advance(0)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.configs.definitions import ConfigType, Setting
+from tanist.controller.configs.definitions import ConfigKey, ConfigType
 from tests.interop.configs.samples import samples
 from tests.interop.configs.side import (
     APPEND,
@@ -55,7 +55,7 @@ STRANGE = (
 )
 """Names that are none, or are for one listener."""
 
-_CATALOGUE: Mapping[Resource, Mapping[str, Setting]] = {
+_CATALOGUE: Mapping[Resource, Mapping[str, ConfigKey]] = {
     TOPIC_T: TOPIC_SETTINGS,
     BROKER_1: BROKER_SETTINGS,
     CLUSTER: BROKER_SETTINGS,

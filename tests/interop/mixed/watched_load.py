@@ -132,7 +132,7 @@ class Watch:
         self.verdict, anomalies = judged(self.topic, self.load.acks, log, self.load.sent)
         self.row.acknowledged = self.verdict.acknowledged
         self.row.lost = counted(self.verdict, LOST)
-        self.row.other_anomalies = sum(found.count for found in self.verdict.found) - self.row.lost
+        self.row.other_anomalies = sum(found.count for found in self.verdict.findings) - self.row.lost
         self.row.longest_silence_s = self._silence_s(range(self.partitions))
         self.row.partition_silence_s = max(self._silence_s((each,)) for each in range(self.partitions))
         unequal = wait_same_files(self.cluster, self.topic)

@@ -46,7 +46,7 @@ def test_each_write_has_its_place() -> None:
     assert outcome.unacknowledged_found == 1
     assert outcome.unexpected == [(NAME, "foreign")]
     assert outcome.polled_ns == [(7, 1)]
-    outcome.look_for([(NAME, "w1/1"), (NAME, "w1/0"), ("t-1", "w1/1")])
+    outcome.note_salvaged([(NAME, "w1/1"), (NAME, "w1/0"), ("t-1", "w1/1")])
     assert outcome.salvaged == {(NAME, "w1/1")}
     reported = "\n".join(outcome.lines(has_salvage=True))
     assert "       1 acknowledged writes lost (t-0: w1/1)" in reported
@@ -71,6 +71,6 @@ def test_the_checker_loses_as_many(tmp_path: Path, writes: list[tuple[str | None
     with path.open("w") as file:
         for line in lines:
             HistoryWriter(file).write(line)
-    found = {each.anomaly: each.count for each in verify(path)[0].found}
+    found = {each.anomaly: each.count for each in verify(path)[0].findings}
     # In a history that was read to its end `unseen` is every loss; `lost-write` has those that others stand behind.
     assert len(account(lines).lost) == found.get(Anomaly.UNSEEN, 0)

@@ -144,7 +144,7 @@ def test_our_own_client_ends_each_transaction_as_it_was_drawn(monkeypatch: pytes
     lines, ended = _own(monkeypatch, drawn, {})
     assert ended == [True, False], "one that has sent nothing is none for the coordinator"
     assert _ends(lines) == [("ok", False, True, 2), ("fail", True, False, 1), ("ok", False, True, 0)]
-    assert _judged(lines).found == ()
+    assert _judged(lines).findings == ()
 
 
 def test_our_own_client_begins_anew_after_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_librdkafkas_client_commits_and_aborts(monkeypatch: pytest.MonkeyPatch) 
     assert calls.index("flush") < calls.index("commit_transaction") < calls.index("abort_transaction")
     assert calls[calls.index("abort_transaction") - 1] == "flush", "what is aborted is in the log"
     verdict = _judged(lines)
-    assert (verdict.acknowledged, verdict.failed, verdict.found) == (2, 1, ())
+    assert (verdict.acknowledged, verdict.failed, verdict.findings) == (2, 1, ())
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_librdkafkas_troubles(
     first, second = _ends(lines)
     assert first[:3] == ends
     assert second[0] == "ok", "it goes on"
-    assert _judged(lines).found == ()
+    assert _judged(lines).findings == ()
 
 
 def test_a_client_with_an_even_number_is_a_member_of_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_the_final_reads_wait_for_the_last_stable_offset(monkeypatch: pytest.Mon
     checker = Checker()
     for number, line in enumerate([sent, *lines.read()], start=1):
         checker.take(number, line)
-    assert {each.anomaly.value for each in checker.verdict().found} == {"unseen", "torn"}
+    assert {each.anomaly.value for each in checker.verdict().findings} == {"unseen", "torn"}
 
 
 def test_a_transaction_that_stays_open_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from itertools import permutations
 import pytest
 
 from tanist.lab.model import CONFIGURATIONS, Limits, check, checking
-from tanist.lab.model.quorum.member import BUDGET, MEMBERS, Member
 from tanist.lab.model.quorum.model import QuorumBudget, QuorumConfiguration, QuorumModel
+from tanist.lab.model.quorum.voter_state import BUDGET, MEMBERS, VoterState
 from tanist.lab.model.steps import State, directed
 from tanist.lab.mutations.model import applied
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
@@ -23,7 +23,7 @@ def _model(*start: str, **budget: int) -> QuorumModel:
     return QuorumModel(QuorumConfiguration("test", "", QuorumBudget(**budget), start=start))
 
 
-def _members(model: QuorumModel, state: State) -> list[Member]:
+def _members(model: QuorumModel, state: State) -> list[VoterState]:
     return [model.members[number] for number in state[MEMBERS:]]
 
 

@@ -85,7 +85,7 @@ class Live:
 
     def as_tuple(self) -> Broker:
         blank = Broker(self.epoch, (), (), 0, None)
-        return replicating.turn_of(blank, self.replica, (), self.registrations).broker
+        return replicating.result_of(blank, self.replica, (), self.registrations).broker
 
 
 class Cluster:

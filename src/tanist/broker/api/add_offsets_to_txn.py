@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import NO_BUMP_VERSION
@@ -69,5 +69,7 @@ class AddOffsetsToTxn:
         coordinator.carry_out(found, decide, partial(reply, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return AddOffsetsToTxn(parts.context.clock, parts.metadata, parts.transactions, parts.internal_topics).handle
+def build(components: NodeComponents) -> Handler:
+    return AddOffsetsToTxn(
+        components.context.clock, components.metadata, components.transactions, components.internal_topics
+    ).handle

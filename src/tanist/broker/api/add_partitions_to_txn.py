@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION, TopicIndex
@@ -70,7 +70,7 @@ class AddPartitionsToTxn:
             call.reply(AddPartitionsToTxnResponse())
         for transaction in request.transactions:
 
-            def answered(
+            def handle_response(
                 errors: dict[TopicIndex, int], transaction: AddPartitionsToTxnTransaction = transaction
             ) -> None:
                 results.append(
@@ -83,36 +83,36 @@ class AddPartitionsToTxn:
                     call.reply(AddPartitionsToTxnResponse(results_by_transaction=tuple(results)))
 
             if transaction.verify_only:
-                self._verify(transaction, answered)
+                self._verify(transaction, handle_response)
             else:
-                self._add(transaction, EPOCH_BUMP_VERSION, call.later(answered))
+                self._add(transaction, EPOCH_BUMP_VERSION, call.later(handle_response))
 
-    def _verify(self, transaction: AddPartitionsToTxnTransaction, answered: OnErrors) -> None:
+    def _verify(self, transaction: AddPartitionsToTxnTransaction, on_errors: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)
         found = self.transactions.coordinator().find(transaction.transactional_id)
         if isinstance(found, int):
-            answered(dict.fromkeys(partitions, found))
+            on_errors(dict.fromkeys(partitions, found))
             return
         producer = (transaction.producer_id, transaction.producer_epoch)
-        answered(found.shard.verify(transaction.transactional_id, producer, partitions))
+        on_errors(found.shard.verify(transaction.transactional_id, producer, partitions))
 
-    def _add(self, transaction: AddPartitionsToTxnTransaction, client_version: int, answered: OnErrors) -> None:
+    def _add(self, transaction: AddPartitionsToTxnTransaction, client_version: int, on_errors: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)
         unknown = [each for each in partitions if self.metadata.current_leader(*each) is None]
         if unknown:
             # None is added: a transaction that cannot write all that it wants will not be committed.
             errors = dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
             errors.update(dict.fromkeys(unknown, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
-            answered(errors)
+            on_errors(errors)
             return
         coordinator = self.transactions.coordinator()
         found = coordinator.find(transaction.transactional_id)
         if isinstance(found, int):
-            answered(dict.fromkeys(partitions, found))
+            on_errors(dict.fromkeys(partitions, found))
             return
 
         def added(error: int) -> None:
-            answered(dict.fromkeys(partitions, int(error)))
+            on_errors(dict.fromkeys(partitions, int(error)))
 
         decide = partial(
             found.shard.add_partitions,
@@ -126,8 +126,8 @@ class AddPartitionsToTxn:
         coordinator.carry_out(found, decide, partial(added, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return AddPartitionsToTxn(parts.context.clock, parts.metadata, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return AddPartitionsToTxn(components.context.clock, components.metadata, components.transactions).handle
 
 
 def _partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicIndex]:

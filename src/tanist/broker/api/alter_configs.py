@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.alter_configs import Refusal, changes_of
 from tanist.controller.configs.relations import complaint
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
@@ -157,9 +157,9 @@ class AlterConfigs:
         self.controller_channel.forward(call, request, body=body, amend=amend)
 
 
-def build_increment(parts: BrokerParts) -> Handler:
-    return AlterConfigs(parts.context, parts.metadata, parts.controller_channel).increment
+def build_increment(components: NodeComponents) -> Handler:
+    return AlterConfigs(components.context, components.metadata, components.controller_channel).increment
 
 
-def build_replace(parts: BrokerParts) -> Handler:
-    return AlterConfigs(parts.context, parts.metadata, parts.controller_channel).replace
+def build_replace(components: NodeComponents) -> Handler:
+    return AlterConfigs(components.context, components.metadata, components.controller_channel).replace

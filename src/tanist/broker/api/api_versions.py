@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler, Handlers
-from tanist.broker.parts import BrokerParts
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.quorum.voter_changes import KRAFT_VERSION, LATEST_KRAFT_VERSION
 from tanist.wire.apis import NODE_SOFTWARE, PRIVATE_FROM
@@ -73,8 +73,8 @@ class ApiVersions:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ApiVersions(parts.metadata, parts.quorum).handle
+def build(components: NodeComponents) -> Handler:
+    return ApiVersions(components.metadata, components.quorum).handle
 
 
 def advertised_versions(handlers: Handlers, *, private: bool = False) -> dict[int, tuple[int, int]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.features import GROUP_VERSION
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.wire.errors import ErrorCode
@@ -67,8 +67,8 @@ class ConsumerGroupDescribe:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ConsumerGroupDescribe(parts.metadata, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return ConsumerGroupDescribe(components.metadata, components.groups).handle
 
 
 def _member(group: ConsumerGroup, member_id: str) -> Member:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.assembly import new_uuid
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.controller.features import GROUP_VERSION
 from tanist.wire.errors import ErrorCode
@@ -49,5 +49,5 @@ class ConsumerGroupHeartbeat:
         coordinator.carry_out(found, decide, call.refuse)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ConsumerGroupHeartbeat(parts.context, parts.metadata, parts.turn, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return ConsumerGroupHeartbeat(components.context, components.metadata, components.turn, components.groups).handle

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.controller import not_controller_response
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
@@ -35,22 +35,22 @@ class ControllerApis:
         self.decide(request, call)
 
 
-def build_decide(parts: BrokerParts) -> Handler:
-    return ControllerApis(parts.quorum).decide
+def build_decide(components: NodeComponents) -> Handler:
+    return ControllerApis(components.quorum).decide
 
 
-def build_heartbeat(parts: BrokerParts) -> Handler:
-    return ControllerApis(parts.quorum).heartbeat
+def build_heartbeat(components: NodeComponents) -> Handler:
+    return ControllerApis(components.quorum).heartbeat
 
 
-def build_forward(parts: BrokerParts) -> Handler:
+def build_forward(components: NodeComponents) -> Handler:
     """On a broker's listener: have the active controller answer."""
-    forward = parts.controller_channel.forward
+    forward = components.controller_channel.forward
     return lambda request, call: forward(call, request)
 
 
-def build_quorum(parts: BrokerParts) -> Handler:
+def build_quorum(components: NodeComponents) -> Handler:
     """Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot of the metadata log, DescribeQuorum, and
     the changes of its voters."""
-    receive = parts.quorum.receive
+    receive = components.quorum.receive
     return lambda request, call: receive(call, request)

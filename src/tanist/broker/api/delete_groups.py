@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -25,14 +25,14 @@ class DeleteGroups:
         names = tuple(dict.fromkeys(request.groups_names))
         results: dict[str, DeletableGroupResult] = {}
 
-        def settled(result: DeletableGroupResult) -> None:
+        def add_result(result: DeletableGroupResult) -> None:
             results[result.group_id] = result
             if len(results) == len(names):
                 call.reply(DeleteGroupsResponse(results=tuple(results[name] for name in names)))
 
         if not names:
             call.reply(DeleteGroupsResponse())
-        then = call.later(settled)
+        then = call.later(add_result)
         for name in names:
             found = coordinator.find(name)
             if isinstance(found, int):
@@ -43,5 +43,5 @@ class DeleteGroups:
                 coordinator.carry_out(found, decide, partial(then, unknown))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DeleteGroups(parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return DeleteGroups(components.groups).handle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replicas import Replicas
@@ -43,11 +43,11 @@ class DeleteRecordsWait:
         if not waiting:
             self._answer()
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         """One partition's wait is over, with `error` or 0."""
-        self._call.go_on(self._settle, ticket, error)
+        self._call.go_on(self._complete, ticket, error)
 
-    def _settle(self, ticket: int, error: int) -> None:
+    def _complete(self, ticket: int, error: int) -> None:
         place = self._waiting[ticket]
         if self.done or place is None:
             return
@@ -64,7 +64,7 @@ class DeleteRecordsWait:
         """`timeout.ms` is over. The records are gone here; replicas that have not followed will do so some time."""
         for ticket, place in enumerate(self._waiting):
             if place is not None:
-                self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
+                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
 
     def _answer(self) -> None:
         self.done = True
@@ -124,5 +124,5 @@ def refusal(log: Log, offset: int, high_watermark: int) -> int:
     return 0 if 0 <= offset <= high_watermark else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DeleteRecords(parts.turn, parts.purgatory, parts.replicas).handle
+def build(components: NodeComponents) -> Handler:
+    return DeleteRecords(components.turn, components.purgatory, components.replicas).handle

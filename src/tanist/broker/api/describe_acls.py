@@ -5,14 +5,14 @@ ACLs that a log of Apache Kafka's holds are kept and not described, as its broke
 
 from __future__ import annotations
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.describe_acls_response import DescribeAclsResponse
 
 
-def build(parts: BrokerParts) -> Handler:
+def build(components: NodeComponents) -> Handler:
     def handle(request: DescribeAclsRequest, call: Call) -> None:
         call.reply(
             DescribeAclsResponse(

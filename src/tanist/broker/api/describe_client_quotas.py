@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from tanist.wire.messages.describe_client_quotas_response import (
@@ -96,5 +96,5 @@ def _complaint(components: Iterable[ComponentData]) -> tuple[ErrorCode, str] | N
     return None
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeClientQuotas(parts.metadata).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeClientQuotas(components.metadata).handle

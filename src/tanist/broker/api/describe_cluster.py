@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -76,8 +76,8 @@ class DescribeCluster:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeCluster(parts.context, parts.metadata, parts.quorum).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeCluster(components.context, components.metadata, components.quorum).handle
 
 
 def _mismatch(wanted: int, here: str, version: int) -> DescribeClusterResponse:

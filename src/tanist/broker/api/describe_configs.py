@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.configs.description import (
     ConfigEntry,
     describe_broker,
@@ -139,5 +139,5 @@ class DescribeConfigs:
             raise _Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected} but received {name}")
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeConfigs(parts.context, parts.metadata).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeConfigs(components.context, components.metadata).handle

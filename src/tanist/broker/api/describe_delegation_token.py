@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
@@ -36,7 +36,7 @@ _ANSWERS: Final[dict[int, Response]] = {
 }
 
 
-def build(parts: BrokerParts) -> Handler:
+def build(components: NodeComponents) -> Handler:
     def handle(request: Request, call: Call) -> None:
         call.reply(_ANSWERS[request.API_KEY])
 

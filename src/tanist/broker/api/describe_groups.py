@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.coordinator.membership import GroupState
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -67,5 +67,5 @@ class DescribeGroups:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeGroups(parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeGroups(components.groups).handle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest
@@ -59,5 +59,5 @@ class DescribeProducers:
         call.reply(DescribeProducersResponse(topics=tuple(topics)))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeProducers(parts.replicas).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeProducers(components.replicas).handle

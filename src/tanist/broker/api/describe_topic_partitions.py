@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tanist.broker.api.authorized_operations import TOPIC_OPERATIONS
 from tanist.broker.api.metadata import replica_offline
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -51,8 +51,8 @@ class DescribeTopicPartitions:
         call.reply(response)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeTopicPartitions(parts.context, parts.metadata).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeTopicPartitions(components.context, components.metadata).handle
 
 
 class InvalidCursor(WireError):

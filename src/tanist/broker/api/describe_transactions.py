@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import indexes_by_topic
@@ -56,8 +56,8 @@ class DescribeTransactions:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeTransactions(parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeTransactions(components.transactions).handle
 
 
 def _refused(transactional_id: str, error: int) -> TransactionState:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from tanist.wire.messages.describe_user_scram_credentials_response import (
@@ -56,5 +56,5 @@ def _result(name: str, times: int, infos: list[CredentialInfo] | None) -> Descri
     return DescribeUserScramCredentialsResult(user=name, credential_infos=tuple(infos))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return DescribeUserScramCredentials(parts.metadata).handle
+def build(components: NodeComponents) -> Handler:
+    return DescribeUserScramCredentials(components.metadata).handle

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.fencing import fenced_error
@@ -38,16 +38,16 @@ class EndTxn:
         coordinator = self.transactions.coordinator()
         bumps = call.version >= _BUMPING_VERSION
 
-        def answered(answer: ProducerAnswer) -> None:
+        def reply_with(answer: ProducerAnswer) -> None:
             error = fenced_error(answer.error, knows_fenced=call.version >= _FENCED_VERSION)
             response = EndTxnResponse(error_code=int(error))
             if bumps:
                 response.producer_id, response.producer_epoch = answer.producer_id, answer.producer_epoch
             call.reply(response)
 
-        reply = call.later(answered)
+        reply = call.later(reply_with)
 
-        def found(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
+        def handle_coordinator(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
             if isinstance(partition, int):
                 reply(ProducerAnswer(partition))
                 return
@@ -64,10 +64,10 @@ class EndTxn:
             coordinator.carry_out(partition, decide, call.refuse)
 
         if bumps:
-            coordinator.with_producer_id(request.transactional_id, call.later(found))
+            coordinator.with_producer_id(request.transactional_id, call.later(handle_coordinator))
         else:
-            found(coordinator.find(request.transactional_id), -1)
+            handle_coordinator(coordinator.find(request.transactional_id), -1)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return EndTxn(parts.context.clock, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return EndTxn(components.context.clock, components.transactions).handle

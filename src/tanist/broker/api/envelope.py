@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
 from tanist.wire.messages.envelope_request import EnvelopeRequest
@@ -58,5 +58,5 @@ class Envelope:
         inner.go_on(entry[2], inner_request, inner)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return Envelope(parts.metadata, parts.quorum).handle
+def build(components: NodeComponents) -> Handler:
+    return Envelope(components.metadata, components.quorum).handle

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from uuid import UUID
 
 from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch, refused_fetch
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -100,7 +100,7 @@ class FetchWait:
         self.done = False
         self._news_scheduled = False
 
-    def look(self, changed: HostedPartition) -> None:
+    def try_complete(self, changed: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         if self.done:
             return
@@ -162,18 +162,18 @@ class Fetch:
     __slots__ = ("_absent_error", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory", "_sessions",
                  "_turn", "reads")  # fmt: skip
 
-    def __init__(self, parts: BrokerParts) -> None:
-        self._turn = parts.turn
-        self._by_topic = parts.replicas.by_topic
-        self._absent_error = parts.replicas.absent_error
+    def __init__(self, components: NodeComponents) -> None:
+        self._turn = components.turn
+        self._by_topic = components.replicas.by_topic
+        self._absent_error = components.replicas.absent_error
         self.reads = PartitionReads(
-            parts.effects, parts.quotas.leader, rack_aware=parts.context.config.rack_aware_reads
+            components.effects, components.quotas.leader, rack_aware=components.context.config.rack_aware_reads
         )
-        self._followers = FollowerFetch(parts, self.reads, self._leader_hints)
-        self._sessions = parts.fetch_sessions
-        self._purgatory = parts.purgatory
-        self._metadata = parts.metadata
-        self._metrics = parts.context.metrics
+        self._followers = FollowerFetch(components, self.reads, self._leader_hints)
+        self._sessions = components.fetch_sessions
+        self._purgatory = components.purgatory
+        self._metadata = components.metadata
+        self._metrics = components.context.metrics
 
     def handle(
         self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int

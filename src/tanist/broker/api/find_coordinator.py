@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -74,8 +74,8 @@ class FindCoordinator:
         return Coordinator(key=key, node_id=leader, host=endpoints[0].host, port=endpoints[0].port)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return FindCoordinator(parts.metadata, parts.internal_topics).handle
+def build(components: NodeComponents) -> Handler:
+    return FindCoordinator(components.metadata, components.internal_topics).handle
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

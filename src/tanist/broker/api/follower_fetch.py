@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import INITIAL_EPOCH, Topic
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
@@ -56,7 +56,7 @@ class FollowerWait:
         self._news_scheduled = False
         self.done = False
 
-    def look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
+    def try_complete(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         try:
             target, leader = followed.target, hosted.leader
@@ -122,16 +122,16 @@ class FollowerFetch:
     __slots__ = ("_absent_error", "_by_topic", "_is_to_come", "_leader_hints", "_metrics", "_purgatory", "_reads",
                  "_sessions", "_turn", "throttled")  # fmt: skip
 
-    def __init__(self, parts: BrokerParts, reads: PartitionReads, leader_hints: LeaderHints) -> None:
-        self._turn = parts.turn
-        self._by_topic = parts.replicas.by_topic
-        self._absent_error = parts.replicas.absent_error
-        self._is_to_come = parts.replicas.is_to_come
+    def __init__(self, components: NodeComponents, reads: PartitionReads, leader_hints: LeaderHints) -> None:
+        self._turn = components.turn
+        self._by_topic = components.replicas.by_topic
+        self._absent_error = components.replicas.absent_error
+        self._is_to_come = components.replicas.is_to_come
         self._reads = reads
         self.throttled = reads.throttled
-        self._sessions = parts.follower_sessions
-        self._purgatory = parts.purgatory
-        self._metrics = parts.context.metrics
+        self._sessions = components.follower_sessions
+        self._purgatory = components.purgatory
+        self._metrics = components.context.metrics
         self._leader_hints = leader_hints
 
     def handle(self, connection: ClientConnection, call: FetchCall, version: int, correlation_id: int) -> bool:
@@ -156,17 +156,17 @@ class FollowerFetch:
         ):
             self._metrics.replication_bytes_out += size_bytes
             connection.respond(self._encode(connection, session, call, version, correlation_id, read))
-            self._settle(read)
+            self._deactivate_caught_up(read)
             return True
-        self._settle(read)
+        self._deactivate_caught_up(read)
         wait = FollowerWait(self, connection, session, call, version, correlation_id)
         session.wait = connection.fetch_wait = wait
         self._purgatory.add(self._turn.time_ms() + call.max_wait_ms, wait)
         return True
 
-    def _settle(self, read: _Read) -> None:
+    def _deactivate_caught_up(self, read: _Read) -> None:
         for followed, result in read:
-            followed.settle(result)
+            followed.deactivate_if_caught_up(result)
 
     def _read(self, session: FollowerSession, call: FetchCall, *, arriving: bool) -> tuple[_Read, int, bool]:
         """Read the active partitions; (results, bytes of records in them, whether they must be sent at once).

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
 from tanist.log.epochs import LeaderEpochCache
 from tanist.wire.errors import ErrorCode
@@ -87,8 +87,8 @@ class GetReplicaLogInfo:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return GetReplicaLogInfo(parts.metadata, parts.replicas, parts.lifecycle).handle
+def build(components: NodeComponents) -> Handler:
+    return GetReplicaLogInfo(components.metadata, components.replicas, components.lifecycle).handle
 
 
 def _leader_epochs(epochs: LeaderEpochCache) -> tuple[LeaderEpochStart, ...]:

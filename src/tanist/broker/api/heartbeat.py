@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
@@ -33,5 +33,5 @@ class Heartbeat:
         coordinator.carry_out(found, decide, call.refuse)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return Heartbeat(parts.turn, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return Heartbeat(components.turn, components.groups).handle

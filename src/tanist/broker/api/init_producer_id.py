@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.fencing import fenced_error
@@ -55,7 +55,7 @@ class InitProducerId:
         if request.producer_id >= 0 or request.producer_epoch >= 0:
             expected = (request.producer_id, request.producer_epoch)
 
-        def answered(answer: ProducerAnswer) -> None:
+        def reply_with(answer: ProducerAnswer) -> None:
             error = fenced_error(answer.error, knows_fenced=call.version >= _FENCED_VERSION)
             call.reply(
                 InitProducerIdResponse(
@@ -63,9 +63,9 @@ class InitProducerId:
                 )
             )
 
-        reply = call.later(answered)
+        reply = call.later(reply_with)
 
-        def found(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
+        def handle_coordinator(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
             if isinstance(partition, int):
                 reply(ProducerAnswer(partition))
                 return
@@ -85,8 +85,8 @@ class InitProducerId:
             )
             coordinator.carry_out(partition, decide, call.refuse)
 
-        coordinator.with_producer_id(transactional_id, call.later(found))
+        coordinator.with_producer_id(transactional_id, call.later(handle_coordinator))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return InitProducerId(parts.context.clock, parts.producer_ids, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return InitProducerId(components.context.clock, components.producer_ids, components.transactions).handle

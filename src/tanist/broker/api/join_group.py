@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.assembly import new_uuid
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.join_group_response import JoinGroupResponse
@@ -47,5 +47,5 @@ class JoinGroup:
         coordinator.carry_out(found, decide, call.refuse)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return JoinGroup(parts.context, parts.turn, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return JoinGroup(components.context, components.turn, components.groups).handle

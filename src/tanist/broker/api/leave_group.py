@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from tanist.wire.messages.leave_group_response import LeaveGroupResponse
@@ -41,5 +41,5 @@ class LeaveGroup:
         coordinator.carry_out(found, decide, call.refuse)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return LeaveGroup(parts.turn, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return LeaveGroup(components.turn, components.groups).handle

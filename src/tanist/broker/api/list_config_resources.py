@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.configs.settings import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -54,5 +54,5 @@ class ListConfigResources:
         call.reply(ListConfigResourcesResponse(config_resources=tuple(found)))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ListConfigResources(parts.metadata).handle
+def build(components: NodeComponents) -> Handler:
+    return ListConfigResources(components.metadata).handle

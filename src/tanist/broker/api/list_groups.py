@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
@@ -43,5 +43,5 @@ class ListGroups:
         call.reply(ListGroupsResponse(error_code=error, groups=tuple(groups)))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ListGroups(parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return ListGroups(components.groups).handle

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
 from tanist.events.storage import BatchDamaged
 from tanist.log.scan import DamagedBatch
@@ -90,5 +90,5 @@ class ListOffsets:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ListOffsets(parts.context, parts.replicas).handle
+def build(components: NodeComponents) -> Handler:
+    return ListOffsets(components.context, components.replicas).handle

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.regex import InvalidRegex, full_matcher
 from tanist.coordinator.transactions.state import TransactionState, TransactionValues
@@ -77,5 +77,5 @@ class ListTransactions:
         return wanted
 
 
-def build(parts: BrokerParts) -> Handler:
-    return ListTransactions(parts.context.clock, parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return ListTransactions(components.context.clock, components.transactions).handle

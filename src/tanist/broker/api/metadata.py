@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.controller.image.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode
@@ -181,9 +181,13 @@ class Metadata:
         return min(alive) if alive else -1
 
 
-def build(parts: BrokerParts) -> Handler:
+def build(components: NodeComponents) -> Handler:
     return Metadata(
-        parts.context, parts.metadata, parts.quorum, parts.controller_channel, parts.awaited_metadata
+        components.context,
+        components.metadata,
+        components.quorum,
+        components.controller_channel,
+        components.awaited_metadata,
     ).handle
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -57,8 +57,8 @@ class OffsetCommit:
         coordinator.carry_out(found, decide, call.refuse)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return OffsetCommit(parts.turn, parts.metadata, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return OffsetCommit(components.turn, components.metadata, components.groups).handle
 
 
 def _refused(topic: OffsetCommitRequestTopic, error: int) -> OffsetCommitResponseTopic:

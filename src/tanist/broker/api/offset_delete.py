@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.wire.messages.offset_delete_request import OffsetDeleteRequest
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
 
@@ -29,5 +29,5 @@ class OffsetDelete:
         coordinator.carry_out(found, decide, call.refuse)
 
 
-def build(parts: BrokerParts) -> Handler:
-    return OffsetDelete(parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return OffsetDelete(components.groups).handle

@@ -14,10 +14,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.coordinator.table import Committed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -85,7 +85,8 @@ class OffsetFetch:
             wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
         topics = tuple(
             OffsetFetchResponseTopic(
-                name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error, unstable)
+                name=name,
+                partitions=_partitions(OffsetFetchResponsePartition, committed, name, indexes, error, unstable),
             )
             for name, indexes in wanted
         )
@@ -122,8 +123,8 @@ class OffsetFetch:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
 
 
-def build(parts: BrokerParts) -> Handler:
-    return OffsetFetch(parts.metadata, parts.groups).handle
+def build(components: NodeComponents) -> Handler:
+    return OffsetFetch(components.metadata, components.groups).handle
 
 
 def _all_of(committed: CommittedOffsets) -> list[tuple[str, Iterable[int]]]:
@@ -138,11 +139,11 @@ def _nothing_is_unstable(topic_partition: tuple[str, int]) -> bool:
 def _topic(
     committed: CommittedOffsets, name: str, topic_id: UUID, indexes: Iterable[int], error: int, unstable: Unstable
 ) -> OffsetFetchResponseTopics:
-    parts = _parts(OffsetFetchResponsePartitions, committed, name, indexes, error, unstable)
+    parts = _partitions(OffsetFetchResponsePartitions, committed, name, indexes, error, unstable)
     return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=parts)
 
 
-def _parts(
+def _partitions(
     kind: type[P], committed: CommittedOffsets, name: str, indexes: Iterable[int], error: int, unstable: Unstable
 ) -> tuple[P, ...]:
     """Partitions of one topic; what nobody has committed is at -1, and so is what an open transaction may commit."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.replicas import Replicas
 from tanist.replica.metadata import NO_EPOCH
 from tanist.replica.reads import offsets_for_leader_epoch
@@ -65,5 +65,5 @@ class OffsetForLeaderEpoch:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return OffsetForLeaderEpoch(parts.metadata, parts.replicas).handle
+def build(components: NodeComponents) -> Handler:
+    return OffsetForLeaderEpoch(components.metadata, components.replicas).handle

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
@@ -87,7 +87,7 @@ class ProduceWait:
         self.large_bytes = size
         self.connection.add_unreplicated(size)
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         """One partition's wait is over, with `error` or 0."""
         place = self.where[ticket]
         if self.done or place is None:
@@ -109,7 +109,7 @@ class ProduceWait:
         self.produce.metrics.expired_produces += 1
         for ticket, place in enumerate(self.where):
             if place is not None:
-                self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
+                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
 
     def _answer(self) -> None:
         self.done = True
@@ -146,18 +146,18 @@ class Produce:
         "metrics",
     )
 
-    def __init__(self, parts: BrokerParts) -> None:
-        self._turn = parts.turn
-        self._large_bytes = parts.turn.large_bytes
-        self._by_topic = parts.replicas.by_topic
-        self._absent_error = parts.replicas.absent_error
-        self._leader_has_appended = parts.effects.leader_has_appended
-        self._apply = parts.effects.apply
-        self._purgatory = parts.purgatory
-        self._metadata = parts.metadata
-        self.metrics = parts.context.metrics
-        self._transactions = parts.transactions
-        self._verifies = parts.context.config.transaction_partition_verification_enable
+    def __init__(self, components: NodeComponents) -> None:
+        self._turn = components.turn
+        self._large_bytes = components.turn.large_bytes
+        self._by_topic = components.replicas.by_topic
+        self._absent_error = components.replicas.absent_error
+        self._leader_has_appended = components.effects.leader_has_appended
+        self._apply = components.effects.apply
+        self._purgatory = components.purgatory
+        self._metadata = components.metadata
+        self.metrics = components.context.metrics
+        self._transactions = components.transactions
+        self._verifies = components.context.config.transaction_partition_verification_enable
 
     def answer(
         self,

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from tanist.broker.api.fetch import Fetch
 from tanist.broker.api.produce import Produce
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler, Handlers
 from tanist.broker.network.client_connection import ListenerApis
-from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, UNSTABLE, ApiKey
 
 _Builder: TypeAlias = tuple[str, str]
@@ -149,15 +149,15 @@ CONTROLLER_TABLE: _Table = {int(key): (*CONTROLLER_APIS[key], builder) for key, 
 class ApiTable:
     """The APIs of one node. A handler is built once, for all listeners that serve it."""
 
-    def __init__(self, parts: BrokerParts) -> None:
-        self._parts = parts
+    def __init__(self, components: NodeComponents) -> None:
+        self._components = components
         self._handlers: dict[_Builder, Handler] = {_FAST_PATH: _not_on_the_fast_path}
-        self._produce = Produce(parts)
-        self._fetch = Fetch(parts)
+        self._produce = Produce(components)
+        self._fetch = Fetch(components)
 
     def of_listener(self, name: str) -> ListenerApis:
         """The APIs of a listener, by its part in the configuration."""
-        config = self._parts.context.config
+        config = self._components.context.config
         if name in config.controller_listener_names:
             return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
         private = config.private_requests_enable and name == config.inter_broker_listener_name
@@ -172,24 +172,24 @@ class ApiTable:
     def _handler(self, builder: _Builder) -> Handler:
         handler = self._handlers.get(builder)
         if handler is None:
-            handler = self._handlers[builder] = _built_when_called(self._parts, *builder)
+            handler = self._handlers[builder] = _built_when_called(self._components, *builder)
         return handler
 
     def _unsupported(self, call: Call) -> None:
         """Answer an ApiVersions request of a version that is not known here."""
         from tanist.broker.api.api_versions import ApiVersions
 
-        ApiVersions(self._parts.metadata, self._parts.quorum).unsupported(call)
+        ApiVersions(self._components.metadata, self._components.quorum).unsupported(call)
 
 
-def _built_when_called(parts: BrokerParts, module: str, build: str) -> Handler:
+def _built_when_called(components: NodeComponents, module: str, build: str) -> Handler:
     """A handler that is imported when it is first needed: a node starts faster by what it does not load."""
     handler: Handler | None = None
 
     def build_and_handle(request: Any, call: Call) -> None:
         nonlocal handler
         if handler is None:
-            made: Handler = getattr(import_module(f"tanist.broker.api.{module}"), build)(parts)
+            made: Handler = getattr(import_module(f"tanist.broker.api.{module}"), build)(components)
             handler = made
         handler(request, call)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
@@ -106,12 +106,12 @@ class TxnOffsetCommit:
         )
 
 
-def build(parts: BrokerParts) -> Handler:
+def build(components: NodeComponents) -> Handler:
     return TxnOffsetCommit(
-        parts.metadata,
-        parts.groups,
-        parts.transactions,
-        parts.context.config.transaction_partition_verification_enable,
+        components.metadata,
+        components.groups,
+        components.transactions,
+        components.context.config.transaction_partition_verification_enable,
     ).handle
 
 

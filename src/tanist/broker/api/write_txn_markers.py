@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.parts import BrokerParts
 from tanist.broker.transactions.marker_writes import Marker
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.state import TopicIndex
@@ -54,8 +54,8 @@ class WriteTxnMarkers:
             )
 
 
-def build(parts: BrokerParts) -> Handler:
-    return WriteTxnMarkers(parts.transactions).handle
+def build(components: NodeComponents) -> Handler:
+    return WriteTxnMarkers(components.transactions).handle
 
 
 def _result_of(marker: WritableTxnMarker, errors: dict[TopicIndex, int]) -> WritableTxnMarkerResult:

@@ -22,9 +22,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final, Generic, cast
 
+from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.loading import Decode, Loader
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition, ShardT
-from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.counters import Latency
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.leadership import Confirmation
@@ -77,7 +77,7 @@ class _CommittedOnce:
         self.done = False
         self._then = then
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         self.done = True
         if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
             self._then()
@@ -100,7 +100,7 @@ class _Batch(Generic[ShardT]):
         self._answered = False
         self.done = False
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         self.done = True
         if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             error = ErrorCode.NONE  # the high watermark has passed it: it is committed
@@ -125,12 +125,14 @@ class _Batch(Generic[ShardT]):
 class CoordinatorRuntime(Generic[ShardT]):
     """The shards of this broker, of one kind."""
 
-    def __init__(self, parts: RuntimeParts, kind: ShardKind[ShardT]) -> None:
-        self._parts = parts
-        self._context = parts.context
+    def __init__(self, components: CoordinatorComponents, kind: ShardKind[ShardT]) -> None:
+        self._components = components
+        self._context = components.context
         self._kind = kind
         self._partitions: dict[int, CoordinatorPartition[ShardT]] = {}
-        self._loader: Loader[ShardT] = Loader(parts.context, kind.decode, self.is_served, self._loaded, self.failed)
+        self._loader: Loader[ShardT] = Loader(
+            components.context, kind.decode, self.is_served, self._loaded, self.failed
+        )
         self._timer: Timer | None = None
         self._armed_ms = NEVER_MS
         self._reload_ms: dict[int, int] = {}
@@ -141,7 +143,7 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def start(self) -> None:
         """Take over the partitions that are led here already."""
-        for hosted in dict(self._parts.replicas.by_topic.get(self._kind.topic) or {}).values():
+        for hosted in dict(self._components.replicas.by_topic.get(self._kind.topic) or {}).values():
             self.role_changed(hosted)
 
     # -- where a key is
@@ -150,7 +152,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         """The partition of a group or a transactional id, if it is served here; else the error that sends the client
         on.
         """
-        topic = self._parts.metadata.image.topic(self._kind.topic)
+        topic = self._components.metadata.image.topic(self._kind.topic)
         if topic is None or self._closed:
             return ErrorCode.NOT_COORDINATOR
         partition = self._partitions.get(partition_of(key, len(topic.partitions)))
@@ -184,7 +186,7 @@ class CoordinatorRuntime(Generic[ShardT]):
                 then(errors)
 
         for partition in sought:
-            self._parts.leadership.confirm(
+            self._components.leadership.confirm(
                 partition.hosted, self._kind.append_timeout_ms, partial(confirmed, partition)
             )
 
@@ -316,7 +318,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             # At once, so that what comes after it finds the transaction ended.
             self._write_gathered(partition)
         elif len(partition.gathered) == 1:
-            self._parts.turn.before_writes(lambda: self._write_gathered(partition))
+            self._components.turn.before_writes(lambda: self._write_gathered(partition))
 
     def _write_gathered(self, partition: CoordinatorPartition[ShardT]) -> None:
         appends, partition.gathered = partition.gathered, []
@@ -325,7 +327,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         hosted = partition.hosted
         if not self.is_served(partition) or hosted.leader is None or hosted.stale:
             # Lost since; or lost and led again, and then what it has is read anew, without this.
-            _Batch(self, partition, appends).settle(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            _Batch(self, partition, appends).complete(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         for _, run in groupby(appends, key=_batch_of):
             self._write(partition, hosted.leader, list(run))
@@ -341,17 +343,17 @@ class CoordinatorRuntime(Generic[ShardT]):
         if not encoded:
             # But earlier decisions are not answered before they are committed, either.
             if leader.high_watermark >= partition.written_end:
-                batch.settle(0, ErrorCode.NONE)
+                batch.complete(0, ErrorCode.NONE)
             else:
                 self._wait(partition, batch, now_ms)
             return
         error = leader.check_before_append(-1)
         if error:
-            batch.settle(0, error)
+            batch.complete(0, error)
             return
         if len(encoded) > hosted.log.config.max_message_bytes:
             if len(appends) == 1:
-                batch.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
+                batch.complete(0, ErrorCode.MESSAGE_TOO_LARGE)
                 return
             half = len(appends) // 2
             self._write(partition, leader, appends[:half])
@@ -359,13 +361,13 @@ class CoordinatorRuntime(Generic[ShardT]):
             return
         appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
         if appended.error:
-            batch.settle(0, appended.error)
+            batch.complete(0, appended.error)
             hosted.append_refused()
             return
         partition.written_end = appended.last_offset + 1
-        self._parts.turn.mark_dirty(hosted)
+        self._components.turn.mark_dirty(hosted)
         self._wait(partition, batch, now_ms)
-        self._parts.effects.leader_has_appended(hosted, leader, now_ms)
+        self._components.effects.leader_has_appended(hosted, leader, now_ms)
 
     def _encoded(self, appends: Sequence[LogAppend], wall_ms: int) -> memoryview:
         """The batch of a run of appends; empty if there is nothing to write."""
@@ -391,7 +393,7 @@ class CoordinatorRuntime(Generic[ShardT]):
     def _wait(self, partition: CoordinatorPartition[ShardT], batch: _Batch[ShardT], now_ms: int) -> None:
         """Until all that this coordinator has written is committed, or time is up."""
         partition.hosted.wait_for_high_watermark(partition.written_end, batch)
-        self._parts.purgatory.add(now_ms + self._kind.append_timeout_ms, batch)
+        self._components.purgatory.add(now_ms + self._kind.append_timeout_ms, batch)
 
     def written(self, partition: CoordinatorPartition[ShardT], append: LogAppend, error: int) -> None:
         """Records of a shard are committed, or it is time to say that they may not be."""

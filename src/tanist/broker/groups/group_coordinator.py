@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
+from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
-from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, Reply, ShardKind
 from tanist.broker.groups.image_queries import TimingOfImage, TopicsOfImage
 from tanist.broker.network.call import Call
@@ -39,10 +39,10 @@ GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
 class GroupCoordinator:
     """The groups of this broker."""
 
-    def __init__(self, parts: RuntimeParts) -> None:
-        context = self._context = parts.context
+    def __init__(self, components: CoordinatorComponents) -> None:
+        context = self._context = components.context
         config = context.config
-        self._metadata = parts.metadata
+        self._metadata = components.metadata
         self._settings = GroupSettings(
             initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
             min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -54,11 +54,11 @@ class GroupCoordinator:
             consumer_max_size=config.group_consumer_max_size,
             assignors=tuple(config.group_consumer_assignors),
             migration_policy=config.group_consumer_migration_policy.lower(),
-            timing=TimingOfImage(context, parts.metadata),
+            timing=TimingOfImage(context, components.metadata),
         )
-        self._topics = TopicsOfImage(parts.metadata)
+        self._topics = TopicsOfImage(components.metadata)
         runtime = self._runtime = CoordinatorRuntime(
-            parts,
+            components,
             ShardKind(
                 topic=OFFSETS_TOPIC,
                 make_shard=lambda hosted: GroupShard(self._settings, self._topics),

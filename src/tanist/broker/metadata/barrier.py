@@ -46,10 +46,10 @@ class MetadataBarrier:
         self._under_way = True
         self._asked_ms = self._context.clock.now_ms()
         request = AllocateProducerIdsRequest(broker_id=self._context.node_id, broker_epoch=self._lifecycle.broker_epoch)
-        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._handle_response)
         return False
 
-    def _answered(self, response: AllocateProducerIdsResponse | None) -> None:
+    def _handle_response(self, response: AllocateProducerIdsResponse | None) -> None:
         self._under_way = False
         if response is None or response.error_code:
             self._written_end = -1

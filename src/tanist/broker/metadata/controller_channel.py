@@ -151,11 +151,11 @@ class _Route:
             self._context.clock.call_soon(lambda: on_answer(None))
             return
 
-        def answered(response: Any | None) -> None:
+        def handle_response(response: Any | None) -> None:
             self.may_have_arrived = response is None and channel.lost_open
             on_answer(response)
 
-        channel.call(request, version, timeout_ms, answered)
+        channel.call(request, version, timeout_ms, handle_response)
 
     def leader_changed(self) -> None:
         if self._channel is not None and (self._leader is None or self._leader[0] != self._quorum.leader_id):
@@ -212,7 +212,7 @@ class _Forward:
         now_ms = context.clock.now_ms()
         patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms or 0, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
         self._deadline_ms = now_ms + patience_ms
-        self._answered: Continuation[[EnvelopeResponse | None]] = self._part(self._take_answer)
+        self._on_response: Continuation[[EnvelopeResponse | None]] = self._part(self._handle_response)
         self.attempt = self._part(self._attempt)
         self._known_by_ms = self._deadline_ms if asked_ms is None else now_ms + asked_ms
         """What is done is answered then, though this broker may not know it yet."""
@@ -234,9 +234,9 @@ class _Forward:
             self._channel.forwarded(self._route)
             return
         remaining_ms = max(1, self._deadline_ms - self._context.clock.now_ms())
-        self._route.call(self._envelope, _ENVELOPE_VERSION, remaining_ms, self._answered)
+        self._route.call(self._envelope, _ENVELOPE_VERSION, remaining_ms, self._on_response)
 
-    def _take_answer(self, response: EnvelopeResponse | None) -> None:
+    def _handle_response(self, response: EnvelopeResponse | None) -> None:
         if response is not None and response.error_code == 0 and response.response_data is not None:
             data = response.response_data
             if self._may_be_done and self._refused_by_the_first(data):

@@ -48,7 +48,7 @@ class ControllerRegistration:
         self._retry_ms = _RETRY_MS
         self._timer: Timer | None = None
 
-    def look(self) -> None:
+    def register_if_due(self) -> None:
         """Metadata or the leader has changed: register if that is due and there is an active controller."""
         image = self._metadata.image
         registered = image.controllers.get(self._context.node_id)
@@ -80,13 +80,13 @@ class ControllerRegistration:
                 for name, (low, high) in sorted(CONTROLLER_FEATURES.items())
             ),
         )
-        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._handle_response)
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _answered(self, response: Any) -> None:
+    def _handle_response(self, response: Any) -> None:
         self._in_flight = False
         if response is not None and response.error_code == 0:
             self._retry_ms = _RETRY_MS
@@ -97,4 +97,4 @@ class ControllerRegistration:
 
     def _again(self) -> None:
         self._timer = None
-        self.look()
+        self.register_if_due()

@@ -92,7 +92,7 @@ class ControllerService:
         self._epoch = -1
         self._timer: Timer | None = None
         self._probing: dict[int, Probe] = {}
-        self.inquiries = ReplicaLogInfoRequests(context, lambda: controller.image, self._replica_answered)
+        self.inquiries = ReplicaLogInfoRequests(context, lambda: controller.image, self._handle_replica_log_info)
         self._electing: dict[ElectionWait, tuple[Call, Any]] = {}
         """Requests whose elections take questions to the replicas first."""
         self.unclean_elections = 0
@@ -299,19 +299,19 @@ class ControllerService:
             now_ms = self._context.clock.now_ms()
             for question in self.controller.questions(now_ms):
                 self.inquiries.ask(question)
-            for wait in self.controller.settled(now_ms) if self._electing else ():
+            for wait in self.controller.finished_elections(now_ms) if self._electing else ():
                 call, request = self._electing[wait]
                 self._reply_when_committed(call, wait.response(), request)
                 del self._electing[wait]
         self._arm()
 
-    def _replica_answered(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:
-        def answered() -> None:
-            self.controller.replica_answered(broker_id, answers, self._context.clock.now_ms())
+    def _handle_replica_log_info(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:
+        def handle_answers() -> None:
+            self.controller.handle_replica_log_info(broker_id, answers, self._context.clock.now_ms())
             self._go_on()
 
         if not self._closed:
-            self._guarded(answered)
+            self._guarded(handle_answers)
 
     def _arm(self) -> None:
         if self._timer is not None:

@@ -81,9 +81,9 @@ class DirectoryAssignments:
             ),
         )
         self._in_flight = True
-        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._handle_response)
 
-    def _answered(self, response: Any) -> None:
+    def _handle_response(self, response: Any) -> None:
         self._in_flight = False
         unagreed = len(self._wanted)
         if response is not None and response.error_code == 0:

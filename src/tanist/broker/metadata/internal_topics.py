@@ -62,12 +62,14 @@ class InternalTopics:
     def _created(self, name: str, response: CreateTopicsResponse | None) -> None:
         waiting = self._waiting.pop(name)
         try:
-            self._answered(name, response, waiting)
+            self._handle_response(name, response, waiting)
         except Exception as error:
             for then in waiting:
                 then.fail(error)
 
-    def _answered(self, name: str, response: CreateTopicsResponse | None, waiting: Sequence[Continuation[[]]]) -> None:
+    def _handle_response(
+        self, name: str, response: CreateTopicsResponse | None, waiting: Sequence[Continuation[[]]]
+    ) -> None:
         def go_on() -> None:
             for then in waiting:
                 then()

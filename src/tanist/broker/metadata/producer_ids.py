@@ -55,14 +55,14 @@ class ProducerIds:
     def _received(self, response: AllocateProducerIdsResponse | None) -> None:
         waiting = list(self._waiting)
         try:
-            self._answered(response)
+            self._handle_response(response)
         except Exception as error:
             self._asking = False
             self._waiting.clear()
             for given in waiting:
                 given.fail(error)
 
-    def _answered(self, response: AllocateProducerIdsResponse | None) -> None:
+    def _handle_response(self, response: AllocateProducerIdsResponse | None) -> None:
         if response is None or response.error_code or response.producer_id_len <= 0:
             if self._attempts < _PATIENCE and not self._context.stopping:
                 self._context.clock.call_at(self._context.clock.now_ms() + _RETRY_MS, self._ask)

@@ -387,9 +387,9 @@ class MetadataQuorum:
             self._channels[effect.to] = (endpoint, channel)
         version = _VERSIONS[ApiKey(effect.request.API_KEY)]
         timeout_ms = self._context.config.controller_quorum_request_timeout_ms
-        channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
+        channel.call(effect.request, version, timeout_ms, lambda response: self._handle_response(request_id, response))
 
-    def _answered(self, request_id: int, response: Any | None) -> None:
+    def _handle_response(self, request_id: int, response: Any | None) -> None:
         if isinstance(response, FetchResponse) and not _refused(response):
             self._contact_ms = self._context.clock.now_ms()
         self._step(lambda: self.raft.response(request_id, response, self._context.clock.now_ms()))

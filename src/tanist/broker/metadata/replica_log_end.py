@@ -65,7 +65,7 @@ class EpochSearch:
             return (self.low + self.high) // 2
         return max(self.low + 1, self.high - self._step)
 
-    def answered(self, epoch: int, *, too_low: bool) -> None:
+    def narrow(self, epoch: int, *, too_low: bool) -> None:
         if too_low:
             self.low, self._bounded = epoch, True
         else:
@@ -115,7 +115,7 @@ class _Log:
             too_low = known and answer.diverging_epoch is not None and answer.diverging_epoch[1] < self.end
         else:
             too_low = known
-        self.search.answered(self.search.next_epoch, too_low=too_low)
+        self.search.narrow(self.search.next_epoch, too_low=too_low)
 
     def info(self, broker_epoch: int) -> LogInfo:
         last_epoch = self.search.high if self.end > 0 else -1
@@ -166,7 +166,7 @@ class ReplicaLogEnds:
             topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in by_topic.items()),
         )
 
-        def answered(response: ListOffsetsResponse | None) -> None:
+        def handle_response(response: ListOffsetsResponse | None) -> None:
             if response is None:
                 self._on_logs(None)
                 return
@@ -178,7 +178,7 @@ class ReplicaLogEnds:
                 }
             )
 
-        self._channel.call(request, LIST_OFFSETS_VERSION, self._timeout_ms, answered)
+        self._channel.call(request, LIST_OFFSETS_VERSION, self._timeout_ms, handle_response)
 
     def _ends_listed(self, offsets: dict[tuple[str, int], tuple[int, int]]) -> None:
         for key, log in list(self._logs.items()):

@@ -55,15 +55,15 @@ class ReplicaLogInfoRequests:
     def ask(self, question: AskReplica) -> None:
         broker_id = question.broker_id
 
-        def answered(logs: dict[TopicIdPartition, LogInfo] | None) -> None:
+        def handle_response(logs: dict[TopicIdPartition, LogInfo] | None) -> None:
             self._note_silence(question, logs)
             self._on_answer(broker_id, logs)
 
         peer = self._peer(broker_id)
         if peer is None:
-            self._context.clock.call_soon(lambda: answered(None))
+            self._context.clock.call_soon(lambda: handle_response(None))
         else:
-            peer.ask(question.partitions, answered)
+            peer.ask(question.partitions, handle_response)
 
     def close(self) -> None:
         """This node's controller has nothing to ask any more. Questions under way end without an answer."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from tanist.broker.api.produce import ProduceWait
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.counters import Latency, Metrics
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.lifecycle import LifecycleState
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.metrics.text import Exposition
-from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replicas import Replicas
@@ -31,20 +31,20 @@ BROKER_STATES = {
 """Kafka's numbers."""
 
 
-def broker_metrics(parts: BrokerParts, out: Exposition) -> None:
-    metrics, replicas = parts.context.metrics, parts.replicas
-    out.add("kafka_server_kafkaserver_brokerstate", BROKER_STATES[parts.lifecycle.state])
-    _replicas(replicas, parts.context, out)
-    _traffic(metrics, parts.purgatory, out)
-    _salvage(metrics, parts.salvage, out)
+def broker_metrics(components: NodeComponents, out: Exposition) -> None:
+    metrics, replicas = components.context.metrics, components.replicas
+    out.add("kafka_server_kafkaserver_brokerstate", BROKER_STATES[components.lifecycle.state])
+    _replicas(replicas, components.context, out)
+    _traffic(metrics, components.purgatory, out)
+    _salvage(metrics, components.salvage, out)
     out.add("kafka_log_logmanager_offlinelogdirectorycount", len(replicas.directories.offline_ids()))
-    for directory in parts.log_loading.remaining():
+    for directory in components.log_loading.remaining():
         out.add("kafka_log_logmanager_remaininglogstorecover", directory.logs, directory.path)
         for number, segments in enumerate(directory.segments):
             out.add("kafka_log_logmanager_remainingsegmentstorecover", segments, directory.path, str(number))
-    _cleaner(parts.housekeeping.cleaner, parts.context, out)
-    _groups(parts.groups, parts.context.clock.now_ms(), out)
-    _transactions(parts.transactions, parts.context.clock.now_ms(), out)
+    _cleaner(components.housekeeping.cleaner, components.context, out)
+    _groups(components.groups, components.context.clock.now_ms(), out)
+    _transactions(components.transactions, components.context.clock.now_ms(), out)
 
 
 def _cleaner(cleaner: LogCleaner, context: NodeContext, out: Exposition) -> None:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections import Counter
 
 from tanist import __version__
+from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metrics.text import Exposition
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.network.connections import Connections
-from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import ApiKey
 
 _NONE = -1
 _QUORUM_ROLES = ("Unattached", "Follower", "Prospective", "Candidate", "Leader", "Resigned", "Observer")
 
 
-def node_metrics(parts: BrokerParts, out: Exposition) -> None:
-    context = parts.context
+def node_metrics(components: NodeComponents, out: Exposition) -> None:
+    context = components.context
     out.add("tanist_node_info", 1, str(context.node_id), "+".join(sorted(context.config.roles)), __version__)
-    _quorum(context, parts.quorum, out)
-    _requests(context, parts.connections, out)
-    for queue, depth, limit in queues(parts):
+    _quorum(context, components.quorum, out)
+    _requests(context, components.connections, out)
+    for queue, depth, limit in queues(components):
         out.add("tanist_queue_depth", depth, queue)
         out.add("tanist_queue_limit", limit, queue)
 
@@ -65,30 +65,30 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
 
 
-def queues(parts: BrokerParts) -> list[tuple[str, int, int | None]]:
+def queues(components: NodeComponents) -> list[tuple[str, int, int | None]]:
     """(name, what waits in it, its bound) of every queue; None where the bound is that of what fills it."""
-    connections = list(parts.connections)
+    connections = list(components.connections)
     found: list[tuple[str, int, int | None]] = [
         ("unanswered_requests", max((len(each.slots) for each in connections), default=0), MAX_UNANSWERED),
         ("unsent_bytes", max((each.connection.pending_bytes for each in connections), default=0), MAX_UNSENT_BYTES),
-        ("held_turns", parts.turn.held, None),
-        ("late_turns", parts.turn.late, None),
-        ("purgatory", len(parts.purgatory), None),
-        ("awaited_metadata", len(parts.awaited_metadata), None),
-        ("metadata_uncommitted", parts.quorum.raft.log.end_offset - parts.quorum.raft.high_watermark, None),
-        ("requests_to_voters", parts.quorum.requests_under_way, Channel.MAX_IN_FLIGHT),
+        ("held_turns", components.turn.held, None),
+        ("late_turns", components.turn.late, None),
+        ("purgatory", len(components.purgatory), None),
+        ("awaited_metadata", len(components.awaited_metadata), None),
+        ("metadata_uncommitted", components.quorum.raft.log.end_offset - components.quorum.raft.high_watermark, None),
+        ("requests_to_voters", components.quorum.requests_under_way, Channel.MAX_IN_FLIGHT),
     ]
-    if parts.context.config.is_broker:
+    if components.context.config.is_broker:
         found += [
-            ("requests_to_controller", parts.controller_channel.requests_under_way, Channel.MAX_IN_FLIGHT),
-            ("requests_to_leaders", parts.fetchers.requests_under_way, Channel.MAX_IN_FLIGHT),
-            ("requests_to_followers", parts.leadership.requests_under_way, Channel.MAX_IN_FLIGHT),
-            ("leadership_questions", len(parts.leadership), None),
-            ("isr_changes", len(parts.isr_changes), None),
-            ("directory_assignments", len(parts.directory_assignments), None),
-            ("salvage", len(parts.salvage), None),
+            ("requests_to_controller", components.controller_channel.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("requests_to_leaders", components.fetchers.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("requests_to_followers", components.leadership.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("leadership_questions", len(components.leadership), None),
+            ("isr_changes", len(components.isr_changes), None),
+            ("directory_assignments", len(components.directory_assignments), None),
+            ("salvage", len(components.salvage), None),
         ]
-    host = parts.quorum.controller_service
+    host = components.quorum.controller_service
     if host is not None:
         found.append(("controller_pending", host.pending_count, host.PENDING_MAX))
     return found

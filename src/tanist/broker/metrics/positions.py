@@ -12,33 +12,35 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tanist.broker.parts import BrokerParts
+from tanist.broker.components import NodeComponents
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 
 
-def positions(parts: BrokerParts, topic: str | None = None, partition: int | None = None) -> str:
+def positions(components: NodeComponents, topic: str | None = None, partition: int | None = None) -> str:
     """The node, and its replicas: all, those of one topic, or one."""
-    is_broker, quorum = parts.context.config.is_broker, parts.quorum
+    is_broker, quorum = components.context.config.is_broker, components.quorum
     shown: dict[str, Any] = {
-        "node_id": parts.context.node_id,
-        "state": parts.lifecycle.state.value if is_broker else None,
-        "waits_for": parts.lifecycle.waits_for if is_broker else None,
+        "node_id": components.context.node_id,
+        "state": components.lifecycle.state.value if is_broker else None,
+        "waits_for": components.lifecycle.waits_for if is_broker else None,
         "metadata_age_ms": quorum.silence_ms,
-        "broker_epoch": parts.lifecycle.broker_epoch if is_broker else None,
+        "broker_epoch": components.lifecycle.broker_epoch if is_broker else None,
         "quorum_leader": quorum.leader_id,
         "quorum_epoch": quorum.raft.epoch,
-        "metadata_offset": parts.metadata.applied_offset,
-        "traffic": _traffic(parts) if is_broker else None,
-        "replicas": [_position(hosted) for hosted in _wanted(parts.replicas, topic, partition)] if is_broker else [],
+        "metadata_offset": components.metadata.applied_offset,
+        "traffic": _traffic(components) if is_broker else None,
+        "replicas": [_position(hosted) for hosted in _wanted(components.replicas, topic, partition)]
+        if is_broker
+        else [],
     }
     return json.dumps(shown, separators=(",", ":")) + "\n"
 
 
-def _traffic(parts: BrokerParts) -> dict[str, int]:
-    metrics = parts.context.metrics
+def _traffic(components: NodeComponents) -> dict[str, int]:
+    metrics = components.context.metrics
     return {
-        "records_in": metrics.records_in_before + sum(each.records_in for each in parts.replicas if each.leader),
+        "records_in": metrics.records_in_before + sum(each.records_in for each in components.replicas if each.leader),
         "bytes_in": metrics.bytes_in,
         "bytes_out": metrics.bytes_out,
         "replication_in": metrics.replication_bytes_in,

@@ -6,27 +6,27 @@ worked out from the state as it is at the request; for ten thousand partitions t
 
 from __future__ import annotations
 
+from tanist.broker.components import NodeComponents
 from tanist.broker.metrics.broker import broker_metrics, partition_metrics
 from tanist.broker.metrics.controller import controller_metrics
 from tanist.broker.metrics.node import node_metrics
 from tanist.broker.metrics.text import Exposition
-from tanist.broker.parts import BrokerParts
 
 
-def scrape(parts: BrokerParts) -> Exposition:
+def scrape(components: NodeComponents) -> Exposition:
     """Everything but the single partitions."""
     exposition = Exposition()
-    if parts.context.config.is_broker:
-        broker_metrics(parts, exposition)
-    if parts.context.config.is_controller:
-        controller_metrics(parts.context, parts.metadata, parts.quorum, exposition)
-    node_metrics(parts, exposition)
+    if components.context.config.is_broker:
+        broker_metrics(components, exposition)
+    if components.context.config.is_controller:
+        controller_metrics(components.context, components.metadata, components.quorum, exposition)
+    node_metrics(components, exposition)
     return exposition
 
 
-def scrape_partitions(parts: BrokerParts) -> Exposition:
+def scrape_partitions(components: NodeComponents) -> Exposition:
     """The replicas on this node, one by one: as many lines as there are, and more."""
     exposition = Exposition()
-    if parts.context.config.is_broker:
-        partition_metrics(parts.metadata, parts.replicas, exposition)
+    if components.context.config.is_broker:
+        partition_metrics(components.metadata, components.replicas, exposition)
     return exposition

@@ -51,13 +51,13 @@ class Peer(Generic[QueueT]):
     def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
         """Send what was taken from the queue; after its answer the rest is sent."""
 
-        def answered(response: Any | None) -> None:
+        def handle_response(response: Any | None) -> None:
             self._under_way = False
             on_answer(response)
             self.schedule()
 
         self._under_way = True
-        self.channel.call(request, version, timeout_ms, answered)
+        self.channel.call(request, version, timeout_ms, handle_response)
 
 
 class Peers(Generic[QueueT]):

@@ -97,7 +97,7 @@ class PartitionReads:
             if decision.error:
                 return FetchedPartition(index, decision.error, -1, -1, start, None)
             if hosted.low_watermark_waiters:
-                hosted.look_at_low_watermark()
+                hosted.complete_low_watermark_waits()
             if decision.effects:
                 self._effects.apply(hosted, decision.effects)
             high_watermark = decision.high_watermark

@@ -169,10 +169,10 @@ class Fetcher:
                 return  # the answer to a full request comes at once
             session = self._begin_anew(declined=True)
         self._changed = False
-        if not session.begins and not self._look(session, self._due, now_ms, waiting=waiting_for_answer):
+        if not session.begins and not self._update_session(session, self._due, now_ms, waiting=waiting_for_answer):
             session = self._begin_anew()
         if session.begins:
-            self._look(session, dict.fromkeys((*self._partitions, *self._due)), now_ms, waiting=False)
+            self._update_session(session, dict.fromkeys((*self._partitions, *self._due)), now_ms, waiting=False)
         # A full request is answered at once, unless the leader has declined a session: then it waits for records.
         at_once = session.begins and not session.declined
         self._request(session, 0 if at_once else self._context.config.replica_fetch_wait_max_ms)
@@ -191,7 +191,7 @@ class Fetcher:
             or len(session.asked) <= self._count_written_late()
         ):
             return
-        self._look(session, self._due, self._context.clock.now_ms(), waiting=False)
+        self._update_session(session, self._due, self._context.clock.now_ms(), waiting=False)
         self._request(session, 0)
 
     def _count_written_late(self) -> int:
@@ -227,10 +227,10 @@ class Fetcher:
                 _FETCH_VERSION, correlation_id, f"broker-{self._context.node_id}-fetcher", call
             ),
             config.replica_socket_timeout_ms,
-            lambda frame: self._answered(number, session, frame),
+            lambda frame: self._handle_response(number, session, frame),
         )
 
-    def _look(self, session: FetcherSession, due: dict[Key, None], now_ms: int, *, waiting: bool) -> bool:
+    def _update_session(self, session: FetcherSession, due: dict[Key, None], now_ms: int, *, waiting: bool) -> bool:
         """Let the session know of the partitions that are due. False if it must be given up.
 
         What the leader has of a partition cannot change while a request is under way (`waiting`): the answer to that
@@ -322,7 +322,7 @@ class Fetcher:
 
     # -- hearing
 
-    def _answered(self, number: int, session: FetcherSession, frame: memoryview | None) -> None:
+    def _handle_response(self, number: int, session: FetcherSession, frame: memoryview | None) -> None:
         self._answered_request = max(self._answered_request, number)
         if self._closed:
             return
@@ -348,7 +348,7 @@ class Fetcher:
                 self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
             self._schedule()
             return
-        if not session.answered(reply.session_id):
+        if not session.handle_response(reply.session_id):
             self._give_up(session, declined=not reply.session_id)
         if len(frame) >= self._turn.large_bytes and (lender := self._channel.lender) is not None:
             self._turn.lend(lender)
@@ -445,7 +445,7 @@ class Fetcher:
                 if len(answers) < 2:
                     return
                 earliest, latest = answers[_EARLIEST], answers[_LATEST]
-                decide = partial(follower.offsets_answered, earliest, latest, leader_epoch, now_ms)
+                decide = partial(follower.handle_offsets_response, earliest, latest, leader_epoch, now_ms)
             if self._effects.carry_out(hosted, decide):
                 self.wake(hosted)
 

@@ -78,7 +78,7 @@ class FetcherSession:
         self.epoch = self.epoch % (2**31 - 1) + 1
         return named
 
-    def answered(self, session_id: int) -> bool:
+    def handle_response(self, session_id: int) -> bool:
         """The leader has answered without an error: does the session go on?"""
         if not self.id:
             self.id = session_id

@@ -2,9 +2,9 @@
 
 A session knows all partitions that its follower fetches, with the position that the follower last gave for each. A
 partition is *active* if the next request has to look at it: the follower has named it, its log or high watermark has
-moved, its role or ISR has changed, or the last look at it did not settle it. It is *settled* once the follower has all
-of the log, is in the ISR and has heard everything: then a request says for it, without a look, that the follower is
-still there (rule 13), which its leader counts when it becomes active again.
+moved, its role or ISR has changed, or the last request did not find it caught up. It is *caught up* once the follower
+has all of the log, is in the ISR and has heard everything: then a request says for it, without a look, that the
+follower is still there (rule 13), which its leader counts when it becomes active again.
 
 A connection has one session at most, and a session lives as long as its connection: a follower that connects anew
 begins with a full request, which is always right. So does one that has lost step.
@@ -29,7 +29,7 @@ _IDS: Final = 2**31 - 1
 class SessionWait(Protocol):
     """The request of a session that waits for news."""
 
-    def look(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
+    def try_complete(self, followed: FollowedPartition, hosted: HostedPartition) -> None:
         """A partition has changed: answer if that is enough."""
 
     def expire(self) -> None:
@@ -52,7 +52,7 @@ class _Reported(NamedTuple):
 class FollowedPartition:
     """A partition in a session: where its follower is, and what it has heard. A `hosted_partition.FollowerWatch`."""
 
-    __slots__ = ("_settled_by", "_settled_epoch", "hosted", "reported", "session", "target", "topic")
+    __slots__ = ("_caught_up_epoch", "_caught_up_with", "hosted", "reported", "session", "target", "topic")
 
     def __init__(self, session: FollowerSession, topic: Topic, target: FetchTarget) -> None:
         self.session = session
@@ -61,8 +61,8 @@ class FollowedPartition:
         self.hosted: HostedPartition | None = None
         """The partition that tells of its changes: the one that was last read."""
         self.reported: _Reported | None = None
-        self._settled_by: LeaderState | None = None
-        self._settled_epoch = -1
+        self._caught_up_with: LeaderState | None = None
+        self._caught_up_epoch = -1
 
     def activate(self) -> None:
         """The partition changes: the next request looks at it."""
@@ -70,16 +70,16 @@ class FollowedPartition:
         if self not in active:
             active[self] = None
             leader = None if self.hosted is None else self.hosted.leader
-            if leader is not None and leader is self._settled_by and leader.leader_epoch == self._settled_epoch:
+            if leader is not None and leader is self._caught_up_with and leader.leader_epoch == self._caught_up_epoch:
                 leader.follower_was_there(self.session.replica_id, self.session.last_fetch_ms)
-            self._settled_by = None
+            self._caught_up_with = None
 
-    def look(self) -> None:
+    def partition_changed(self) -> None:
         """The partition has changed, and what was appended is written."""
         self.activate()
         wait, hosted = self.session.wait, self.hosted
         if wait is not None and hosted is not None:
-            wait.look(self, hosted)
+            wait.try_complete(self, hosted)
 
     def role_changed(self) -> None:
         """The partition has another leader epoch, or is gone."""
@@ -112,8 +112,8 @@ class FollowedPartition:
         else:
             self.reported = _Reported(result.high_watermark, result.log_start_offset)
 
-    def settle(self, result: FetchedPartition) -> None:
-        """After a look for a request that has just come: need the next one look again?"""
+    def deactivate_if_caught_up(self, result: FetchedPartition) -> None:
+        """A request that has just come has read it: need the next one look again?"""
         hosted = self.hosted
         leader = None if hosted is None else hosted.leader
         if (
@@ -124,7 +124,7 @@ class FollowedPartition:
             and self.target.fetch_offset == hosted.log.log_end_offset
             and self.session.replica_id in leader.maximal_isr
         ):
-            self._settled_by, self._settled_epoch = leader, leader.leader_epoch
+            self._caught_up_with, self._caught_up_epoch = leader, leader.leader_epoch
             del self.session.active[self]
 
 

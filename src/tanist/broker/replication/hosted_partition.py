@@ -33,7 +33,7 @@ class WatermarkWaiter(Protocol):
 
     done: bool
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         """The watermark is there, or (by `error`) nobody here will see that."""
 
 
@@ -42,7 +42,7 @@ class FetchWaiter(Protocol):
 
     done: bool
 
-    def look(self, changed: HostedPartition) -> None:
+    def try_complete(self, changed: HostedPartition) -> None:
         """The partition has more data, a higher high watermark, or another role."""
 
     def expire(self) -> None:
@@ -55,7 +55,7 @@ class FollowerWatch(Protocol):
     def activate(self) -> None:
         """The log has grown, or another thing has changed that a follower is to know."""
 
-    def look(self) -> None:
+    def partition_changed(self) -> None:
         """As `activate`, at the end of the turn: what was appended is written."""
 
     def role_changed(self) -> None:
@@ -144,7 +144,7 @@ class HostedPartition:
         waiters.append(waiter)
 
     def wait_for_high_watermark(self, required_offset: int, waiter: WatermarkWaiter, ticket: int = 0) -> None:
-        """Call `waiter.settle(ticket, ...)` once the high watermark is there, or never will be (rule 119).
+        """Call `waiter.complete(ticket, ...)` once the high watermark is there, or never will be (rule 119).
 
         Nearly all come in order, for they wait for what they have appended. A producer's retry waits for what its
         first try has appended, and a coordinator that had nothing to write for what it wrote last: before others.
@@ -181,18 +181,18 @@ class HostedPartition:
                 )
             settled = required_offset
             if not waiter.done:
-                waiter.settle(ticket, leader.acks_status(required_offset).error)
+                waiter.complete(ticket, leader.acks_status(required_offset).error)
 
     def wait_for_low_watermark(self, required_offset: int, waiter: WatermarkWaiter, ticket: int) -> None:
-        """Call `waiter.settle(ticket, ...)` once the logs of all live replicas begin there or later."""
+        """Call `waiter.complete(ticket, ...)` once the logs of all live replicas begin there or later."""
         if self.leader is None:
-            waiter.settle(ticket, _STORAGE_ERROR if self.stale else _NOT_LEADER)
+            waiter.complete(ticket, _STORAGE_ERROR if self.stale else _NOT_LEADER)
             return
         self.low_watermark_waiters.append((required_offset, waiter, ticket))
-        self.look_at_low_watermark()
+        self.complete_low_watermark_waits()
 
-    def look_at_low_watermark(self) -> None:
-        """The log of a replica may begin elsewhere, or a replica not count any more: settle what waited for that."""
+    def complete_low_watermark_waits(self) -> None:
+        """The log of a replica may begin elsewhere, or a replica not count any more: complete what waited for that."""
         if self.leader is None:
             return
         waiters, self.low_watermark_waiters = self.low_watermark_waiters, []
@@ -201,7 +201,7 @@ class HostedPartition:
             if waiter.done:
                 continue
             if required_offset <= low_watermark:
-                waiter.settle(ticket, 0)
+                waiter.complete(ticket, 0)
             else:
                 self.low_watermark_waiters.append((required_offset, waiter, ticket))
 
@@ -211,7 +211,7 @@ class HostedPartition:
         self.ack_waiters = deque()
         self.low_watermark_waiters = []
         for _, waiter, ticket in waiters:
-            waiter.settle(ticket, error)
+            waiter.complete(ticket, error)
 
     def disk_failed(self, failure: OSError) -> None:
         """I/O on the log failed: its whole directory goes offline."""

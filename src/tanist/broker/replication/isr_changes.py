@@ -101,13 +101,13 @@ class IsrChanges:
                 TopicData(topic_id=topic_id, partitions=tuple(partitions)) for topic_id, partitions in topics.items()
             ),
         )
-        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._handle_response)
 
     def registered(self) -> None:
         """The broker has an epoch (again): proposals that waited for one can go."""
         self._schedule()
 
-    def _answered(self, response: AlterPartitionResponse | None) -> None:
+    def _handle_response(self, response: AlterPartitionResponse | None) -> None:
         sent, self._in_flight = self._in_flight, {}
         if response is None or response.error_code != 0:
             # Top-level trouble (not the controller, stale broker epoch, no answer) says nothing about the proposals.

@@ -185,9 +185,11 @@ class Leadership:
                 for topic, epochs in topics.items()
             ),
         )
-        peer.call(request, _VERSION, _ANSWER_MS, partial(self._answered, peer.broker_id, sent))
+        peer.call(request, _VERSION, _ANSWER_MS, partial(self._handle_response, peer.broker_id, sent))
 
-    def _answered(self, broker_id: int, sent: list[_Question], response: OffsetForLeaderEpochResponse | None) -> None:
+    def _handle_response(
+        self, broker_id: int, sent: list[_Question], response: OffsetForLeaderEpochResponse | None
+    ) -> None:
         errors: dict[tuple[str, int], int] = {}
         for topic in response.topics if response is not None else ():
             for each in topic.partitions:

@@ -46,7 +46,7 @@ from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import RESERVED_DIRECTORIES, UNASSIGNED_DIRECTORY, ZERO_UUID, TopicPartition, id_text
 
-_LOOK_FOR_DESCRIPTORS_MS = 1000
+_RETRY_WAITING_MS = 1000
 
 
 class Replicas:
@@ -238,7 +238,7 @@ class Replicas:
     def _brokers_changed(self) -> None:
         """Who is fenced does not hold the low watermark back any more."""
         for hosted in [each for each in self if each.low_watermark_waiters]:
-            hosted.look_at_low_watermark()
+            hosted.complete_low_watermark_waits()
 
     def _apply(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
         hosted = self.get(topic_id, index)
@@ -286,7 +286,7 @@ class Replicas:
         for watch in hosted.followers:
             watch.activate()
         if hosted.low_watermark_waiters:
-            hosted.look_at_low_watermark()
+            hosted.complete_low_watermark_waits()
         if hosted.follower is not None and state.leader >= 0:
             if hosted.leader_epoch != epoch_before or before is not None:
                 self._fetchers.follow(hosted, state.leader)
@@ -390,12 +390,10 @@ class Replicas:
         """
         if not self._waiting:
             self._emit(ReplicasWait(f"{name}-{index}"))
-            self._context.clock.call_at(
-                self._context.clock.now_ms() + _LOOK_FOR_DESCRIPTORS_MS, self._look_for_descriptors
-            )
+            self._context.clock.call_at(self._context.clock.now_ms() + _RETRY_WAITING_MS, self._retry_waiting)
         self._waiting.add((topic_id, index))
 
-    def _look_for_descriptors(self) -> None:
+    def _retry_waiting(self) -> None:
         waiting, self._waiting = self._waiting, set()
         if self._closed:
             return

@@ -69,7 +69,7 @@ class LogCleaner:
 
     def start(self) -> None:
         if self._context.config.log_cleaner_enable:
-            self._look_in(self._context.config.log_cleaner_backoff_ms)
+            self._schedule(self._context.config.log_cleaner_backoff_ms)
 
     def stop(self) -> None:
         """A cleaning that runs is given up; its files go at the next start."""
@@ -79,16 +79,16 @@ class LogCleaner:
 
     # -- which log
 
-    def _look_in(self, pause_ms: int) -> None:
+    def _schedule(self, pause_ms: int) -> None:
         clock = self._context.clock
-        self._timer = clock.call_at(clock.now_ms() + pause_ms, self._look)
+        self._timer = clock.call_at(clock.now_ms() + pause_ms, self._clean_dirtiest)
 
-    def _look(self) -> None:
+    def _clean_dirtiest(self) -> None:
         if self._stopped:
             return
         found = self._dirtiest()
         if found is None:
-            self._look_in(self._configs.broker_setting(BACKOFF))
+            self._schedule(self._configs.broker_setting(BACKOFF))
             return
         hosted, cleanable = found
         clock = self._context.clock
@@ -193,7 +193,7 @@ class LogCleaner:
                     self._leave_alone(hosted, result)
         if not hosted.stale:
             self._deletions.schedule(hosted.log.drain_deleted())
-        self._look_in(pause_ms)
+        self._schedule(pause_ms)
 
     def _checkpoint(self, hosted: HostedPartition, cleaned: Cleaned) -> None:
         self.cleaned += 1

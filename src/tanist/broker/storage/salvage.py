@@ -48,7 +48,7 @@ from tanist.log.salvage.quarantine import (
     QuarantineTooSmall,
     RecordsToSave,
     Removed,
-    pieces_of,
+    slices_of,
 )
 from tanist.log.salvage.reading import holds_a_batch
 from tanist.log.scan import DamagedBatch
@@ -206,7 +206,7 @@ class Salvage:
             tail.from_offset,
             tail.to_offset,
             _epochs_of(log, tail),
-            pieces_of(tail.ranges, tail.from_offset),
+            slices_of(tail.ranges, tail.from_offset),
         )
         self._quarantines[hosted.directory].save(
             dropped,
@@ -272,7 +272,7 @@ class Salvage:
                 from_offset=from_offset,
                 to_offset=-1,
                 epochs=(),
-                pieces=pieces_of(ranges, 0),
+                slices=slices_of(ranges, 0),
             )
             wall_ms = self._context.clock.wall_ms()
             try:

@@ -160,7 +160,7 @@ class MarkerSender:
             self._done(job, gone)
 
     def _write_here(self, job: _Job, partitions: set[TopicIndex]) -> None:
-        self._writes.write(job.marker, sorted(partitions), partial(self._answered, job))
+        self._writes.write(job.marker, sorted(partitions), partial(self._handle_response, job))
 
     def _send_queue(self, peer: Peer[_Queue]) -> None:
         if self._closed:
@@ -203,9 +203,9 @@ class MarkerSender:
                     errors[topic.name, each.partition_index] = each.error_code
         for producer_id, (job, partitions) in sent.items():
             known = answers.get(producer_id, {})
-            self._answered(job, {each: known.get(each, int(ErrorCode.NETWORK_EXCEPTION)) for each in partitions})
+            self._handle_response(job, {each: known.get(each, int(ErrorCode.NETWORK_EXCEPTION)) for each in partitions})
 
-    def _answered(self, job: _Job, errors: dict[TopicIndex, int]) -> None:
+    def _handle_response(self, job: _Job, errors: dict[TopicIndex, int]) -> None:
         written = [each for each, error in errors.items() if error in _WRITTEN]
         again = {each for each, error in errors.items() if error not in _WRITTEN and error not in _DEPOSED}
         if any(error in _DEPOSED for error in errors.values()):

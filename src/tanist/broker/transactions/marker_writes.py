@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tanist.broker.coordinator_runtime.parts import RuntimeParts
+from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.coordinator.effects import MarkerAppend
@@ -85,25 +85,25 @@ class _MarkerWait:
         self._request = request
         self._partition = partition
 
-    def settle(self, ticket: int, error: int) -> None:
+    def complete(self, ticket: int, error: int) -> None:
         if not self.done:
             self.done = True
             # With too few replicas after the append it is committed all the same.
             self._request.answer(self._partition, 0 if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
 
     def expire(self) -> None:
-        self.settle(0, ErrorCode.REQUEST_TIMED_OUT)
+        self.complete(0, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class MarkerWrites:
     """The writer."""
 
-    def __init__(self, parts: RuntimeParts, groups: Groups) -> None:
-        self._context = parts.context
-        self._replicas = parts.replicas
-        self._effects = parts.effects
-        self._purgatory = parts.purgatory
-        self._turn = parts.turn
+    def __init__(self, components: CoordinatorComponents, groups: Groups) -> None:
+        self._context = components.context
+        self._replicas = components.replicas
+        self._effects = components.effects
+        self._purgatory = components.purgatory
+        self._turn = components.turn
         self._groups = groups
 
     def write(self, marker: Marker, partitions: Iterable[TopicIndex], on_markers: OnMarkers) -> None:

@@ -63,14 +63,16 @@ class OpenTransactions:
 
     def _arm(self) -> None:
         if self._timer is None and not self._under_way and not self._closed and self._suspects:
-            self._timer = self._context.clock.call_at(self._context.clock.now_ms() + self._pause_ms, self._look)
+            self._timer = self._context.clock.call_at(
+                self._context.clock.now_ms() + self._pause_ms, self._ask_coordinators
+            )
 
-    def _look(self) -> None:
+    def _ask_coordinators(self) -> None:
         self._timer = None
         found = [each for hosted in list(self._suspects) for each in self._still_open(hosted)][:_LOOKED_UP_MAX]
         if found:
             self._under_way = True
-            self._survey.ask({each.producer_id for each in found}, partial(self._answered, found))
+            self._survey.ask({each.producer_id for each in found}, partial(self._handle_findings, found))
         self._arm()
 
     def _still_open(self, hosted: HostedPartition) -> list[OpenTransaction]:
@@ -90,7 +92,7 @@ class OpenTransactions:
             del self._suspects[hosted]
         return found
 
-    def _answered(self, asked: list[OpenTransaction], findings: Findings | None) -> None:
+    def _handle_findings(self, asked: list[OpenTransaction], findings: Findings | None) -> None:
         self._under_way = False
         if findings is not None and (endings := self._endings(asked, findings)):
             self._under_way = True

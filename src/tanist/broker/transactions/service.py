@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.coordinator_runtime.parts import RuntimeParts
+from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.lifecycle import Lifecycle
@@ -27,13 +27,13 @@ class Transactions:
 
     def __init__(
         self,
-        parts: RuntimeParts,
+        components: CoordinatorComponents,
         controller_channel: ControllerChannel,
         lifecycle: Lifecycle,
         producer_ids: ProducerIds,
         groups: Groups,
     ) -> None:
-        self._parts = parts
+        self._components = components
         self._controller_channel = controller_channel
         self._lifecycle = lifecycle
         self._producer_ids = producer_ids
@@ -51,7 +51,9 @@ class Transactions:
         if self.loaded is None:
             from tanist.broker.transactions.transaction_coordinator import TransactionCoordinator
 
-            self.loaded = TransactionCoordinator(self._parts, self._producer_ids, self.marker_writes(), self.barrier())
+            self.loaded = TransactionCoordinator(
+                self._components, self._producer_ids, self.marker_writes(), self.barrier()
+            )
             self.loaded.start()
         return self.loaded
 
@@ -60,7 +62,7 @@ class Transactions:
         if self._barrier is None:
             from tanist.broker.metadata.barrier import MetadataBarrier
 
-            parts = self._parts
+            parts = self._components
             self._barrier = MetadataBarrier(parts.context, parts.metadata, self._controller_channel, self._lifecycle)
         return self._barrier
 
@@ -69,7 +71,7 @@ class Transactions:
         if self._marker_writes is None:
             from tanist.broker.transactions.marker_writes import MarkerWrites
 
-            self._marker_writes = MarkerWrites(self._parts, self._groups)
+            self._marker_writes = MarkerWrites(self._components, self._groups)
         return self._marker_writes
 
     def verifier(self) -> TransactionVerifier:
@@ -77,7 +79,7 @@ class Transactions:
         if self.asking is None:
             from tanist.broker.transactions.verification import TransactionVerifier
 
-            self.asking = TransactionVerifier(self._parts.context, self._parts.metadata, self.coordinator)
+            self.asking = TransactionVerifier(self._components.context, self._components.metadata, self.coordinator)
         return self.asking
 
     def has_open(self, hosted: HostedPartition) -> None:
@@ -86,9 +88,9 @@ class Transactions:
             from tanist.broker.transactions.open_transactions import OpenTransactions
             from tanist.broker.transactions.survey import CoordinatorSurvey
 
-            context = self._parts.context
-            survey = CoordinatorSurvey(context, self._parts.metadata, self.barrier)
-            self._open = OpenTransactions(context, self._parts.replicas, survey, self.marker_writes)
+            context = self._components.context
+            survey = CoordinatorSurvey(context, self._components.metadata, self.barrier)
+            self._open = OpenTransactions(context, self._components.replicas, survey, self.marker_writes)
         self._open.suspect(hosted)
 
     def role_changed(self, hosted: HostedPartition) -> None:

@@ -83,7 +83,7 @@ class CoordinatorSurvey:
         """Whether the findings are of all coordinators: none has taken over a partition while they were asked."""
         deadline_ms = self._context.clock.now_ms() + _CONFIRM_MS
 
-        def look() -> None:
+        def check_barrier() -> None:
             self._timer = None
             if self._barrier().up_to_date_since(findings.answered_ms):
                 then(self._leaders() == findings.leaders)
@@ -91,9 +91,9 @@ class CoordinatorSurvey:
                 then(False)
             else:
                 now_ms = self._context.clock.now_ms()
-                self._timer = self._context.clock.call_at(now_ms + _CONFIRM_PAUSE_MS, look)
+                self._timer = self._context.clock.call_at(now_ms + _CONFIRM_PAUSE_MS, check_barrier)
 
-        look()
+        check_barrier()
 
     def close(self) -> None:
         """The broker is going down."""
@@ -107,13 +107,13 @@ class CoordinatorSurvey:
             return {}
         return {index: (state.leader, state.leader_epoch) for index, state in topic.partitions.items()}
 
-    def call(self, broker_id: int, request: Any, version: int, answered: Callable[[Any], None]) -> None:
+    def call(self, broker_id: int, request: Any, version: int, on_response: Callable[[Any], None]) -> None:
         """Ask a broker; None if no answer comes."""
         endpoint = self._metadata.inter_broker_endpoint(broker_id)
         if endpoint is None:
-            answered(None)
+            on_response(None)
             return
-        self._channels.to(endpoint).call(request, version, _TIMEOUT_MS, answered)
+        self._channels.to(endpoint).call(request, version, _TIMEOUT_MS, on_response)
 
     def now_ms(self) -> int:
         return self._context.clock.now_ms()
@@ -183,7 +183,7 @@ class _Survey:
             self._end(self._findings)
 
     def _describe(self, leader: int, ids: list[str], then: Callable[[Iterable[Described]], None]) -> None:
-        def answered(response: DescribeTransactionsResponse | None) -> None:
+        def handle_response(response: DescribeTransactionsResponse | None) -> None:
             if self._then is None:
                 return
             states = () if response is None else response.transaction_states
@@ -192,7 +192,7 @@ class _Survey:
             else:
                 then(states)
 
-        self._survey.call(leader, DescribeTransactionsRequest(transactional_ids=tuple(ids)), 0, answered)
+        self._survey.call(leader, DescribeTransactionsRequest(transactional_ids=tuple(ids)), 0, handle_response)
 
     def _end(self, findings: Findings | None) -> None:
         then, self._then = self._then, None

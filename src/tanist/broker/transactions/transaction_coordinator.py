@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
+from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
-from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, ShardKind
 from tanist.broker.metadata.barrier import MetadataBarrier
 from tanist.broker.metadata.producer_ids import ProducerIds
@@ -41,11 +41,15 @@ class TransactionCoordinator:
     """The transactional ids of this broker."""
 
     def __init__(
-        self, parts: RuntimeParts, producer_ids: ProducerIds, writes: MarkerWrites, barrier: MetadataBarrier
+        self,
+        components: CoordinatorComponents,
+        producer_ids: ProducerIds,
+        writes: MarkerWrites,
+        barrier: MetadataBarrier,
     ) -> None:
-        context = self._context = parts.context
+        context = self._context = components.context
         config = context.config
-        self._metadata = parts.metadata
+        self._metadata = components.metadata
         self._producer_ids = producer_ids
         self._settings = TransactionSettings(
             max_timeout_ms=config.transaction_max_timeout_ms,
@@ -53,7 +57,7 @@ class TransactionCoordinator:
             two_phase_commit=config.transaction_two_phase_commit_enable,
         )
         runtime = self._runtime = CoordinatorRuntime(
-            parts,
+            components,
             ShardKind(
                 topic=TRANSACTIONS_TOPIC,
                 make_shard=lambda hosted: TransactionShard(self._settings, hosted.leader_epoch, context.events),
@@ -72,7 +76,9 @@ class TransactionCoordinator:
         self.role_changed = runtime.role_changed
         self.carry_out = runtime.carry_out
         self.load_time = runtime.load_time
-        self.markers = MarkerSender(context, parts.metadata, barrier, writes, runtime.is_served, self._marker_written)
+        self.markers = MarkerSender(
+            context, components.metadata, barrier, writes, runtime.is_served, self._marker_written
+        )
         self._timeouts_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         self._expiry_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._timeouts: Timer = self._later(self._timeouts_ms, self._abort_timed_out)
@@ -136,10 +142,10 @@ class TransactionCoordinator:
         self._expiry = self._later(self._expiry_ms, self._expire)
         self._scan(lambda shard: shard.expire(self._context.clock.wall_ms()))
 
-    def _scan(self, look: Callable[[TransactionShard], Sequence[TransactionEffect]]) -> None:
+    def _scan(self, effects_of: Callable[[TransactionShard], Sequence[TransactionEffect]]) -> None:
         for partition in list(self.partitions()):
             if partition.ready:
-                self.carry_out(partition, partial(look, partition.shard))
+                self.carry_out(partition, partial(effects_of, partition.shard))
 
     def close(self) -> None:
         """The broker is going down; its connections close with it."""

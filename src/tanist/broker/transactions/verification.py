@@ -119,11 +119,11 @@ class TransactionVerifier:
             question.fail(found)
         elif not question.adds:
             answers = found.shard.verify(question.transactional_id, question.producer, question.partitions)
-            self._answered(question, answers)
+            self._handle_response(question, answers)
         else:
 
             def added(error: int) -> None:
-                self._answered(question, dict.fromkeys(question.partitions, int(error)))
+                self._handle_response(question, dict.fromkeys(question.partitions, int(error)))
 
             decide = partial(
                 found.shard.add_partitions,
@@ -177,9 +177,9 @@ class TransactionVerifier:
             unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
             answers = [(question, dict.fromkeys(question.partitions, unknown)) for question in sent]
         for question, errors in answers:
-            self._answered(question, errors)
+            self._handle_response(question, errors)
 
-    def _answered(self, question: _Question, errors: dict[TopicIndex, int]) -> None:
+    def _handle_response(self, question: _Question, errors: dict[TopicIndex, int]) -> None:
         now_ms = self._context.clock.now_ms()
         if (
             question.adds

@@ -20,17 +20,17 @@ from tanist.cli.output.cluster_status import status_json
 from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
 from tanist.cli.settings import unknown_setting
-from tanist.runtime.cluster.cluster import HOST, PORT, Cluster
+from tanist.runtime.cluster.cluster import HOST, PORT, LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterFile, is_locked, load, load_existing
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.wiping import size_of
 from tanist.text import counted
 
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 
 
-def _cluster(folder: Path, as_json: bool = False) -> Cluster:
-    return Cluster(folder, lambda line: click.echo(line, err=as_json))
+def _cluster(folder: Path, as_json: bool = False) -> LocalCluster:
+    return LocalCluster(folder, lambda line: click.echo(line, err=as_json))
 
 
 def _controllers(value: str) -> int:
@@ -98,7 +98,7 @@ def up_command(
     if ephemeral:
         folder = _temporary_folder(ctx)
     _interrupt_on_signals()
-    cluster = Cluster(folder, lambda line: _say(line, err=as_json))
+    cluster = LocalCluster(folder, lambda line: _say(line, err=as_json))
     began = time.monotonic()
     ours = False
     try:
@@ -169,7 +169,7 @@ def _say(line: str, err: bool = False) -> None:
         closed_output.forsake(sys.stderr if err else sys.stdout)
 
 
-def _attend(cluster: Cluster, *, err: bool) -> None:
+def _attend(cluster: LocalCluster, *, err: bool) -> None:
     """Stay until another command has stopped the cluster, and say which nodes come and go."""
     began_with = load_existing(cluster.folder)
     alive = {node.node_id for node in began_with.running}
@@ -188,13 +188,13 @@ def _attend(cluster: Cluster, *, err: bool) -> None:
             all_down = False
             _say("all nodes are down: `tanist start ID` starts one, Ctrl-C here ends the cluster", err)
         alive = now
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
         entries = load(cluster.folder)
     cluster.let_go()
     _say("another command has stopped the cluster", err)
 
 
-def _stop_all(cluster: Cluster, *, err: bool) -> None:
+def _stop_all(cluster: LocalCluster, *, err: bool) -> None:
     """In an orderly way, unless Ctrl-C comes again."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _say("stopping (Ctrl-C again kills)", err)

@@ -21,7 +21,7 @@ from tanist.runtime.client.account import compare
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.layout import next_free_port
 from tanist.runtime.cluster.starting import Say
 from tanist.wire.batch import NewRecord
@@ -73,7 +73,7 @@ def demo_command(records: int, as_json: bool) -> None:
             lines.say(line)
 
     with tempfile.TemporaryDirectory(prefix="tanist-demo-") as name:
-        cluster = Cluster(Path(name), say)
+        cluster = LocalCluster(Path(name), say)
         try:
             findings = _demo(cluster, records, say)
         finally:
@@ -102,7 +102,7 @@ def demo_command(records: int, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _demo(cluster: Cluster, records: int, say: Say) -> Findings:
+def _demo(cluster: LocalCluster, records: int, say: Say) -> Findings:
     began = time.monotonic()
     entries = cluster.up(port=next_free_port("127.0.0.1", _FIRST_PORT), ends_with_us=True)
     say(f"three brokers are up after {time.monotonic() - began:.2f} s, each of them a controller too")
@@ -121,7 +121,7 @@ def _demo(cluster: Cluster, records: int, say: Say) -> Findings:
     return findings
 
 
-def _write(cluster: Cluster, client: Client, records: int, findings: Findings, say: Say) -> None:
+def _write(cluster: LocalCluster, client: Client, records: int, findings: Findings, say: Say) -> None:
     say(f"writing {records} records with acks=all, {_RECORDS_PER_BATCH} at a time, to each partition in turn")
     producer = Producer(client)
     batches = -(-records // _RECORDS_PER_BATCH)

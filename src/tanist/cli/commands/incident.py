@@ -40,13 +40,13 @@ from tanist.runtime.client.acknowledged import read_ledger
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
 
 _WIDTH = 78
-_LOOK_EVERY_S = 0.1
+_POLL_EVERY_S = 0.1
 _ASK_S = 3.0
 _AUTO_PATIENCE_S = 60.0
 _ELR = "eligible.leader.replicas.version"
@@ -120,7 +120,7 @@ class _Act:
         with tempfile.TemporaryDirectory(prefix="tanist-incident-") as name:
             self._folder, self._ledger = Path(name) / "data", Path(name) / "acked.jsonl"
             self._ledger.touch()
-            cluster = Cluster(self._folder)
+            cluster = LocalCluster(self._folder)
             self._say()
             self._say(WITH if self._elr else WITHOUT, bold=True)
             self._say("starting three brokers, and a separate controller that stays up ...")
@@ -193,18 +193,18 @@ class _Act:
         why = ""
         while deadline is None or time.monotonic() < deadline:
             try:
-                now = self._look()
+                now = self._read_now()
                 if until(now):
                     return now
                 why = _as_it_is(now)
             except (KafkaError, Unreachable) as error:
                 why = str(error)
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
         raise click.ClickException(
             f"the step was not done within {_AUTO_PATIENCE_S:.0f} s ({why}): is the machine too busy? Try again"
         )
 
-    def _look(self) -> Now:
+    def _read_now(self) -> Now:
         entries = load_existing(self._folder)
         brokers = frozenset(node.node_id for node in entries.brokers if node.alive and not node.paused)
         acknowledged = sum(map(len, read_ledger(self._ledger).values()))

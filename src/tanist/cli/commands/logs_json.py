@@ -34,7 +34,7 @@ class _Printer:
     def show(self, entries: Iterable[Entry]) -> None:
         found = list(entries)
         if found:
-            self._look()
+            self._read_new()
         for entry in found:
             shown: dict[str, Any] = {
                 "time": entry.time, "node": entry.node_id, "level": entry.level, "text": entry.text,
@@ -44,7 +44,7 @@ class _Printer:
                 shown["event"] = {"kind": event.kind, **event.fields}
             click.echo(json.dumps(shown, ensure_ascii=False))
 
-    def _look(self) -> None:
+    def _read_new(self) -> None:
         """Read what is new."""
         for each in merged(self._sources):
             line = describe(each.event)

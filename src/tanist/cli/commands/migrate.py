@@ -13,7 +13,7 @@ from tanist.cli.output import migration as output
 from tanist.cli.tree import Group
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.migration.losses import LOST, REFUSED, losses
-from tanist.runtime.migration.nodes import APACHE, TANIST, Cluster, read_cluster
+from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, read_cluster
 from tanist.runtime.migration.properties_file import file_problems
 from tanist.runtime.migration.roll import LateError, Step, await_step, steps
 from tanist.runtime.migration.safety import Problem, acceptable, check
@@ -226,7 +226,7 @@ def _advance(
         shown.late(str(error), timeout_s)
         return EXIT_LATE
     verdict = check(client, cluster, None, sample)
-    if problems := verdict.standing(accepted, step.node):
+    if problems := verdict.unaccepted(accepted, step.node):
         shown.refused(step, problems)
         return EXIT_UNSAFE
     shown.checked(verdict)
@@ -236,7 +236,7 @@ def _advance(
 
 def _against(
     client: Client,
-    cluster: Cluster,
+    cluster: ClusterDescription,
     step: Step,
     how: output.Instructions,
     sample: int,
@@ -256,7 +256,7 @@ def _against(
             hint = f" (--accept {loss.kind})" if loss.severity == LOST else ""
             found.append(Problem(loss.kind, f"{loss.message}{hint}"))
     verdict = check(client, cluster, step.node, sample)
-    for problem in verdict.standing(accepted, step.node):
+    for problem in verdict.unaccepted(accepted, step.node):
         hint = f" (--accept {problem.kind})" if problem.kind in acceptable(step.node) else ""
         found.append(Problem(problem.kind, f"{problem.message}{hint}"))
     if not found:

@@ -24,7 +24,7 @@ from tanist.text import counted
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 EXIT_TIMEOUT = 3
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 
 
 def _brokers(value: str) -> tuple[int, ...]:
@@ -268,7 +268,7 @@ def _wait(client: Client, partitions: Collection[Partition], wait_s: float) -> d
     while left := reassign.moving(client, partitions):
         if time.monotonic() > deadline:
             return left
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
     return {}
 
 

@@ -10,7 +10,7 @@ from tanist.cli.options import data_option, json_option
 from tanist.cli.output.cluster_status import news_json, print_status, status_json
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client.salvage_reports import salvage_news
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 
 
 @click.command("status")
@@ -30,7 +30,7 @@ def status_command(folder: Path, as_json: bool) -> None:
     stopped      shut down cleanly
     crashed      its process ended otherwise; a line below the table says why
     """
-    status = Cluster(folder).status()
+    status = LocalCluster(folder).status()
     news = salvage_news(folder)
     if as_json:
         print_json(status_json(status) | {"salvage": [news_json(each) for each in news]})

@@ -67,21 +67,21 @@ def top_command(
     def client() -> Client:
         return Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=_ASK_S)
 
-    def show(found: tuple[Sample, Sample] | str) -> None:
-        if as_json and not isinstance(found, str):
-            click.echo(json.dumps(refresh_json(*found, topics)))
+    def show(samples: tuple[Sample, Sample] | str) -> None:
+        if as_json and not isinstance(samples, str):
+            click.echo(json.dumps(refresh_json(*samples, topics)))
             return
         now = time.strftime("%H:%M:%S")
-        if isinstance(found, str):
-            lines = wrapped(f"{now}  {found}", columns())
+        if isinstance(samples, str):
+            lines = wrapped(f"{now}  {samples}", columns())
         else:
-            most = rows or (_rows_that_fit(found[1]) if live else _ROWS_IN_A_PIPE)
-            lines = list(screen(*found, topics, most, now))
+            most = rows or (_rows_that_fit(samples[1]) if live else _ROWS_IN_A_PIPE)
+            lines = list(screen(*samples, topics, most, now))
         click.echo("\n".join([_HOME_AND_CLEAR + lines[0], *lines[1:], "", _KEYS] if live else lines))
 
     try:
         with _pauses(live) as pause:
-            found = _looks(client, interval_s, pause, internal=internal, patient=live)
+            found = _samples(client, interval_s, pause, internal=internal, patient=live)
             for each in islice(found, looks):
                 show(each)
     except KeyboardInterrupt:
@@ -117,10 +117,10 @@ def _pauses(live: bool) -> Iterator[Callable[[float], bool]]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _looks(
+def _samples(
     client: Callable[[], Client], interval_s: float, pause: Callable[[float], bool], *, internal: bool, patient: bool
 ) -> Iterator[tuple[Sample, Sample] | str]:
-    """Two samples each. With patience, a failure is a look as well: what is wrong. Ends when a pause says so."""
+    """Two samples each. With patience, a failure is a sample as well: what is wrong. Ends when a pause says so."""
     before: Sample | None = None
     while True:
         began = time.monotonic()

@@ -87,7 +87,8 @@ def _show(scene: Scene, *, elr: bool) -> None:
 
 def _end(ending: Ending) -> None:
     click.echo(
-        f"{_INDENT}{ending.acknowledged} acknowledged, {ending.refused} refused, {ending.found} in the log: ", nl=False
+        f"{_INDENT}{ending.acknowledged} acknowledged, {ending.refused} refused, {ending.consumed} in the log: ",
+        nl=False,
     )
     if ending.lost:
         click.secho(f"{len(ending.lost)} LOST ({ending.lost[0]} to {ending.lost[-1]})", fg="red", bold=True, nl=False)

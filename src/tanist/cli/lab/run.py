@@ -200,7 +200,7 @@ def run_command(
     if trace:
         ctx.exit(_trace(ctx, chosen, terms))
     if situation is not None:
-        ctx.exit(_look_for(ctx, situation, chosen, terms, jobs or os.cpu_count() or 1))
+        ctx.exit(_search_seeds(ctx, situation, chosen, terms, jobs or os.cpu_count() or 1))
     began_s = time.monotonic()
     deadline_s = None if minutes is None else began_s + 60 * minutes
     totals = _played(chosen.numbers, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going)
@@ -271,7 +271,7 @@ def _trace(ctx: click.Context, seeds: Seeds, terms: Terms) -> int:
     return 0 if outcome.violation is None else EXIT_FAILED
 
 
-def _look_for(ctx: click.Context, name: str, seeds: Seeds, terms: Terms, jobs: int) -> int:
+def _search_seeds(ctx: click.Context, name: str, seeds: Seeds, terms: Terms, jobs: int) -> int:
     """Seeds as they come: with several processes, not always those with the lowest numbers."""
     from tanist.lab.simulation.running import outcomes
 

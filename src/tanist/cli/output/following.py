@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 COLOURS: Final = {"WARN": "yellow", "ERROR": "red"}
 """Of a line, by its level."""
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 _LAST = 10
 
 
@@ -27,7 +27,7 @@ def show_stream(
     try:
         _flushed(show, deque(new(), maxlen=most))
         while follow:
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
             _flushed(show, new())
     except KeyboardInterrupt:
         return

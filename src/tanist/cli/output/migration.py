@@ -11,7 +11,7 @@ import click
 from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json, print_table
 from tanist.runtime.migration.losses import LOST, REFUSED, Finding
-from tanist.runtime.migration.nodes import TANIST, Cluster, Node
+from tanist.runtime.migration.nodes import TANIST, ClusterDescription, Node
 from tanist.runtime.migration.roll import Step
 from tanist.runtime.migration.safety import Problem, Verdict
 from tanist.text import counted
@@ -41,7 +41,7 @@ class Instructions:
 
 
 def show_plan(
-    cluster: Cluster, findings: Sequence[Finding], left: Sequence[Step], target: str, *, as_json: bool
+    cluster: ClusterDescription, findings: Sequence[Finding], left: Sequence[Step], target: str, *, as_json: bool
 ) -> None:
     refused = any(finding.severity == REFUSED for finding in findings)
     lost = sorted({finding.kind for finding in findings if finding.severity == LOST})
@@ -177,7 +177,7 @@ class Progress:
         else:
             click.echo(f"not within {timeout_s:g} s: {message}. Begin again to wait on", err=True)
 
-    def done(self, step: Step, cluster: Cluster, left: Sequence[Step]) -> None:
+    def done(self, step: Step, cluster: ClusterDescription, left: Sequence[Step]) -> None:
         changed = len(cluster.nodes) - len(left)
         if self._as_json:
             next_id = left[0].node.node_id if left else None
@@ -186,7 +186,7 @@ class Progress:
         follows = f"next: node {left[0].node.node_id}" if left else "the roll is complete"
         say(f"{changed} of {counted(len(cluster.nodes), 'node')} on {step.target}; {follows}")
 
-    def finished(self, cluster: Cluster, target: str) -> None:
+    def finished(self, cluster: ClusterDescription, target: str) -> None:
         if self._as_json:
             self._line("finished", nodes=len(cluster.nodes), target=target)
         else:

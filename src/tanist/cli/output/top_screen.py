@@ -13,7 +13,7 @@ _NAME_CHARS = 24
 
 
 def screen(before: Sample, after: Sample, topics: Sequence[str], most: int, now: str) -> Iterator[str]:
-    """The lines of one look."""
+    """The lines of one sample."""
     rate = rates(before, after)
     places = _ordered(after, rate, topics)
     down = sorted(broker_ids(after) - after.brokers)

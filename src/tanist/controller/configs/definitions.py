@@ -1,6 +1,6 @@
 """The definition of a configuration name: its type, default, checks, and where it may be changed.
 
-Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks), the parsing of one value, and how Kafka writes it.
+Owns the vocabulary (`ConfigKey`, `ConfigType`, `Update`, the checks), the parsing of a value, and how Kafka writes it.
 The tables written in it are the `catalogue`; `settings` resolves, `validation` judges, `description` describes. It must
 not know about an image or a node.
 
@@ -86,7 +86,7 @@ class Synonym:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigKey:
     """One configuration name. `default` is text; None means that there is no value unless one is given."""
 
     name: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from .definitions import ConfigSource, ConfigType, Setting, Update
+from .definitions import ConfigKey, ConfigSource, ConfigType, Update
 from .settings import (
     BROKER_RESOURCE,
     Candidate,
@@ -146,12 +146,12 @@ def _broker_entry(name: str, levels: Levels) -> ConfigEntry:
     return _entry(name, setting, Candidate(name, value, source), synonyms, read_only=_read_only(name))
 
 
-def _selected(settings: Mapping[str, Setting], names: Iterable[str] | None) -> list[Setting]:
+def _selected(settings: Mapping[str, ConfigKey], names: Iterable[str] | None) -> list[ConfigKey]:
     requested = settings if names is None else [name for name in dict.fromkeys(names) if name in settings]
     return [settings[name] for name in requested if not settings[name].internal]
 
 
-def _broker_chain(setting: Setting, levels: Levels) -> list[Candidate]:
+def _broker_chain(setting: ConfigKey, levels: Levels) -> list[Candidate]:
     """The candidates of the broker's property that a topic's or group's falls back to."""
     if not setting.synonyms:
         return []
@@ -175,7 +175,7 @@ def _candidates(chain: Sequence[str], asked: str, levels: Levels) -> list[Candid
 
 
 def _fallen_back(
-    setting: Setting,
+    setting: ConfigKey,
     in_force: Candidate,
     candidates: Sequence[Candidate],
     own: Mapping[str, str],
@@ -193,7 +193,7 @@ def _fallen_back(
 
 
 def _entry(
-    name: str, setting: Setting | None, in_force: Candidate, synonyms: Sequence[Candidate], *, read_only: bool
+    name: str, setting: ConfigKey | None, in_force: Candidate, synonyms: Sequence[Candidate], *, read_only: bool
 ) -> ConfigEntry:
     sensitive = setting is None or setting.sensitive
     return ConfigEntry(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from .definitions import ConfigSource, ConfigType, Setting
+from .definitions import ConfigKey, ConfigSource, ConfigType
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 PRODUCER_ID_EXPIRATION_MS: Final = "producer.id.expiration.ms"
@@ -36,7 +36,7 @@ MAX_VALUE_LENGTH = 32767
 
 Dynamic = Mapping[tuple[int, str], Mapping[str, str]]
 _NOTHING: dict[str, str] = {}
-_OF_RESOURCE: dict[int, Mapping[str, Setting]] = {
+_OF_RESOURCE: dict[int, Mapping[str, ConfigKey]] = {
     TOPIC_RESOURCE: TOPIC_SETTINGS,
     BROKER_RESOURCE: BROKER_SETTINGS,
     CLIENT_METRICS_RESOURCE: CLIENT_METRICS_SETTINGS,
@@ -92,7 +92,7 @@ def meant_by(name: str) -> list[str]:
     return get_close_matches(name, BROKER_SETTINGS, n=2)
 
 
-def setting_of(resource_type: int, name: str) -> Setting | None:
+def setting_of(resource_type: int, name: str) -> ConfigKey | None:
     """The definition of a name for a resource of this type; None if Kafka does not know it."""
     settings = _OF_RESOURCE.get(resource_type, {})
     return settings.get(base_name(name) if resource_type == BROKER_RESOURCE else name)
@@ -122,7 +122,7 @@ def resolve_group_config(name: str, group: Mapping[str, str], levels: Levels) ->
     return Candidate(name, own, ConfigSource.GROUP) if own is not None else _fallen_back(GROUP_SETTINGS[name], levels)
 
 
-def _fallen_back(setting: Setting, levels: Levels) -> Candidate:
+def _fallen_back(setting: ConfigKey, levels: Levels) -> Candidate:
     for source, configs in levels.in_order():
         for synonym in setting.synonyms:
             value = configs.get(synonym.name)

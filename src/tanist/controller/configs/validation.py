@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from .definitions import InvalidConfig, Setting, Update, split_list
+from .definitions import ConfigKey, InvalidConfig, Update, split_list
 from .settings import BROKER_RESOURCE, base_name, setting_of, static_text
 
 _SECURITY = frozenset(
@@ -178,7 +178,7 @@ def _given(configs: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in configs.items() if value is not None}
 
 
-def _first_complaint(settings: Mapping[str, Setting], values: Mapping[str, str]) -> str | None:
+def _first_complaint(settings: Mapping[str, ConfigKey], values: Mapping[str, str]) -> str | None:
     for name, value in values.items():
         complaint = _complaint(settings[name], value) if name in settings else None
         if complaint is not None:
@@ -186,7 +186,7 @@ def _first_complaint(settings: Mapping[str, Setting], values: Mapping[str, str])
     return None
 
 
-def _complaint(setting: Setting, value: str) -> str | None:
+def _complaint(setting: ConfigKey, value: str) -> str | None:
     try:
         setting.parse(value)
     except InvalidConfig as refusal:

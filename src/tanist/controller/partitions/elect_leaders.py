@@ -76,7 +76,7 @@ def elect_leaders(
     return Decision(records=records, wait=wait, atomic=False, reasons=reasons)
 
 
-def settle(wait: ElectionWait, image: MetadataImage, recoveries: UncleanRecoveries, now_ms: int) -> bool:
+def update_wait(wait: ElectionWait, image: MetadataImage, recoveries: UncleanRecoveries, now_ms: int) -> bool:
     """Check the awaited partitions; True when the answer is complete.
 
     At the deadline the operator's request ends with the wait: an unexpected election hours later is worse than none.

@@ -99,7 +99,7 @@ class LogInfo:
 
 @dataclass(frozen=True, slots=True)
 class AskReplica:
-    """Effect: send the broker a GetReplicaLogInfo; `answered` or `unanswered` is to follow."""
+    """Effect: send the broker a GetReplicaLogInfo; `handle_replica_log_info` or `unanswered` is to follow."""
 
     broker_id: int
     partitions: tuple[TopicIdPartition, ...]
@@ -209,7 +209,7 @@ class UncleanRecoveries:
         if self._requested.pop(key, None) is not None:
             self._marked[key] = None
 
-    def answered(
+    def handle_replica_log_info(
         self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo], image: MetadataImage, now_ms: int
     ) -> None:
         """A broker has answered an inquiry. Partitions without a usable answer are asked for again."""
@@ -272,7 +272,7 @@ class UncleanRecoveries:
             if change is not None and change.leader >= 0:
                 records.append(change)  # a member of the ELR is back, by an event that does not elect by itself
                 continue
-            chosen = self._look(key, state, image, builder, now_ms)
+            chosen = self._update_partition(key, state, image, builder, now_ms)
             if chosen is None:
                 continue
             intent = Intent(topic_id=key[0], partition=key[1], election=Election.DESIGNATED, desired_leader=chosen)
@@ -284,7 +284,7 @@ class UncleanRecoveries:
         return Decision(tuple(records), atomic=False, reasons=reasons)
 
     def questions(self, now_ms: int) -> list[AskReplica]:
-        """The inquiries to send now. Each must be followed by `answered` or `unanswered`."""
+        """The inquiries to send now. Each must be followed by `handle_replica_log_info` or `unanswered`."""
         asked: list[AskReplica] = []
         for broker_id, inquiry in list(self._inquiries.items()):
             if inquiry.under_way:
@@ -306,7 +306,7 @@ class UncleanRecoveries:
 
     # -- one partition
 
-    def _look(
+    def _update_partition(
         self,
         key: TopicIdPartition,
         state: PartitionState,

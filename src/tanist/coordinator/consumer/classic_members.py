@@ -95,7 +95,7 @@ def join(
     if subscription != before:
         group.emit(ConsumerMemberKey(group=group.group_id, member_id=member_id), subscription_record(subscription))
     changed = before is None or before.topic_names != subscription.topic_names or before.regex is not None
-    group.settle(changed, before, now_ms)
+    group.update_epoch_and_target(changed, before, now_ms)
     has = group.reconcile(member_id, _owned_by(classic, group.topics), changed)
     group.heard_of(member_id, now_ms)
     # From here on it has its rebalance timeout to send SyncGroup.
@@ -165,7 +165,7 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
         return ErrorCode.NONE
     if settled:
         # Topics may have changed: check, as the heartbeat of a member of the new protocol does.
-        group.settle(False, subscription, now_ms)
+        group.update_epoch_and_target(False, subscription, now_ms)
         if current.epoch >= group.epoch:
             return ErrorCode.NONE
     _expect_join(group, member_id, subscription, now_ms)

@@ -169,7 +169,7 @@ class ConsumerGroup(ConsumerTables):
         if subscription != before:
             self.emit(ConsumerMemberKey(group=self.group_id, member_id=member_id), subscription_record(subscription))
         changed = before is None or (before.topic_names, before.regex) != (subscription.topic_names, subscription.regex)
-        self.settle(changed, before, now_ms)
+        self.update_epoch_and_target(changed, before, now_ms)
         had = self.current(member_id)
         has = self.reconcile(member_id, reported, changed)
         self.heard_of(member_id, now_ms)
@@ -254,7 +254,7 @@ class ConsumerGroup(ConsumerTables):
 
     # -- the three epochs
 
-    def settle(self, changed: bool, before: Subscription | None, now_ms: int) -> None:
+    def update_epoch_and_target(self, changed: bool, before: Subscription | None, now_ms: int) -> None:
         """After a change of subscription: the group's epoch, and the target assignment."""
         if before is not None and changed and before.regex is not None:
             self._forget_regex(before.regex)
@@ -262,7 +262,7 @@ class ConsumerGroup(ConsumerTables):
         metadata_hash = self.metadata_hash
         if changed or self.refresh_requested:
             bump = self._refresh_regexes() or bump
-            metadata_hash = hash_of(self._found_topics())
+            metadata_hash = hash_of(self._existing_topics())
             bump = bump or metadata_hash != self.metadata_hash
             self.refresh_requested = False
         if bump or not self.exists:
@@ -279,12 +279,12 @@ class ConsumerGroup(ConsumerTables):
             ),
         )
 
-    def _found_topics(self) -> dict[str, tuple[UUID, int]]:
+    def _existing_topics(self) -> dict[str, tuple[UUID, int]]:
         found = {name: self.topics.find(name) for name in self.subscribed_topics()}
         return {name: topic for name, topic in found.items() if topic is not None}
 
     def _make_target(self) -> None:
-        found = self._found_topics()
+        found = self._existing_topics()
         ids = {name: topic_id for name, (topic_id, _) in found.items()}
         members = {
             member_id: Subscriber(

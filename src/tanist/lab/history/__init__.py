@@ -14,13 +14,13 @@ from tanist.lab.history.checker import Checker, Verdict
 from tanist.lab.history.files import HistoryFile, Progress, open_history
 from tanist.lab.history.operation import HistoryError, Operation
 from tanist.lab.history.report import cited_lines
-from tanist.lab.history.tally import Found
+from tanist.lab.history.tally import Finding
 from tanist.lab.history.writer import HistoryWriter
 
 __all__ = [
     "Anomaly",
     "Checker",
-    "Found",
+    "Finding",
     "HistoryError",
     "HistoryFile",
     "HistoryWriter",

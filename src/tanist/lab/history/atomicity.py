@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tanist.lab.anomalies import Anomaly
-from tanist.lab.history.evidence import cite_committed_read, cite_send
+from tanist.lab.history.citations import cite_committed_read, cite_send
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.sends import FAILED, OK, READ, TRANSACTIONAL
-from tanist.lab.history.tally import Cite, Evidence, Tally
+from tanist.lab.history.tally import Citations, Cite, Tally
 from tanist.lab.history.transactions import UNKNOWN_END, Transactions
 
 
@@ -113,7 +113,7 @@ def _uncommitted(partition: PartitionHistory, seen: Mapping[int, int], lost: set
     )
     end = -1 if beyond is None else offsets.offset_of(beyond)
     judged_unread = partition.final_poll().at > partition.acknowledged_until_at
-    settled = _settled_at(partition, partition.acknowledged_until_at)
+    settled = _reached_end_after(partition, partition.acknowledged_until_at)
     for row, flags in enumerate(sends.flags):
         transactional = flags & TRANSACTIONAL
         if not flags & OK or row in seen or (flags & READ and not transactional):
@@ -150,7 +150,7 @@ def _slot_of(partition: PartitionHistory, row: int) -> int:
     return next(slot for slot in offsets.slots() if offsets.senders[slot] == row + 1 and offsets.reads[slot])
 
 
-def _settled_at(partition: PartitionHistory, since: int) -> Evidence:
+def _reached_end_after(partition: PartitionHistory, since: int) -> Citations:
     """The evidence that readers of committed records have come to the end of what was in the partition at a time: an
     end that was asked for later, a last stable offset no less, and an empty poll after that. Empty if there is none."""
     poll = partition.final_polls[True]
@@ -163,7 +163,7 @@ def _settled_at(partition: PartitionHistory, since: int) -> Evidence:
     first = min(reached, key=stable.ends_at.__getitem__, default=-1)
     if first < 0 or poll.at < stable.ends_at[first]:
         return ()
-    return ends.cite(lowest, partition.name), stable.cite(first, partition.name), *poll.evidence
+    return ends.cite(lowest, partition.name), stable.cite(first, partition.name), *poll.citations
 
 
 # -- torn transactions
@@ -200,7 +200,7 @@ class _Torn:
             ending_at = self._transactions.ending_at[transaction]
             since = polled_at if ending_at == UNKNOWN_END else ending_at
             for other, lacking in missing:
-                settled = _settled_at(other, since)
+                settled = _reached_end_after(other, since)
                 if settled:
                     tally.add(
                         Anomaly.TORN,

@@ -22,7 +22,7 @@ from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.processes import UNKNOWN_START, Invoked, Process, Span
 from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, PROMISED
 from tanist.lab.history.sends import OK as ACKNOWLEDGED
-from tanist.lab.history.tally import Found, Tally
+from tanist.lab.history.tally import Finding, Tally
 from tanist.lab.history.transactions import Transactions
 
 _OUTCOMES = ("committed", "aborted", "failed", "unknown")
@@ -43,8 +43,8 @@ class Verdict:
     records_polled: int = 0
     transactions: dict[str, int] = field(default_factory=dict)
     """committed, aborted, failed and unknown ones; empty if there are none."""
-    found: tuple[Found, ...] = ()
-    expected: tuple[Found, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    expected: tuple[Finding, ...] = ()
     """Cases that Kafka's model allows."""
     not_polled_at_the_end: dict[str, int] = field(default_factory=dict)
     """Partitions without a poll after their last acknowledgement -> acknowledged records that were not polled."""
@@ -108,7 +108,7 @@ class Checker:
         counts.unknown = (
             sum(len(each.sends) for each in self._partitions.values()) - counts.acknowledged - counts.failed
         )
-        counts.found = self._tally.found()
+        counts.findings = self._tally.findings()
         counts.expected = self._tally.expected()
         return counts
 

@@ -36,9 +36,9 @@ class Consumers:
 
     def ended(self, process: Process) -> None:
         """The history ends."""
-        self._settle(process)
+        self._count_polls(process)
 
-    def _settle(self, process: Process) -> None:
+    def _count_polls(self, process: Process) -> None:
         """Its partitions will change, so its polls so far count for its present partitions."""
         if process.polled_at != UNKNOWN_START:
             for name, shown in process.reading.items():
@@ -103,7 +103,7 @@ class Consumers:
     def _reads(self, process: Process, shown: Cite) -> None:
         """A poll shows that this process reads a partition; in a group, only that it did so this time."""
         if not process.in_group and shown.partition not in process.reading:
-            self._settle(process)
+            self._count_polls(process)
             process.reading[shown.partition] = shown
 
     def _end_reported(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
@@ -125,7 +125,7 @@ class Consumers:
             if name not in names:
                 raise HistoryError(f"there is a position in {name}, which is not assigned", span.line)
         kept = {name: last for name, last in process.last_reads.items() if name in names and not process.in_group}
-        self._settle(process)
+        self._count_polls(process)
         process.forget()
         if kind == fields.OK:
             process.reading.update(names)
@@ -142,7 +142,7 @@ class Consumers:
             # It may have happened or not.
             _place(process, dict.fromkeys(positions), span.line)
             return
-        self._settle(process)
+        self._count_polls(process)
         if not process.in_group:
             for name in positions:
                 process.reading.setdefault(name, Cite((span.line,), name))
@@ -151,12 +151,12 @@ class Consumers:
     def _subscribed(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
         if kind == fields.FAIL:
             return
-        self._settle(process)
+        self._count_polls(process)
         process.forget()
         process.in_group = True
 
     def _crashed(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
-        self._settle(process)
+        self._count_polls(process)
         process.forget()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tanist.lab.anomalies import Anomaly
-from tanist.lab.history.evidence import cite_claim, cite_send
+from tanist.lab.history.citations import cite_claim, cite_send
 from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.tally import Cite, Tally
 from tanist.lab.history.transactions import Transactions

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable
 
 from tanist.lab.anomalies import Anomaly
-from tanist.lab.history.evidence import cite_claim, cite_place, cite_read, cite_send
+from tanist.lab.history.citations import cite_claim, cite_place, cite_read, cite_send
 from tanist.lab.history.lost import lost_again
 from tanist.lab.history.offsets import OffsetOrder
 from tanist.lab.history.operation import HistoryError
@@ -247,7 +247,7 @@ class _FromTheEnd:
                 for claim in claims:
                     self._pass(claim, offset)
                 for claim in claims:
-                    self._look(claim)
+                    self._check_order(claim)
             firsts[place] = self._first_acknowledged
         self._ends(firsts)
 
@@ -261,7 +261,7 @@ class _FromTheEnd:
         if self._partition.offsets.reads[slot]:
             self._next_read = slot
 
-    def _look(self, slot: int) -> None:
+    def _check_order(self, slot: int) -> None:
         sends = self._partition.sends
         row = self._partition.offsets.senders[slot] - 1
         if row < 0:
@@ -393,6 +393,6 @@ def _unseen(partition: PartitionHistory, tally: Tally) -> int:
             partition.name,
             "acknowledged and never polled, though somebody polled when all was acknowledged, and got nothing",
             cite_send(partition, row),
-            *poll.evidence,
+            *poll.citations,
         )
     return 0

@@ -39,7 +39,7 @@ def lost_again(partition: PartitionHistory, tally: Tally, inconsistent: dict[int
                 partition.name,
                 f"offset {sends.offsets[row]} was acknowledged, and in the end the partition ended at {end.position}",
                 Cite(sends.lines(row), partition.name, sent=True),
-                *end.evidence,
+                *end.citations,
             )
 
 

@@ -15,7 +15,7 @@ from tanist.lab.history.offsets import Offsets
 from tanist.lab.history.operation import pair_of, value_hash
 from tanist.lab.history.processes import LastRead, Poll, Span
 from tanist.lab.history.sends import OK, Sends
-from tanist.lab.history.tally import Cite, Evidence, Tally
+from tanist.lab.history.tally import Citations, Cite, Tally
 
 
 class Gaps:
@@ -50,19 +50,19 @@ class Gaps:
 class EmptyPoll:
     """The last of some polls that gave nothing."""
 
-    __slots__ = ("at", "evidence", "position")
+    __slots__ = ("at", "citations", "position")
 
     def __init__(self) -> None:
         self.at = -1
         """Its start."""
         self.position = 0
         """The next offset of its consumer, if that is known."""
-        self.evidence: Evidence = ()
+        self.citations: Citations = ()
         """The evidence that it reads the partition, and the poll."""
 
-    def take(self, at: int, evidence: Evidence, position: int = 0) -> None:
+    def take(self, at: int, citations: Citations, position: int = 0) -> None:
         if at > self.at or (at == self.at and position < self.position):
-            self.at, self.position, self.evidence = at, position, evidence
+            self.at, self.position, self.citations = at, position, citations
 
 
 class Ends:
@@ -199,9 +199,9 @@ class PartitionHistory:
     def cite_last(self, last: LastRead) -> Cite:
         return Cite((last.line,), self.name, last.offset if last.polled else None)
 
-    def polled_in_vain(self, start_at: int, *evidence: Cite, committed: bool) -> None:
+    def polled_in_vain(self, start_at: int, *citations: Cite, committed: bool) -> None:
         """An empty poll of a consumer of this partition; only the last one matters."""
-        self.final_polls[committed].take(start_at, evidence)
+        self.final_polls[committed].take(start_at, citations)
 
     def ended_at(self, last: LastRead, start_at: int, lines: tuple[int, ...], *, committed: bool) -> None:
         """An empty poll behind `last`; only the last one matters."""

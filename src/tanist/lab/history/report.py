@@ -13,7 +13,7 @@ from typing import Any
 from tanist.lab.anomalies import Anomaly
 from tanist.lab.history.checker import Verdict
 from tanist.lab.history.operation import POLL, SEEK, SEND, Operation
-from tanist.lab.history.tally import Cite, Found
+from tanist.lab.history.tally import Cite, Finding
 from tanist.text import counted
 
 _PARTITIONS_SHOWN = 4
@@ -21,13 +21,13 @@ _PARTITIONS_SHOWN = 4
 
 def cited_lines(verdict: Verdict) -> set[int]:
     """The lines of the evidence."""
-    every = (*verdict.found, *verdict.expected)
-    return {line for found in every for cite in found.evidence for line in cite.lines}
+    every = (*verdict.findings, *verdict.expected)
+    return {line for found in every for cite in found.citations for line in cite.lines}
 
 
-def failures(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> tuple[Found, ...]:
+def failures(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> tuple[Finding, ...]:
     """The anomalies that are not allowed."""
-    return tuple(found for found in verdict.found if found.anomaly not in allowed)
+    return tuple(found for found in verdict.findings if found.anomaly not in allowed)
 
 
 def nothing_to_judge(verdict: Verdict) -> str | None:
@@ -42,10 +42,10 @@ def nothing_to_judge(verdict: Verdict) -> str | None:
     )
 
 
-def evidence_of(found: Found, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
+def cited_operations(finding: Finding, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
     """The lines of the smallest evidence with their operations, without irrelevant parts, in the file's order."""
     meant: dict[int, list[Cite]] = {}
-    for cite in found.evidence:
+    for cite in finding.citations:
         for line in cite.lines:
             meant.setdefault(line, []).append(cite)
     return [(line, _cut(operations[line], meant[line])) for line in sorted(meant)]
@@ -114,7 +114,7 @@ def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collec
         yield ""
         yield f"{found.anomaly.value}: {found.count:,}{note}, {found.anomaly.meaning}{_where(found)}"
         yield f"  {found.summary}"
-        for line, operation in evidence_of(found, operations):
+        for line, operation in cited_operations(found, operations):
             yield f"  line {line}: {json.dumps(operation, ensure_ascii=False)}"
     if verdict.not_polled_at_the_end:
         yield ""
@@ -127,8 +127,8 @@ def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collec
     yield summary(verdict, allowed)
 
 
-def _noted(verdict: Verdict, allowed: Collection[Anomaly]) -> Iterator[tuple[Found, str]]:
-    for found in verdict.found:
+def _noted(verdict: Verdict, allowed: Collection[Anomaly]) -> Iterator[tuple[Finding, str]]:
+    for found in verdict.findings:
         yield found, " (allowed)" if found.anomaly in allowed else ""
     for found in verdict.expected:
         yield found, " (Kafka allows it)"
@@ -139,7 +139,7 @@ def summary(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> str:
     if bad:
         return f"{_many(len(bad), 'kind')} of anomalies: {', '.join(found.anomaly.value for found in bad)}"
     judged = " in what was judged" if verdict.not_polled_at_the_end else ""
-    return "no anomalies" + (" but those allowed" if verdict.found or verdict.expected else "") + judged
+    return "no anomalies" + (" but those allowed" if verdict.findings or verdict.expected else "") + judged
 
 
 def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collection[Anomaly] = ()) -> dict[str, Any]:
@@ -154,23 +154,25 @@ def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Coll
         "records_polled": verdict.records_polled,
         "transactions": verdict.transactions,
         "anomalies": {
-            found.anomaly.value: _found_json(found, operations, allowed=found.anomaly in allowed)
-            for found in verdict.found
+            found.anomaly.value: _finding_json(found, operations, allowed=found.anomaly in allowed)
+            for found in verdict.findings
         },
         "allowed_by_kafka": {
-            found.anomaly.value: _found_json(found, operations, allowed=True) for found in verdict.expected
+            found.anomaly.value: _finding_json(found, operations, allowed=True) for found in verdict.expected
         },
         "not_polled_at_the_end": verdict.not_polled_at_the_end,
     }
 
 
-def _found_json(found: Found, operations: Mapping[int, Operation], *, allowed: bool) -> dict[str, Any]:
+def _finding_json(finding: Finding, operations: Mapping[int, Operation], *, allowed: bool) -> dict[str, Any]:
     return {
-        "count": found.count,
-        "partitions": found.partitions,
+        "count": finding.count,
+        "partitions": finding.partitions,
         "allowed": allowed,
-        "smallest": found.summary,
-        "evidence": [{"line": line, "operation": operation} for line, operation in evidence_of(found, operations)],
+        "smallest": finding.summary,
+        "evidence": [
+            {"line": line, "operation": operation} for line, operation in cited_operations(finding, operations)
+        ],
     }
 
 
@@ -178,9 +180,9 @@ def _many(count: int, one: str) -> str:
     return counted(count, one, separator=",")
 
 
-def _where(found: Found) -> str:
+def _where(finding: Finding) -> str:
     """The partitions, the highest count first."""
-    ordered = sorted(found.partitions.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(finding.partitions.items(), key=lambda item: (-item[1], item[0]))
     summary = ", ".join(f"{name} {count:,}" for name, count in ordered[:_PARTITIONS_SHOWN])
     more = f", and {len(ordered) - _PARTITIONS_SHOWN} more" if len(ordered) > _PARTITIONS_SHOWN else ""
     return f" ({summary}{more})" if len(ordered) > 1 else ""

@@ -23,17 +23,17 @@ class Cite:
     """It is cited for its sends to the partition, and has all of its lines."""
 
 
-Evidence = tuple[Cite, ...]
+Citations = tuple[Cite, ...]
 
 
-def _size(evidence: Evidence, summary: str) -> tuple[int, int, list[int], str]:
+def _size(citations: Citations, summary: str) -> tuple[int, int, list[int], str]:
     """Fewer operations first, then those that complete earlier in the file; the rest makes the order deterministic."""
-    lines = sorted({line for cite in evidence for line in cite.lines})
-    return len({cite.lines for cite in evidence}), lines[-1], lines, summary
+    lines = sorted({line for cite in citations for line in cite.lines})
+    return len({cite.lines for cite in citations}), lines[-1], lines, summary
 
 
 @dataclass(slots=True)
-class Found:
+class Finding:
     """One kind of anomaly."""
 
     anomaly: Anomaly
@@ -41,7 +41,7 @@ class Found:
     """The count in each partition that has it."""
     summary: str = ""
     """The smallest case as text."""
-    evidence: Evidence = ()
+    citations: Citations = ()
 
     @property
     def count(self) -> int:
@@ -52,23 +52,23 @@ class Tally:
     """Counts findings, and keeps the smallest case of each kind."""
 
     def __init__(self) -> None:
-        self._found: dict[Anomaly, Found] = {}
-        self._expected: dict[Anomaly, Found] = {}
+        self._findings: dict[Anomaly, Finding] = {}
+        self._expected: dict[Anomaly, Finding] = {}
 
-    def add(self, anomaly: Anomaly, partition: str, summary: str, *evidence: Cite, expected: bool = False) -> None:
+    def add(self, anomaly: Anomaly, partition: str, summary: str, *citations: Cite, expected: bool = False) -> None:
         """`expected`: Kafka does not promise that this case cannot be."""
-        every = self._expected if expected else self._found
-        found = every.get(anomaly)
-        if found is None:
-            found = every[anomaly] = Found(anomaly)
-        found.partitions[partition] = found.partitions.get(partition, 0) + 1
-        evidence, summary = tuple(dict.fromkeys(evidence)), f"{partition}: {summary}"
-        if not found.evidence or _size(evidence, summary) < _size(found.evidence, found.summary):
-            found.summary, found.evidence = summary, evidence
+        every = self._expected if expected else self._findings
+        finding = every.get(anomaly)
+        if finding is None:
+            finding = every[anomaly] = Finding(anomaly)
+        finding.partitions[partition] = finding.partitions.get(partition, 0) + 1
+        citations, summary = tuple(dict.fromkeys(citations)), f"{partition}: {summary}"
+        if not finding.citations or _size(citations, summary) < _size(finding.citations, finding.summary):
+            finding.summary, finding.citations = summary, citations
 
-    def found(self) -> tuple[Found, ...]:
-        return tuple(self._found[anomaly] for anomaly in OF_HISTORIES if anomaly in self._found)
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(self._findings[anomaly] for anomaly in OF_HISTORIES if anomaly in self._findings)
 
-    def expected(self) -> tuple[Found, ...]:
+    def expected(self) -> tuple[Finding, ...]:
         """The cases that Kafka's model allows."""
         return tuple(self._expected[anomaly] for anomaly in OF_HISTORIES if anomaly in self._expected)

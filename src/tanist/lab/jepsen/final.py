@@ -31,7 +31,7 @@ def read_everything(
         with Client(addresses, timeout_s=_PATIENCE_S) as client:
             for partition in range(partitions):
                 reader = _Reader(writer, client, topic, partition, committed=workload == "transactions")
-                if not reader.settles():
+                if not reader.wait_for_transactions():
                     hanging.append(reader.name)
                 reader.read()
     except (KafkaError, Unreachable) as error:
@@ -51,7 +51,7 @@ class _Reader:
         self._committed = committed
         self._process = f"{FINAL}/{partition}"
 
-    def settles(self) -> bool:
+    def wait_for_transactions(self) -> bool:
         """Wait until no transaction is open in what is there. Returns whether that came in time."""
         if not self._committed:
             return True

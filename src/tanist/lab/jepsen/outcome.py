@@ -72,7 +72,7 @@ class WriteAccount:
         """Found, though not written by the test."""
         return sorted(self.there - self.sends.keys())
 
-    def look_for(self, salvaged: Iterable[tuple[str, str]]) -> None:
+    def note_salvaged(self, salvaged: Iterable[tuple[str, str]]) -> None:
         """Partitions and values that a quarantine has."""
         lost = {(sent.partition, sent.value) for sent in self.lost}
         self.salvaged = lost & set(salvaged)

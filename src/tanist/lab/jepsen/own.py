@@ -14,7 +14,7 @@ from typing import Literal
 from tanist.faults import Where, names_of
 from tanist.lab.jepsen.target import Reach
 from tanist.runtime.client.client import Address
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskState, Partition, Slow, side
@@ -44,7 +44,7 @@ class OwnCluster:
 
     def __init__(self, folder: Path, *, elr: bool) -> None:
         self.data: Path | None = folder
-        self._cluster = Cluster(folder)
+        self._cluster = LocalCluster(folder)
         self._orders = FaultRequests(folder)
         self._folder = folder
         try:

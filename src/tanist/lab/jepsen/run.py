@@ -98,7 +98,7 @@ class JepsenResult:
             "settings": asdict(self.settings),
             "seconds": round((self.ended_ns - self.began_ns) / _NS, 1),
             **self.outcome.as_json(),
-            "anomalies": {found.anomaly.value: found.count for found in self.verdict.found},
+            "anomalies": {found.anomaly.value: found.count for found in self.verdict.findings},
             "allowed_by_kafka": {found.anomaly.value: found.count for found in self.verdict.expected},
             "transactions": self.verdict.transactions,
             "hanging": self.hanging,
@@ -178,7 +178,7 @@ def judge(
     """Judge the history, and look for lost writes in the salvage."""
     outcome = account(_reported_operations(history))
     if target.data is not None and outcome.lost:
-        outcome.look_for(_salvaged(target.data, settings.topic))
+        outcome.note_salvaged(_salvaged(target.data, settings.topic))
     verdict, operations = verify(history)
     lines = list(report.lines(verdict, operations, ALLOWED))
     lines += [f"{each}: a transaction hangs, and readers of committed records wait there" for each in hanging]

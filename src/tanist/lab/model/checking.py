@@ -79,21 +79,21 @@ def lines(checked: Checked) -> Iterator[str]:
         yield f"PASSED    {name}: {figures}; stopped by the limit on {outcome.stopped_by}{without}"
 
 
-def _story(checked: Checked, found: Counterexample) -> Iterator[str]:
+def _story(checked: Checked, counterexample: Counterexample) -> Iterator[str]:
     trace_format = checked.trace_format
     start = checked.configuration.start
     if start:
         yield f"From where {'; '.join(start)}:"
-    yield from (f"      {line}" for line in trace_format.picture(found.first))
-    before = found.first
-    for number, (label, after) in enumerate(found.steps, 1):
+    yield from (f"      {line}" for line in trace_format.picture(counterexample.first))
+    before = counterexample.first
+    for number, (label, after) in enumerate(counterexample.steps, 1):
         yield f"{number:3}. {trace_format.sentence(label, before, after)}"
         why = trace_format.why(label, before, after)
         if why is not None:
             yield f"     because {why}"
         yield from (f"      {line}" for line in trace_format.picture(after))
         before = after
-    yield f"{found.violation.name} does not hold: {found.violation.why}"
+    yield f"{counterexample.violation.name} does not hold: {counterexample.violation.why}"
 
 
 def as_json(checked: Checked) -> dict[str, Any]:
@@ -113,10 +113,10 @@ def as_json(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _story_values(trace_format: TraceFormat, found: Counterexample) -> dict[str, Any]:
+def _story_values(trace_format: TraceFormat, counterexample: Counterexample) -> dict[str, Any]:
     steps = []
-    before = found.first
-    for label, after in found.steps:
+    before = counterexample.first
+    for label, after in counterexample.steps:
         step = {
             "step": str(label),
             "what": trace_format.sentence(label, before, after),
@@ -125,8 +125,8 @@ def _story_values(trace_format: TraceFormat, found: Counterexample) -> dict[str,
         steps.append({**step, **trace_format.values(after)})
         before = after
     return {
-        "property": found.violation.name,
-        "why": found.violation.why,
-        "first": trace_format.values(found.first),
+        "property": counterexample.violation.name,
+        "why": counterexample.violation.why,
+        "first": trace_format.values(counterexample.first),
         "steps": steps,
     }

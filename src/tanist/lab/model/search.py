@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tanist.lab.model.steps import Label, Model, State, Violation
 
-_LOOK_AT_THE_CLOCK_EVERY = 256
+_READ_CLOCK_EVERY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _search(
                             raise _Found(at, wrong)
                         following.append(known)
                 at += 1
-                if not at % _LOOK_AT_THE_CLOCK_EVERY and deadline is not None and clock() > deadline:
+                if not at % _READ_CLOCK_EVERY and deadline is not None and clock() > deadline:
                     outcome.stopped_by = "seconds"
                     return
                 if limits.states is not None and len(parents) >= limits.states:

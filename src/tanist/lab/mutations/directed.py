@@ -131,7 +131,7 @@ class Directed(ChaosRun):
 
     # -- the script
 
-    def _looked(self) -> None:
+    def _node_turn_ended(self) -> None:
         """After every turn of a node: hold new connections, and continue the script if its condition holds."""
         self._holds = [hold for hold in self._holds if not hold.released]
         for hold in self._holds:
@@ -354,7 +354,7 @@ def _line_of(script: Any) -> int:
     return 0 if frame is None else int(frame.f_lineno)
 
 
-def settled(run: Directed, records: int, leader: int = 1) -> Script:
+def with_records(run: Directed, records: int, leader: int = 1) -> Script:
     """Wait for a whole cluster, with this leader and this many records on all replicas."""
     yield Until(run.whole)
     if run.state.leader != leader:
@@ -372,4 +372,4 @@ class _ScriptWatcher(Watcher):
         self._run = run
 
     def turn_ended(self, host: Host) -> None:
-        self._run._looked()
+        self._run._node_turn_ended()

@@ -9,7 +9,7 @@ from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.image.partition_state import PartitionState
-from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, with_records
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 
@@ -21,7 +21,7 @@ _NAME = "again"
 
 def the_longest_log_is_old(run: Directed) -> Script:
     """3 has a long tail of an older epoch that no other replica had. Then all replicas in sync have crashed."""
-    yield from settled(run, RECORDS, leader=3)
+    yield from with_records(run, RECORDS, leader=3)
     nothing = [run.hold_answers(each, 3) for each in (1, 2)]
     run.writer.write(3, 10, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 10)
@@ -60,7 +60,7 @@ def a_later_epoch_in_vain(run: Directed) -> Script:
     """1 leads in between and writes in vain; 2, the leader again, commits a record that it had from before, and writes
     none. Then all replicas in sync have crashed. They have what is committed, and 1 has the later epoch.
     """
-    yield from settled(run, RECORDS, leader=2)
+    yield from with_records(run, RECORDS, leader=2)
     holds = [run.hold_answers(each, 2) for each in (1, 3)]
     run.writer.write(2, acks=1)
     yield Until(lambda: run.end(2) == RECORDS + 1)
@@ -85,7 +85,7 @@ def a_later_epoch_in_vain(run: Directed) -> Script:
 
 def nobody_eligible(run: Directed) -> Script:
     """3, 2 and 1 have crashed one after the other; 2 is back, is in neither ISR nor ELR, and cannot reach 1."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: set(run.state.isr) == {1, 2})
     run.host(2).kill()
@@ -109,7 +109,7 @@ def everybody_has_crashed(run: Directed) -> Script:
 
 def the_last_one_is_leaving(run: Directed) -> Script:
     """3 is down, and 1 on its way out: it has handed its leadership to 2, which dies."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: set(run.state.isr) == {1, 2})
     run.stop(1)
@@ -174,7 +174,7 @@ def a_controller_alone(run: Directed) -> Script:
 
 def a_topic_of_the_same_name(run: Directed) -> Script:
     """While 3 is down a topic is deleted, and another one is created with its name."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     _create(run, 1)
     yield Until(lambda: _led(run))
     run.writer.write(_state(run).leader, 5, topic=_NAME)

@@ -6,7 +6,7 @@ Broker 1 leads at first, 2 and 3 follow it, node 11 is the controller.
 
 from __future__ import annotations
 
-from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, with_records
 
 RECORDS = 5
 """Number of records that are written and committed everywhere before the script acts."""
@@ -14,7 +14,7 @@ RECORDS = 5
 
 def another_life_is_added(run: Directed) -> Script:
     """While the leader's proposal to add 3 is under way, 3 loses its power and returns, registered again and empty."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
@@ -35,7 +35,7 @@ def another_life_is_added(run: Directed) -> Script:
 
 def a_fenced_one_is_added(run: Directed) -> Script:
     """While the leader's proposal to add 3 is under way, 3 dies, and is fenced."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
@@ -51,11 +51,11 @@ def a_fenced_one_is_added(run: Directed) -> Script:
 
 def an_answer_is_lost(run: Directed) -> Script:
     """The controller adds 3. The leader gets neither that answer nor the metadata, and its connections break."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
-    yield from _answered(run)
+    yield from _isr_known(run)
     deaf = run.hold(1, CONTROLLER)
     behind.release()
     yield Until(lambda: 3 in run.state.isr)
@@ -66,7 +66,7 @@ def an_answer_is_lost(run: Directed) -> Script:
 
 def a_leader_that_knows_too_little(run: Directed) -> Script:
     """1 dies before 2 has its high watermark. 3, which lacks records, fetches from 2, the only member of the ISR."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: 3 not in run.state.isr)
     run.block(3, 1)
@@ -89,7 +89,7 @@ def a_leader_that_knows_too_little(run: Directed) -> Script:
 def an_old_wish_comes_last(run: Directed) -> Script:
     """The leader proposes to drop 3. Before the controller gets the proposal, 2 is fenced, and unfenced in the same
     life."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     run.block(2, CONTROLLER)
     yield 300
     behind = run.hold_answers(3, 1)
@@ -107,7 +107,7 @@ def an_old_wish_comes_last(run: Directed) -> Script:
 
 def a_follower_catches_up_slowly(run: Directed) -> Script:
     """3 is out of the ISR and far behind; each of its fetches is answered late, with few records."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
@@ -121,11 +121,11 @@ def a_follower_catches_up_slowly(run: Directed) -> Script:
 
 def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
     """The leader learns from the metadata that 2 was added, and proposes to add 3 before the answer about 2 arrives."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     second, third = run.hold_answers(2, 1), run.hold_answers(3, 1)
     run.writer.write(1, acks=1)
     yield Until(lambda: run.state.isr == (1,))
-    yield from _answered(run)
+    yield from _isr_known(run)
     late = run.hold(1, CONTROLLER, "to-controller")
     second.release()
     yield Until(lambda: set(run.state.isr) == {1, 2} and not _pending(run))
@@ -137,7 +137,7 @@ def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
     away.release()
 
 
-def _answered(run: Directed) -> Script:
+def _isr_known(run: Directed) -> Script:
     """Broker 1 knows the ISR, and has all answers of the controller about it."""
     yield Until(lambda: not _pending(run) and _partition_epoch(run) == run.state.partition_epoch)
     yield 5
@@ -148,7 +148,7 @@ def a_move_with_too_few(run: Directed) -> Script:
     yield Until(run.whole)
     run.place((1, 2, 3), by=1)
     yield Until(lambda: run.state.replicas == (1, 2, 3))
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing = run.hold_answers(4, 1)
     run.place((2, 3, 4), by=1)
     yield Until(lambda: run.state.removing == (1,))

@@ -6,7 +6,7 @@ elections move the leadership, so no broker has to die. Broker 1 leads at first.
 
 from __future__ import annotations
 
-from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, with_records
 
 RECORDS = 5
 _NEVER_SYNCED_US = (60_000_000, 60_000_000)
@@ -16,7 +16,7 @@ _SYNCED_SOON_US = (200, 3_000)
 def there_and_back(run: Directed) -> Script:
     """1 leads, then 2, then 1 again, which learns of both at once. Meanwhile 3 has truncated records that 1 knew it
     had."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing = run.hold_answers(2, 1)
     run.writer.write(1)
     yield Until(lambda: run.known_end(1, 3) == RECORDS + 1)
@@ -34,7 +34,7 @@ def there_and_back(run: Directed) -> Script:
 
 def an_old_fetch_is_read(run: Directed) -> Script:
     """As `there_and_back`, and 1 reads only now a fetch that 3 sent before it truncated its log."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing = run.hold_answers(2, 1)
     run.writer.write(1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
@@ -56,7 +56,7 @@ def an_old_fetch_is_read(run: Directed) -> Script:
 
 def an_old_answer_is_read(run: Directed) -> Script:
     """1 leads, then 2, then 1 again. 3 learns of both at once, and reads only then 1's first answer."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing, old = run.hold_answers(2, 1), run.hold_answers(3, 1)
     run.writer.write(1, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
@@ -77,7 +77,7 @@ def an_old_answer_is_read(run: Directed) -> Script:
 def a_torn_answer_is_read(run: Directed) -> Script:
     """1 leads and answers 3, and only what stands before the records leaves it. Then 2 leads, which lacks them, and 1
     takes 2's records in their place. 3 has not heard of 2 when the rest of the answer comes (KAFKA-18723)."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing, unread = run.hold_answers(2, 1), run.hold_fetches(3, 1)
     run.writer.write(1, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 1)
@@ -104,7 +104,7 @@ def a_torn_answer_is_read(run: Directed) -> Script:
 
 def a_middle_that_parts(run: Directed) -> Script:
     """3 leads for a moment and writes, with fewer records of the epoch before than its successor 2 has."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1, 3, acks=1)
     yield Until(lambda: run.end(2) == RECORDS + 3)
@@ -120,7 +120,7 @@ def a_middle_that_parts(run: Directed) -> Script:
 
 def another_record_at_the_end(run: Directed) -> Script:
     """1 has a record that no other replica has. 2 leads after it, and has another record there when 1 fetches."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing = [run.hold_answers(each, 1) for each in (2, 3)]
     run.writer.write(1, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
@@ -135,7 +135,7 @@ def another_record_at_the_end(run: Directed) -> Script:
 
 def a_tail_is_lost_behind_a_checkpoint(run: Directed) -> Script:
     """3 has written its high watermark checkpoint; then it loses its power, and some of its log."""
-    yield from settled(run, 30)
+    yield from with_records(run, 30)
     yield 3_000
     run.host(3).kill()
     yield Until(lambda: run.fenced(3))
@@ -150,7 +150,7 @@ def a_tail_is_lost_behind_a_checkpoint(run: Directed) -> Script:
 def a_batch_comes_again(run: Directed) -> Script:
     """A record is committed. Its producer, without an answer, sends it again to 2, which was restarted and leads
     now."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     send = run.writer.write_once(1)
     yield Until(lambda: send.offset == RECORDS)
     run.host(2).kill()
@@ -165,7 +165,7 @@ def a_batch_comes_again(run: Directed) -> Script:
 
 def a_wait_that_is_too_long(run: Directed) -> Script:
     """No follower fetches for longer than a producer waits, and its record is committed after that."""
-    yield from settled(run, RECORDS)
+    yield from with_records(run, RECORDS)
     nothing = [run.hold_answers(each, 1) for each in (2, 3)]
     (send,) = run.writer.write(1)
     yield Until(lambda: send.error != 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, with_records
 from tanist.quorum.raft import RaftNode
 from tanist.quorum.state.roles import Candidate
 
@@ -39,7 +39,7 @@ def _stands(run: Directed, among: Iterable[int]) -> Callable[[], bool]:
 def a_voter_restarts_between_two_candidates(run: Directed) -> Script:
     """The leader dies. One voter stands, and nobody reads that; another stands in the same epoch and gets a vote, whose
     voter restarts before it reads what the first has asked."""
-    yield from settled(run, _RECORDS)
+    yield from with_records(run, _RECORDS)
     leader = next(each for each in VOTERS if run.is_controller(each))
     left = [each for each in VOTERS if each != leader]
     run.host(leader).kill()

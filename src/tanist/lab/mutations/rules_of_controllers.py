@@ -299,13 +299,13 @@ def a40b_inferred_answers_are_of_today() -> tuple[Patch, ...]:
     ask = replica_log_info._Peer._ask_for_ends
 
     def tagged_when_read(peer: Any, partitions: Any, on_answer: Any) -> None:
-        def answered(logs: Any) -> None:
+        def handle_logs(logs: Any) -> None:
             broker_epoch = peer._image().brokers[peer._broker_id].epoch
             on_answer(
                 None if logs is None else {key: replace(log, broker_epoch=broker_epoch) for key, log in logs.items()}
             )
 
-        ask(peer, partitions, answered)
+        ask(peer, partitions, handle_logs)
 
     return (Patch(replica_log_info._Peer, "_ask_for_ends", tagged_when_read),)
 

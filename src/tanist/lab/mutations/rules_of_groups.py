@@ -47,20 +47,20 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 def g1_tells_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answered_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects = commit(shard, request, ticket, now_ms)
         for effect in effects:
             if isinstance(effect, Append):
                 shard.apply(effect)
         return effects
 
-    return (Patch(GroupOffsets, "commit", answered_at_once),)
+    return (Patch(GroupOffsets, "commit", answer_at_once),)
 
 
 def g2_answers_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answered_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         for effect in commit(shard, request, ticket, now_ms):
             if isinstance(effect, Append) and isinstance(effect.purpose, OffsetsStored):
@@ -70,7 +70,7 @@ def g2_answers_before_the_commit() -> tuple[Patch, ...]:
                 effects.append(effect)
         return effects
 
-    return (Patch(GroupOffsets, "commit", answered_at_once),)
+    return (Patch(GroupOffsets, "commit", answer_at_once),)
 
 
 g3_any_generation_commits = fixed(Group, "commit_error", always(0))
@@ -87,7 +87,7 @@ def g3b_any_epoch_commits() -> tuple[Patch, ...]:
 
 
 def _serves_what_is_not_loaded(runtime: CoordinatorRuntime[GroupShard], group_id: str) -> Any:
-    topic = runtime._parts.metadata.image.topic(OFFSETS_TOPIC)
+    topic = runtime._components.metadata.image.topic(OFFSETS_TOPIC)
     if topic is None or runtime._closed:
         return ErrorCode.NOT_COORDINATOR
     partition = runtime._partitions.get(partition_of(group_id, len(topic.partitions)))
@@ -140,20 +140,20 @@ def g13_lists_what_it_has_loaded() -> tuple[Patch, ...]:
 def g6_tells_before_it_is_stored() -> tuple[Patch, ...]:
     sync = Group.sync
 
-    def answered_at_once(group: Group, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answer_at_once(group: Group, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects = sync(group, request, ticket, now_ms)
         for effect in list(effects):
             if isinstance(effect, Append) and isinstance(effect.purpose, AssignmentStored):
                 effects += group.written(effect.purpose, 0, now_ms)
         return effects
 
-    return (Patch(Group, "sync", answered_at_once),)
+    return (Patch(Group, "sync", answer_at_once),)
 
 
 def g6b_tells_before_it_is_stored() -> tuple[Patch, ...]:
     append = ConsumerGroups._append
 
-    def answered_at_once(groups: ConsumerGroups, *args: Any) -> list[Effect]:
+    def answer_at_once(groups: ConsumerGroups, *args: Any) -> list[Effect]:
         effects: list[Effect] = []
         for effect in append(groups, *args):
             if isinstance(effect, Append) and isinstance(effect.purpose, ConsumerGroupChanged):
@@ -165,7 +165,7 @@ def g6b_tells_before_it_is_stored() -> tuple[Patch, ...]:
                 effects.append(effect)
         return effects
 
-    return (Patch(ConsumerGroups, "_append", answered_at_once),)
+    return (Patch(ConsumerGroups, "_append", answer_at_once),)
 
 
 def g7_gives_on_what_is_not_given_up() -> tuple[Patch, ...]:

@@ -150,7 +150,7 @@ def a44_late_is_refused() -> tuple[Patch, ...]:
     def expire(wait: Any) -> None:
         for ticket, place in enumerate(wait.where):
             if place is not None:
-                wait.settle(ticket, ErrorCode.INVALID_RECORD)
+                wait.complete(ticket, ErrorCode.INVALID_RECORD)
 
     return (Patch(ProduceWait, "expire", expire),)
 

@@ -41,7 +41,7 @@ from tanist.wire.errors import ErrorCode
 def t1_answers_before_the_commit() -> tuple[Patch, ...]:
     append = TransactionShard._append
 
-    def answered_at_once(
+    def answer_at_once(
         table: TransactionShard,
         transactional_id: str,
         transaction: Transaction,
@@ -54,7 +54,7 @@ def t1_answers_before_the_commit() -> tuple[Patch, ...]:
             effects.append(Answer(ticket, response))
         return effects
 
-    return (Patch(TransactionShard, "_append", answered_at_once),)
+    return (Patch(TransactionShard, "_append", answer_at_once),)
 
 
 def t2_values_count_before_the_commit() -> tuple[Patch, ...]:

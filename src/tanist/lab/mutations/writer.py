@@ -75,7 +75,7 @@ class ScriptedWriter(SimClient):
         request = produce_request((send.topic, 0), bytes(batch), acks=acks, timeout_ms=2_000)
         channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             if response is None:
                 return
             answer = response.responses[0].partition_responses[0]
@@ -88,7 +88,7 @@ class ScriptedWriter(SimClient):
         def go() -> None:
             if send.value not in self.history.by_value:
                 self.history.sent(send)
-            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, answered)
+            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, handle_response)
 
         self.run(go)
         return send

@@ -37,7 +37,7 @@ from tanist.wire.metadata import BrokerRegistrationChangeRecord, ClearElrRecord,
 from tanist.wire.schema import MetadataRecord
 
 
-class Cluster(Controlled):
+class ScenarioCluster(Controlled):
     """A running scenario. `differences`: those that a rule explains."""
 
     def __init__(self, cluster: Fields, topics: Fields) -> None:
@@ -273,23 +273,23 @@ def _reported_state(response: Any, shutting_down: bool) -> str:
     return "CONTROLLED_SHUTDOWN" if shutting_down else "UNFENCED"
 
 
-EVENTS: dict[str, Callable[[Cluster, Any], None]] = {
-    "fence": Cluster.fence,
-    "unfence": Cluster.unfence,
-    "controlled_shutdown": Cluster.controlled_shutdown,
-    "register": Cluster.register,
-    "unregister": Cluster.unregister,
-    "alter_partition": Cluster.alter_partition,
-    "set_config": Cluster.set_config,
-    "elect": Cluster.elect,
-    "balance": Cluster.balance,
-    "unclean_sweep": Cluster.unclean_sweep,
-    "reassign": Cluster.reassign,
-    "delete_topic": Cluster.delete_topic,
-    "feature": Cluster.feature,
-    "heartbeat": Cluster.heartbeat,
-    "offline_dirs": Cluster.offline_dirs,
-    "expect": Cluster.expect,
+EVENTS: dict[str, Callable[[ScenarioCluster, Any], None]] = {
+    "fence": ScenarioCluster.fence,
+    "unfence": ScenarioCluster.unfence,
+    "controlled_shutdown": ScenarioCluster.controlled_shutdown,
+    "register": ScenarioCluster.register,
+    "unregister": ScenarioCluster.unregister,
+    "alter_partition": ScenarioCluster.alter_partition,
+    "set_config": ScenarioCluster.set_config,
+    "elect": ScenarioCluster.elect,
+    "balance": ScenarioCluster.balance,
+    "unclean_sweep": ScenarioCluster.unclean_sweep,
+    "reassign": ScenarioCluster.reassign,
+    "delete_topic": ScenarioCluster.delete_topic,
+    "feature": ScenarioCluster.feature,
+    "heartbeat": ScenarioCluster.heartbeat,
+    "offline_dirs": ScenarioCluster.offline_dirs,
+    "expect": ScenarioCluster.expect,
 }
 
 
@@ -298,7 +298,7 @@ EVENTS: dict[str, Callable[[Cluster, Any], None]] = {
 
 def controller(item: Fields) -> Sequence[Difference]:
     """Events, one after the other."""
-    cluster = Cluster(item.inner("cluster"), item.inner("topics"))
+    cluster = ScenarioCluster(item.inner("cluster"), item.inner("topics"))
     for event in item.each("events"):
         cluster.play(event)
     return cluster.differences

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tanist.lab.scenarios.cluster import Cluster
+from tanist.lab.scenarios.cluster import ScenarioCluster
 from tanist.lab.scenarios.fields import Fields, event_of
 from tanist.lab.scenarios.outcome import Difference
 
@@ -26,7 +26,7 @@ def feature(item: Fields) -> Sequence[Difference]:
 
 
 def _play(item: Fields, event: str, names: Sequence[str]) -> Sequence[Difference]:
-    cluster = Cluster(_circumstances(item), item.inner("topics"))
+    cluster = ScenarioCluster(_circumstances(item), item.inner("topics"))
     if "events" in item:
         for each in item.each("events"):
             cluster.play(each)

@@ -283,7 +283,7 @@ def out_of_range(item: Fields) -> Sequence[Difference]:
         FetchedPartition(error=int(ErrorCode.OFFSET_OUT_OF_RANGE)), follower.fetch_position(), START_MS
     )
     same("what it asks", asked, [AskOffsets(1, 100)])
-    effects = follower.offsets_answered(leader.number("start"), leader.number("end"), 100, START_MS)
+    effects = follower.handle_offsets_response(leader.number("start"), leader.number("end"), 100, START_MS)
     cut = [effect for effect in effects if isinstance(effect, LogTruncated)]
     truncated = next((effect.offset for effect in cut if not effect.fully), None)
     restarted = next((effect.offset for effect in cut if effect.fully), None)

@@ -26,7 +26,7 @@ class Situation:
     elr_enabled: bool = True
     asked_for: bool = False
     """An operator has asked for an unclean election."""
-    answered: tuple[int, ...] = ()
+    compared: tuple[int, ...] = ()
     """Brokers whose logs the unclean recovery has compared."""
 
 
@@ -103,13 +103,13 @@ def _unclean(before: PartitionState, after: PartitionState, situation: Situation
     if situation.strategy == BALANCED:
         known = f"LastKnownElr {ids(before.last_known_elr)}" if before.last_known_elr else "the replicas"
         return (
-            f"{waiting}; strategy Balanced: when all of {known} have answered ({ids(situation.answered)} had), the "
+            f"{waiting}; strategy Balanced: when all of {known} have answered ({ids(situation.compared)} had), the "
             "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; rule 36)"
         )
     if situation.strategy == AGGRESSIVE:
         return (
             f"{waiting}; strategy Aggressive: the longest log by (last epoch, end) of those who answered, "
-            f"{ids(situation.answered)} (KIP-966, Unclean Recovery; rule 36)"
+            f"{ids(situation.compared)} (KIP-966, Unclean Recovery; rule 36)"
         )
     if situation.strategy == FIRST_PHASE:
         if after.leader in before.last_known_elr:

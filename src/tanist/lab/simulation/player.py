@@ -123,7 +123,7 @@ class Player(Watcher):
     def turn_ended(self, host: Host) -> None:
         self._acting = lane = self._names[host.name]
         if host.node is not None:
-            for did in self._replicas.look(host, host.node):
+            for did in self._replicas.changes(host, host.node):
                 self._did.append(Moment(self._at, lane, did.text, why=did.why, about=did.partition, weight=did.weight))
 
     def _said(self, source: str, target: str, said: Statement) -> None:

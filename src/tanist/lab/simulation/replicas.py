@@ -49,16 +49,16 @@ class Replicas:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, TopicIdPartition], _Seen] = {}
 
-    def look(self, host: Host, node: Node) -> list[Did]:
+    def changes(self, host: Host, node: Node) -> list[Did]:
         """After a turn of the node."""
         each = (
-            self._look(host, node, hosted)
+            self._change_of(host, node, hosted)
             for hosted in node.replicas
             if not hosted.stale and hosted.log.failed is None and not hosted.topic.startswith("__")
         )
         return [did for did in each if did is not None]
 
-    def _look(self, host: Host, node: Node, hosted: HostedPartition) -> Did | None:
+    def _change_of(self, host: Host, node: Node, hosted: HostedPartition) -> Did | None:
         key = (host.node_id, (hosted.topic_id, hosted.index))
         before, now = self._seen.get(key), _now(host, hosted)
         if before == now:

@@ -15,7 +15,7 @@ from tanist.lab.model.partition.losses import Loss, Losses, Until
 from tanist.lab.model.search import Limits, search
 from tanist.lab.model.steps import State, Violation
 from tanist.lab.model_scenario import LOSS, document
-from tanist.lab.what_if.question import SETTINGS, Question, Setting, budget
+from tanist.lab.what_if.question import SETTINGS, Question, SettingsRow, budget
 from tanist.lab.what_if.schedules import Schedules
 
 
@@ -23,7 +23,7 @@ from tanist.lab.what_if.schedules import Schedules
 class Cell:
     """The result of a setting with a number of unclean shutdowns."""
 
-    setting: Setting
+    setting: SettingsRow
     unclean: int
     states: int = 0
     depth: int | None = None
@@ -54,22 +54,24 @@ class Table:
     question: Question
     cells: tuple[Cell, ...]
 
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[SettingsRow, ...]:
         """Its rows."""
         return tuple(dict.fromkeys(cell.setting for cell in self.cells))
 
-    def row(self, setting: Setting) -> list[Cell]:
+    def row(self, setting: SettingsRow) -> list[Cell]:
         return [cell for cell in self.cells if cell.setting is setting]
 
 
 def answer(
-    question: Question, on_cell: Callable[[Cell], None] | None = None, settings: Sequence[Setting] = SETTINGS
+    question: Question, on_cell: Callable[[Cell], None] | None = None, settings: Sequence[SettingsRow] = SETTINGS
 ) -> Table:
     """Enumerate."""
     return Table(question, tuple(_cells(question, on_cell, settings)))
 
 
-def _cells(question: Question, on_cell: Callable[[Cell], None] | None, settings: Sequence[Setting]) -> Iterator[Cell]:
+def _cells(
+    question: Question, on_cell: Callable[[Cell], None] | None, settings: Sequence[SettingsRow]
+) -> Iterator[Cell]:
     for setting in settings:
         row = _Row(question, setting)
         before: Cell | None = None
@@ -93,7 +95,7 @@ def _no_better(cell: Cell, before: Cell | None) -> Cell:
 class _Row:
     """The schedules of one setting. The answers of the real objects are kept for all its cells."""
 
-    def __init__(self, question: Question, setting: Setting) -> None:
+    def __init__(self, question: Question, setting: SettingsRow) -> None:
         self._question = question
         self._setting = setting
         self._starts = [situation.start for situation in question.situations()]
@@ -106,7 +108,7 @@ class _Row:
         schedules, question = self._schedules, self._question
         schedules.allow(budget(unclean))
         seen = _Seen(schedules.losses)
-        schedules.look = seen.look
+        schedules.check = seen.note
         depth = None if question.depth is None else question.depth + 1  # the first step is the choice of a beginning
         outcome = search(schedules, Limits(depth=depth, states=question.states + 1))
         worst = seen.worst
@@ -130,7 +132,7 @@ class _Row:
             found = (len(loss.lost), loss.acknowledged) == (len(worst.lost), worst.acknowledged)
             return Violation(LOSS, f"{len(loss.lost)} of {loss.acknowledged}") if found else None
 
-        schedules.look = judge
+        schedules.check = judge
         found = search(schedules).counterexample
         if found is None:
             raise RuntimeError(f"{worst} was found once, and not again")
@@ -152,7 +154,7 @@ class _Seen:
         self.worst = Loss((), 0)
         self.waits: set[Until] = set()
 
-    def look(self, state: State) -> Violation | None:
+    def note(self, state: State) -> Violation | None:
         loss = self._losses.of(state)
         if (len(loss.lost), -loss.acknowledged) > (len(self.worst.lost), -self.worst.acknowledged):
             self.worst = loss

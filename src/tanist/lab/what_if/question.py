@@ -31,7 +31,7 @@ class QuestionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingsRow:
     """A row: the settings of a cluster and its producers."""
 
     name: str
@@ -44,17 +44,19 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("acks-1", "acks=1", acks=1),
-    Setting(
+    SettingsRow("acks-1", "acks=1", acks=1),
+    SettingsRow(
         "before-elr",
         "acks=all, eligible.leader.replicas.version=0",
         elr=False,
         recovery_manager=False,
         strategy=Strategy.NONE,
     ),
-    Setting("elr", "acks=all, unclean.recovery.manager.enabled=false", recovery_manager=False, strategy=Strategy.NONE),
-    Setting("balanced", "acks=all, unclean.recovery.strategy=Balanced", strategy=Strategy.BALANCED),
-    Setting("aggressive", "acks=all, unclean.recovery.strategy=Aggressive", strategy=Strategy.AGGRESSIVE),
+    SettingsRow(
+        "elr", "acks=all, unclean.recovery.manager.enabled=false", recovery_manager=False, strategy=Strategy.NONE
+    ),
+    SettingsRow("balanced", "acks=all, unclean.recovery.strategy=Balanced", strategy=Strategy.BALANCED),
+    SettingsRow("aggressive", "acks=all, unclean.recovery.strategy=Aggressive", strategy=Strategy.AGGRESSIVE),
 )
 
 
@@ -91,7 +93,7 @@ class Question:
         if self.states < 1 or (self.depth is not None and self.depth < 1):
             raise QuestionError("a bound of less than one state, or one step, enumerates nothing")
 
-    def highlighted(self) -> Setting:
+    def highlighted(self) -> SettingsRow:
         """The row of the question's strategy."""
         name = "elr" if self.strategy is Strategy.NONE else self.strategy.value.lower()
         return next(setting for setting in SETTINGS if setting.name == name)
@@ -119,7 +121,7 @@ class Question:
         if in_sync < committed_by:
             yield "learn 1"
 
-    def configuration(self, setting: Setting, unclean: int, start: tuple[str, ...]) -> Configuration:
+    def configuration(self, setting: SettingsRow, unclean: int, start: tuple[str, ...]) -> Configuration:
         """The model's configuration for one cell."""
         return Configuration(
             name=f"what-if-{setting.name}-{unclean}",

@@ -4,7 +4,7 @@ Owns `Schedules`. It is the partition's model with two differences. Without `rac
 event: metadata at its brokers, a proposal at the controller and its answer, the replies to an unclean recovery; and a
 follower that fetches continues until it has caught up. So a schedule of eight events has eight writes, catch-ups,
 fencings, shutdowns and returns, and not three of them between arriving messages. (`tanist lab check` covers races.) And
-no property is watched, because a what-if shows settings under which properties do not hold. `look` sees each state
+no property is watched, because a what-if shows settings under which properties do not hold. `check` sees each state
 instead.
 """
 
@@ -43,9 +43,9 @@ class Schedules:
     def __init__(self, configuration: Configuration, *, races: bool) -> None:
         self.partition = PartitionModel(configuration, EVERY_PROPERTY)
         self.losses = Losses(self.partition)
-        self.look: Callable[[State], Violation | None] = lambda _: None
+        self.check: Callable[[State], Violation | None] = lambda _: None
         self._races = races
-        self._settled: dict[State, tuple[State, Way]] = {}
+        self._delivered: dict[State, tuple[State, Way]] = {}
         self._beginnings: list[State] = []
 
     def begin(self, starts: Sequence[tuple[str, ...]]) -> None:
@@ -64,7 +64,7 @@ class Schedules:
         return state if state == BEFORE_ALL else self.partition.representative(state)
 
     def violation_of(self, state: State) -> Violation | None:
-        return None if state == BEFORE_ALL else self.look(state)
+        return None if state == BEFORE_ALL else self.check(state)
 
     def expand(self, state: State) -> list[Step]:
         """No steps after a loss: nothing more is promised."""
@@ -81,7 +81,7 @@ class Schedules:
 
     def _follow_up(self, label: Label, after: State) -> tuple[State, Way]:
         """The state in which an event ends, and the steps from the state after it to there."""
-        state, way = self._settle(after)
+        state, way = self._after_arrivals(after)
         if label.name != "fetch":
             return state, way
         for _ in range(_MOST_FETCHES):
@@ -89,15 +89,15 @@ class Schedules:
             if not found:
                 return state, way
             fetched, at, _ = found[0]
-            state, then = self._settle(at)
+            state, then = self._after_arrivals(at)
             way = (*way, (fetched, at), *then)
         raise RuntimeError(f"{label.who + 1} fetches and fetches, and never catches up")
 
-    def _settle(self, state: State) -> tuple[State, Way]:
+    def _after_arrivals(self, state: State) -> tuple[State, Way]:
         """The state after all arrivals, and the steps to it."""
-        known = self._settled.get(state)
+        known = self._delivered.get(state)
         if known is None:
-            known = self._settled[state] = self._deliver(state)
+            known = self._delivered[state] = self._deliver(state)
         return known
 
     def _deliver(self, state: State) -> tuple[State, Way]:

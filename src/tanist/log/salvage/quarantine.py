@@ -55,7 +55,7 @@ class QuarantineTooSmall(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SegmentSlice:
     """Bytes of one segment, from a batch's beginning to the end."""
 
     path: str
@@ -78,11 +78,11 @@ class RecordsToSave:
     from_offset: int
     to_offset: int
     epochs: tuple[tuple[int, int], ...]
-    pieces: tuple[Piece, ...]
+    slices: tuple[SegmentSlice, ...]
 
     @property
     def size_bytes(self) -> int:
-        return sum(piece.size_bytes for piece in self.pieces)
+        return sum(part.size_bytes for part in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +162,13 @@ class Quarantine:
 
     def _steps(self, records: RecordsToSave, wall_ms: int, bytes_max: int) -> Steps[Manifest]:
         disk = self._disk
-        pieces, unsaved = yield from self._within(records, bytes_max)
+        slices, unsaved = yield from self._within(records, bytes_max)
         self._make_root()
         name, folder = self._new_entry(wall_ms)
         try:
             saved: list[SavedFile] = []
-            for piece in pieces:
-                saved.append((yield from self._save_piece(folder, piece)))
+            for part in slices:
+                saved.append((yield from self._save_slice(folder, part)))
             manifest = Manifest(
                 name,
                 self._broker_id,
@@ -198,56 +198,56 @@ class Quarantine:
             raise
         return manifest
 
-    def _save_piece(self, folder: str, piece: Piece) -> Steps[SavedFile]:
-        name = offset_file(piece.base_offset, LOG_SUFFIX)
-        source = self._disk.open(piece.path, create=False)
+    def _save_slice(self, folder: str, part: SegmentSlice) -> Steps[SavedFile]:
+        name = offset_file(part.base_offset, LOG_SUFFIX)
+        source = self._disk.open(part.path, create=False)
         try:
             target = self._disk.open(f"{folder}/{name}")
             try:
-                crc = yield CopyStep(partial(self._copy, source, piece, target))
+                crc = yield CopyStep(partial(self._copy, source, part, target))
                 yield SyncStep(target)
             finally:
                 target.close()
         finally:
             source.close()
-        return SavedFile(name, piece.size_bytes, crc)
+        return SavedFile(name, part.size_bytes, crc)
 
-    def _copy(self, source: File, piece: Piece, target: File) -> int:
-        """Copy the piece; its CRC-32C. In a thread."""
+    def _copy(self, source: File, part: SegmentSlice, target: File) -> int:
+        """Copy the slice; its CRC-32C. In a thread."""
         crc = copied = 0
-        while copied < piece.size_bytes:
+        while copied < part.size_bytes:
             if self._abandoned:
                 raise OSError("the node is stopping")
-            chunk = source.read(piece.position + copied, min(_CHUNK_BYTES, piece.size_bytes - copied))
+            chunk = source.read(part.position + copied, min(_CHUNK_BYTES, part.size_bytes - copied))
             if not chunk:
-                raise OSError(f"{piece.path} ends {piece.size_bytes - copied} bytes too early")
+                raise OSError(f"{part.path} ends {part.size_bytes - copied} bytes too early")
             target.write(copied, [chunk])
             crc = crc32c(chunk, crc)
             copied += len(chunk)
         return crc
 
-    def _within(self, records: RecordsToSave, bytes_max: int) -> Steps[tuple[list[Piece], Unsaved | None]]:
+    def _within(self, records: RecordsToSave, bytes_max: int) -> Steps[tuple[list[SegmentSlice], Unsaved | None]]:
         """The newest batches that fit, and the rest: other replicas are least likely to have the end of a log."""
         if bytes_max < 0 or records.size_bytes <= bytes_max:
-            return list(records.pieces), None
+            return list(records.slices), None
         bytes_left = bytes_max
-        kept: list[Piece] = []
-        for piece in reversed(records.pieces):
-            if piece.size_bytes > bytes_left:
-                source = self._disk.open(piece.path, create=False)
+        kept: list[SegmentSlice] = []
+        for part in reversed(records.slices):
+            if part.size_bytes > bytes_left:
+                source = self._disk.open(part.path, create=False)
                 try:
-                    rest: Piece | None = yield CopyStep(partial(_end_of, source, piece, bytes_left))
+                    rest: SegmentSlice | None = yield CopyStep(partial(_end_of, source, part, bytes_left))
                 finally:
                     source.close()
                 if rest is not None:
                     kept.append(rest)
                 break
-            kept.append(piece)
-            bytes_left -= piece.size_bytes
+            kept.append(part)
+            bytes_left -= part.size_bytes
         if not kept:
             raise QuarantineTooSmall(f"{records.size_bytes} bytes, and not a batch of them fits into {bytes_max}")
         kept.reverse()
-        left_out = records.size_bytes - sum(piece.size_bytes for piece in kept)
+        left_out = records.size_bytes - sum(part.size_bytes for part in kept)
         return kept, Unsaved(records.from_offset, kept[0].base_offset, left_out)
 
     def _new_entry(self, wall_ms: int) -> tuple[str, str]:
@@ -376,37 +376,37 @@ class _Saving:
                 self._disk.sync([step.file], self.go_on)
 
 
-def pieces_of(ranges: Iterable[FileRange], from_offset: int) -> tuple[Piece, ...]:
+def slices_of(ranges: Iterable[FileRange], from_offset: int) -> tuple[SegmentSlice, ...]:
     """The parts of segments that a log hands out before it drops them."""
-    pieces = []
+    slices = []
     for each in ranges:
         base_offset = offset_of(each.file.path.rpartition("/")[2], LOG_SUFFIX)
         if base_offset is None:
             raise ValueError(f"{each.file.path} is not a segment")
-        pieces.append(Piece(each.file.path, max(base_offset, from_offset), each.offset, each.length))
-    return tuple(pieces)
+        slices.append(SegmentSlice(each.file.path, max(base_offset, from_offset), each.offset, each.length))
+    return tuple(slices)
 
 
-def _copy(source: File, piece: Piece, target: File) -> int:
-    """Copy the piece; its CRC-32C. In a thread."""
+def _copy(source: File, part: SegmentSlice, target: File) -> int:
+    """Copy the slice; its CRC-32C. In a thread."""
     crc = copied = 0
-    while copied < piece.size_bytes:
-        chunk = source.read(piece.position + copied, min(_CHUNK_BYTES, piece.size_bytes - copied))
+    while copied < part.size_bytes:
+        chunk = source.read(part.position + copied, min(_CHUNK_BYTES, part.size_bytes - copied))
         if not chunk:
-            raise OSError(f"{piece.path} ends {piece.size_bytes - copied} bytes too early")
+            raise OSError(f"{part.path} ends {part.size_bytes - copied} bytes too early")
         target.write(copied, [chunk])
         crc = crc32c(chunk, crc)
         copied += len(chunk)
     return crc
 
 
-def _end_of(source: File, piece: Piece, bytes_max: int) -> Piece | None:
-    """The batches at the piece's end that fit into `bytes_max`; None if none does. In a thread."""
-    end = piece.position + piece.size_bytes
+def _end_of(source: File, part: SegmentSlice, bytes_max: int) -> SegmentSlice | None:
+    """The batches at the slice's end that fit into `bytes_max`; None if none does. In a thread."""
+    end = part.position + part.size_bytes
     try:
-        for position, header in scan_headers(source, piece.position, end):
+        for position, header in scan_headers(source, part.position, end):
             if end - position <= bytes_max:
-                return Piece(piece.path, header.base_offset, position, end - position)
+                return SegmentSlice(part.path, header.base_offset, position, end - position)
     except DamagedBatch:
         pass
     return None

@@ -57,7 +57,7 @@ class Requests:
         self._backoff_until_ms.pop(peer, None)
         return pending
 
-    def answered(self, request_id: int) -> PendingRequest | None:
+    def complete(self, request_id: int) -> PendingRequest | None:
         """The request, which is now done with; None if it is not waited for."""
         for peer, pending in self._pending.items():
             if pending.request_id == request_id:

@@ -135,10 +135,10 @@ class MemoryLog:
         return True
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
-        return decode_snapshot(_parts(self._snapshots[snapshot_id]))
+        return decode_snapshot(_batches(self._snapshots[snapshot_id]))
 
     def snapshot_voter_records(self, snapshot_id: SnapshotId) -> Sequence[VoterMessage]:
-        return snapshot_voters(_parts(self._snapshots[snapshot_id]))
+        return snapshot_voters(_batches(self._snapshots[snapshot_id]))
 
     def begin_download(self, snapshot_id: SnapshotId) -> None:
         self._download = (snapshot_id, bytearray())
@@ -148,7 +148,7 @@ class MemoryLog:
 
     def finish_download(self, snapshot_id: SnapshotId) -> None:
         data = bytes(self._partial(snapshot_id))
-        check_snapshot(_parts(data))
+        check_snapshot(_batches(data))
         self._snapshots[snapshot_id] = data
         self._download = None
         self.restart_at(snapshot_id)
@@ -199,7 +199,7 @@ class MemoryLog:
         return survivor
 
 
-def _parts(snapshot: bytes) -> Iterator[memoryview]:
+def _batches(snapshot: bytes) -> Iterator[memoryview]:
     """The batches of a snapshot, and the bytes after the last whole one."""
     view = memoryview(snapshot)
     end = 0

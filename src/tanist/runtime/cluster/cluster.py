@@ -28,7 +28,7 @@ from tanist.runtime.cluster.fault_requests import FaultRequests, end_faults
 from tanist.runtime.cluster.power_loss import Cut
 from tanist.runtime.cluster.processes import ProcessMark, own_mark, wait_until
 from tanist.runtime.cluster.starting import Say, Starter
-from tanist.runtime.cluster.status import ClusterStatus, is_cut_off, look
+from tanist.runtime.cluster.status import ClusterStatus, cluster_status, is_cut_off
 from tanist.runtime.format import random_id
 from tanist.runtime.ports.descriptors import too_few
 from tanist.runtime.ports.file_errors import remedy
@@ -46,7 +46,7 @@ LAUNCHER = (sys.executable, "-m", "tanist.runtime.process.launch")
 """The command of a `Launcher`."""
 
 
-class Cluster:
+class LocalCluster:
     """The cluster in a data folder. `say` gets a line about what is worth telling."""
 
     def __init__(self, folder: Path, say: Say = lambda _: None, launcher: Sequence[str] = LAUNCHER) -> None:
@@ -172,7 +172,7 @@ class Cluster:
 
     def status(self) -> ClusterStatus:
         cluster = load_existing(self.folder)
-        return look(cluster, self.folder, bootstrap_of(cluster), askable(cluster, self.folder))
+        return cluster_status(cluster, self.folder, bootstrap_of(cluster), askable(cluster, self.folder))
 
     # -- one node
 

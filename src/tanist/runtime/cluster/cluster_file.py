@@ -21,8 +21,8 @@ from tanist.runtime.ports.files import replace_file
 
 FILE_NAME = "cluster.json"
 LOCK_NAME = "cluster.lock"
-TURN_NAME = "tests.lock"
-"""Held by the run of tests whose turn it is (`testing.turns`)."""
+TESTS_LOCK_NAME = "tests.lock"
+"""Held by the run of tests whose turn it is (`testing.tests_lock`)."""
 _FORMAT = 1
 _LOCK_PATIENCE_S = 120.0
 

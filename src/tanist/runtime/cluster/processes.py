@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOOK_EVERY_S = 0.01
+_POLL_EVERY_S = 0.01
 
 
 class LaunchFailed(Exception):
@@ -39,8 +39,8 @@ class ProcessMark:
     @property
     def paused(self) -> bool:
         """Whether it is alive and stopped by SIGSTOP."""
-        found = _found(self.pid)
-        return found is not None and found[1] == self.started and found[0].startswith("T")
+        state = _process_state(self.pid)
+        return state is not None and state[1] == self.started and state[0].startswith("T")
 
     def signal(self, number: int) -> bool:
         """Send a signal; False if the process is gone."""
@@ -65,16 +65,16 @@ def own_mark() -> ProcessMark:
 
 def start_time(pid: int) -> str | None:
     """When the process started; None if there is none, or only what is left of one."""
-    found = _found(pid)
-    return None if found is None else found[1]
+    state = _process_state(pid)
+    return None if state is None else state[1]
 
 
-def _found(pid: int) -> tuple[str, str] | None:
+def _process_state(pid: int) -> tuple[str, str] | None:
     """The state of a process, as `ps` writes it, and when it started; None if there is none that lives."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
-        return None if Path("/proc/self/stat").exists() else _found_by_ps(pid)
+        return None if Path("/proc/self/stat").exists() else _process_state_by_ps(pid)
     except (PermissionError, ProcessLookupError):
         return None
     # The command's name, in parentheses, may itself have spaces and parentheses.
@@ -84,7 +84,7 @@ def _found(pid: int) -> tuple[str, str] | None:
     return None if state == "X" or (state == "Z" and threads <= 1) else (state, started)
 
 
-def _found_by_ps(pid: int) -> tuple[str, str] | None:
+def _process_state_by_ps(pid: int) -> tuple[str, str] | None:
     """Where there is no /proc (macOS)."""
     found = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
@@ -145,5 +145,5 @@ def wait_until(condition: Callable[[], bool], patience_s: float) -> bool:
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
     return True

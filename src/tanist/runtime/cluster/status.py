@@ -37,7 +37,7 @@ _ANSWER_S = 1.5
 _CONTROLLER_S = 3.0
 _ELECTION_S = 1.5
 """An election takes less: a cluster that has no controller for longer has no quorum."""
-_LOOK_EVERY_S = 0.1
+_POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ClusterStatus:
         return lines
 
 
-def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[NodeEntry]) -> ClusterStatus:
+def cluster_status(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[NodeEntry]) -> ClusterStatus:
     """How the cluster is now; `askable` are the brokers to ask, those first with which least is wrong.
 
     It answers within seconds, whatever is wrong.
@@ -167,7 +167,7 @@ def _ask(cluster: ClusterFile, askable: Sequence[NodeEntry]) -> dict[int, Descri
         known = _best(answers.values())
         if known is None or known.metadata_age_ms > _ELECTION_S * 1000 or time.monotonic() > deadline:
             return answers
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
 
 
 def _describe(cluster: ClusterFile, node: NodeEntry, kind: int = _BROKERS) -> DescribeClusterResponse | None:

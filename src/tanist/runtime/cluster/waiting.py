@@ -13,7 +13,7 @@ from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.quorum import metadata_age_ms, silence
 from tanist.runtime.cluster.cluster_file import ClusterError
 
-LOOK_EVERY_S = 0.05
+POLL_EVERY_S = 0.05
 _ASK_S = 5.0
 
 
@@ -46,8 +46,8 @@ def wait_until_so(lack_of: Callable[[Client], str], connect: Callable[[], Client
                         return ""
                     if time.monotonic() >= deadline:
                         return "; ".join(filter(None, (lack, old)))
-                    time.sleep(LOOK_EVERY_S)
+                    time.sleep(POLL_EVERY_S)
         except ClusterError:
             if time.monotonic() >= deadline:
                 raise
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)

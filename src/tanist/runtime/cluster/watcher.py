@@ -55,7 +55,7 @@ def _watch(fd: int, owner: ProcessMark, folder: Path, launched: Sequence[Process
     if os.read(fd, 1) == LET_GO or not folder.is_dir():
         return
     # Not before: the nodes need the processor while they start.
-    from tanist.runtime.cluster.cluster import Cluster
+    from tanist.runtime.cluster.cluster import LocalCluster
 
     log = open(folder / LOG_NAME, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (it ends with the process)
     os.dup2(log.fileno(), sys.stderr.fileno())
@@ -64,7 +64,7 @@ def _watch(fd: int, owner: ProcessMark, folder: Path, launched: Sequence[Process
         log.write(f"[{time.strftime('%Y-%m-%d %H:%M:%S')}] {line}\n")
 
     try:
-        stopped = Cluster(folder, say).down_if_owned_by(owner, launched)
+        stopped = LocalCluster(folder, say).down_if_owned_by(owner, launched)
     except BaseException:
         import traceback
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LEAVE_MS = 20
 """How often a healed connection is asked whether it has read everything, so that it can have its socket back."""
-_CLAIMS_LOOK_MS = 50
+_CLAIMS_POLL_MS = 50
 _CLAIM_LIFE_MS = 5_000
 """A claim may come before the connection that it is about."""
 _CLAIMS_MAX = 10_000
@@ -169,7 +169,7 @@ class LinkFaults:
         """Look for claims while this node has to tell clients from nodes, and only then."""
         mine = self._node_id in self._claimed_from
         if mine and self._claims_timer is None:
-            self._claims_timer = self._loop.call_at(self._loop.now_ms() + _CLAIMS_LOOK_MS, self._look_at_claims)
+            self._claims_timer = self._loop.call_at(self._loop.now_ms() + _CLAIMS_POLL_MS, self._read_claims)
         elif not mine and self._claims_timer is not None:
             self._claims_timer.cancel()
             self._claims_timer = None
@@ -177,9 +177,9 @@ class LinkFaults:
             self._known.clear()
             shutil.rmtree(self._claims_of(self._node_id), ignore_errors=True)
 
-    def _look_at_claims(self) -> None:
+    def _read_claims(self) -> None:
         now_ms = self._loop.now_ms()
-        self._claims_timer = self._loop.call_at(now_ms + _CLAIMS_LOOK_MS, self._look_at_claims)
+        self._claims_timer = self._loop.call_at(now_ms + _CLAIMS_POLL_MS, self._read_claims)
         self._known &= self._network.connections
         self._claims = {port: until_ms for port, until_ms in self._claims.items() if until_ms > now_ms}
         try:

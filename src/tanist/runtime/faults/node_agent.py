@@ -54,10 +54,10 @@ class NodeFaults:
     def start(self) -> None:
         """Listen for the signal, then read the faults. Read them again when the loop runs: a signal between the two was
         not heard."""
-        self._loop.aio.add_signal_handler(REQUEST_SIGNAL, self.look)
-        self.look()
+        self._loop.aio.add_signal_handler(REQUEST_SIGNAL, self.reload)
+        self.reload()
 
-    def look(self) -> None:
+    def reload(self) -> None:
         """Apply the faults that are set now."""
         try:
             faults = load(self._folder)

@@ -17,7 +17,7 @@ from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
 from tanist.controller.configs.settings import base_name, static_text
 from tanist.controller.features import KEPT_FEATURES, SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.runtime.migration.api_names import api_name
-from tanist.runtime.migration.nodes import APACHE, TANIST, Cluster, Node
+from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, Node
 from tanist.runtime.migration.usage import Usage
 from tanist.text import counted
 from tanist.wire.apis import BROKER_APIS, SERVED, ApiKey
@@ -45,14 +45,14 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-def losses(cluster: Cluster, usage: Usage, target: str) -> list[Finding]:
+def losses(cluster: ClusterDescription, usage: Usage, target: str) -> list[Finding]:
     """All of them, the worst first."""
     found = list(_to_tanist(cluster, usage) if target == TANIST else _to_apache(cluster, usage))
     found += [Finding(LOST, "unknown", f"the cluster does not say: {each}") for each in usage.unanswered]
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def _to_tanist(cluster: Cluster, usage: Usage) -> Iterator[Finding]:
+def _to_tanist(cluster: ClusterDescription, usage: Usage) -> Iterator[Finding]:
     yield from _features(usage)
     for node in cluster.of(APACHE):
         yield from _of_file(node)
@@ -71,7 +71,7 @@ def _to_tanist(cluster: Cluster, usage: Usage) -> Iterator[Finding]:
     yield from _without_effect(cluster, usage)
 
 
-def _to_apache(cluster: Cluster, usage: Usage) -> Iterator[Finding]:
+def _to_apache(cluster: ClusterDescription, usage: Usage) -> Iterator[Finding]:
     """Apache Kafka takes all that tanist writes; what tanist has and it has not stops."""
     strategies = [
         f"{topic}: {entry.value}"
@@ -233,7 +233,7 @@ def _requests(versions: Mapping[int, tuple[int, int]]) -> Iterator[Finding]:
         yield Finding(LOST, "old-clients", "old clients that use these versions are refused", tuple(older))
 
 
-def _without_effect(cluster: Cluster, usage: Usage) -> Iterator[Finding]:
+def _without_effect(cluster: ClusterDescription, usage: Usage) -> Iterator[Finding]:
     nodes: dict[str, list[int]] = {}
     for node in cluster.of(APACHE):
         for name, entry in node.settings.items():

@@ -86,7 +86,7 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterDescription:
     """One look at a cluster."""
 
     cluster_id: str
@@ -98,7 +98,7 @@ class Cluster:
         return [node for _, node in sorted(self.nodes.items()) if node.software == software]
 
 
-def read_cluster(client: Client) -> Cluster:
+def read_cluster(client: Client) -> ClusterDescription:
     """Ask the cluster for its nodes, and each node for its software and settings."""
     described = client.persist(lambda: describe_cluster(client))
     quorum = read_quorum(client)
@@ -133,7 +133,7 @@ def read_cluster(client: Client) -> Cluster:
             settings=settings,
             is_controller=node.is_controller or (roles is not None and "controller" in (roles.value or "")),
         )
-    return Cluster(described.cluster_id, found, quorum)
+    return ClusterDescription(described.cluster_id, found, quorum)
 
 
 def describe_cluster(client: Client) -> DescribeClusterResponse:

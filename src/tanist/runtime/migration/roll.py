@@ -12,10 +12,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.migration.nodes import Cluster, Node, describe_cluster, node_settings, read_cluster, software_of
-from tanist.runtime.migration.safety import Problem, check, settle, standing
+from tanist.runtime.migration.nodes import (
+    ClusterDescription,
+    Node,
+    describe_cluster,
+    node_settings,
+    read_cluster,
+    software_of,
+)
+from tanist.runtime.migration.safety import Problem, check, unaccepted, wait_until_safe
 
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 
 GONE = "gone"
 WRONG_SOFTWARE = "wrong-software"
@@ -42,7 +49,7 @@ class Step:
     under_way: bool = False
 
 
-def steps(cluster: Cluster, target: str) -> list[Step]:
+def steps(cluster: ClusterDescription, target: str) -> list[Step]:
     """The nodes that are still to change, in order: brokers, controllers that follow, the active controller.
 
     A node that does not answer goes first, for its step is under way, whichever software it had.
@@ -52,19 +59,21 @@ def steps(cluster: Cluster, target: str) -> list[Step]:
     return down + [Step(node, target, _reason(cluster, node)) for node in sorted(left, key=lambda n: _rank(cluster, n))]
 
 
-def _rank(cluster: Cluster, node: Node) -> tuple[int, int]:
+def _rank(cluster: ClusterDescription, node: Node) -> tuple[int, int]:
     if node.node_id == cluster.quorum.leader_id:
         return 2, node.node_id
     return int(node.is_controller), node.node_id
 
 
-def _reason(cluster: Cluster, node: Node) -> str:
+def _reason(cluster: ClusterDescription, node: Node) -> str:
     if node.node_id == cluster.quorum.leader_id:
         return "the active controller, last: so the quorum elects once"
     return "a controller that follows" if node.is_controller else "no controller"
 
 
-def await_step(client: Client, step: Step, timeout_s: float, report: Report, accepted: Collection[str] = ()) -> Cluster:
+def await_step(
+    client: Client, step: Step, timeout_s: float, report: Report, accepted: Collection[str] = ()
+) -> ClusterDescription:
     """Wait until the node is back with its new software, and everything is in sync; gives the cluster then.
 
     `accepted`: kinds of problems that were there before, where `safety.acceptable` has them.
@@ -73,23 +82,23 @@ def await_step(client: Client, step: Step, timeout_s: float, report: Report, acc
     """
     deadline = time.monotonic() + timeout_s
     _await_software(client, step, deadline, report)
-    cluster: Cluster | None = None
+    cluster: ClusterDescription | None = None
     found: Sequence[Problem] = ()
 
-    def look() -> Sequence[Problem]:
+    def problems_now() -> Sequence[Problem]:
         nonlocal cluster, found
         try:
             cluster = read_cluster(client)
             found = check(client, cluster, None, 0).problems
         except (KafkaError, Unreachable) as error:
             return [Problem("unreachable", str(error))]
-        return standing(found, accepted, step.node)
+        return unaccepted(found, accepted, step.node)
 
     def changed(problems: Sequence[Problem]) -> None:
         if problems:
             report(NOT_YET, "; ".join(problem.message for problem in problems))
 
-    if not settle(look, max(0.0, deadline - time.monotonic()), changed) or cluster is None:
+    if not wait_until_safe(problems_now, max(0.0, deadline - time.monotonic()), changed) or cluster is None:
         raise LateError(f"node {step.node.node_id} is back, and the cluster is not in sync")
     report(IN_SYNC, "nothing else is wrong" if found else "all partitions are in sync, and the quorum has caught up")
     return cluster
@@ -123,7 +132,7 @@ def _await_software(client: Client, step: Step, deadline: float, report: Report)
         if time.monotonic() > deadline:
             state = "did not come back" if software is None else f"still runs {software}"
             raise LateError(f"node {node_id} {state}")
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
 
 
 def _software_at(address: tuple[str, int], node_id: int) -> str | None:

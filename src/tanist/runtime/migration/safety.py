@@ -14,7 +14,7 @@ from tanist.runtime.client.admin import TopicDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.partition_context import topic_settings
 from tanist.runtime.client.reassign import moving
-from tanist.runtime.migration.nodes import Cluster, Node, read_quorum
+from tanist.runtime.migration.nodes import ClusterDescription, Node, read_quorum
 from tanist.runtime.migration.replica_bytes import Compared, compare_replicas
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
@@ -31,7 +31,7 @@ So a cluster gets other controllers to recover what its own cannot."""
 
 _MIN_ISR = "min.insync.replicas"
 _CATCH_UP_S = 10.0
-_LOOK_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2
 _SHOWN = 3
 
 
@@ -70,9 +70,9 @@ class Verdict:
     partitions: int
     compared: Compared | None = None
 
-    def standing(self, accepted: Collection[str], node: Node) -> list[Problem]:
+    def unaccepted(self, accepted: Collection[str], node: Node) -> list[Problem]:
         """The problems against a change of the node that the operator does not accept, or may not."""
-        return standing(self.problems, accepted, node)
+        return unaccepted(self.problems, accepted, node)
 
 
 def acceptable(node: Node) -> frozenset[str]:
@@ -80,12 +80,12 @@ def acceptable(node: Node) -> frozenset[str]:
     return frozenset({UNAVAILABLE}) if node.is_broker else OF_BROKERS | {UNAVAILABLE}
 
 
-def standing(problems: Sequence[Problem], accepted: Collection[str], node: Node) -> list[Problem]:
+def unaccepted(problems: Sequence[Problem], accepted: Collection[str], node: Node) -> list[Problem]:
     taken = acceptable(node) & set(accepted)
     return [problem for problem in problems if problem.kind not in taken]
 
 
-def check(client: Client, cluster: Cluster, stopping: Node | None, sample: int) -> Verdict:
+def check(client: Client, cluster: ClusterDescription, stopping: Node | None, sample: int) -> Verdict:
     """Everything that stands against stopping the node, or of a cluster that is to be calm (None).
 
     The quorum is asked first: brokers that have caught up with it know the partitions as the controller does.
@@ -105,7 +105,7 @@ def check(client: Client, cluster: Cluster, stopping: Node | None, sample: int) 
     return Verdict(found, count, compared)
 
 
-def of_nodes(cluster: Cluster) -> list[Problem]:
+def of_nodes(cluster: ClusterDescription) -> list[Problem]:
     found = []
     for _, node in sorted(cluster.nodes.items()):
         if node.software is None:
@@ -117,7 +117,7 @@ def of_nodes(cluster: Cluster) -> list[Problem]:
     return found
 
 
-def _wait_for_quorum(client: Client, cluster: Cluster) -> list[Problem]:
+def _wait_for_quorum(client: Client, cluster: ClusterDescription) -> list[Problem]:
     """What was committed when this began must come to every node that is up, within seconds."""
     committed = cluster.quorum.high_watermark
     up = {node.node_id for node in cluster.nodes.values() if node.software is not None and not node.fenced}
@@ -131,7 +131,7 @@ def _wait_for_quorum(client: Client, cluster: Cluster) -> list[Problem]:
                 Problem("quorum", f"node {node_id} lacks metadata that is committed below {committed}")
                 for node_id in behind
             ]
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
 
 
 def of_partitions(partitions: Partitions) -> list[Problem]:
@@ -158,7 +158,7 @@ def of_partitions(partitions: Partitions) -> list[Problem]:
     ]
 
 
-def of_stop(cluster: Cluster, partitions: Partitions, stopping: Node) -> list[Problem]:
+def of_stop(cluster: ClusterDescription, partitions: Partitions, stopping: Node) -> list[Problem]:
     """What nobody can use while the node is stopped; nothing of one that is down already."""
     found: list[Problem] = []
     if stopping.software is None:
@@ -215,21 +215,21 @@ def _folders(client: Client) -> list[Problem]:
     return found
 
 
-def settle(
-    look: Callable[[], Sequence[Problem]], timeout_s: float, on_change: Callable[[Sequence[Problem]], None]
+def wait_until_safe(
+    problems_now: Callable[[], Sequence[Problem]], timeout_s: float, on_change: Callable[[Sequence[Problem]], None]
 ) -> bool:
     """Look until there is no problem, or the time is over. `on_change` is given a list that has other kinds."""
     deadline = time.monotonic() + timeout_s
     last: set[str] | None = None
     while True:
-        found = look()
-        kinds = {problem.kind for problem in found}
+        problems = problems_now()
+        kinds = {problem.kind for problem in problems}
         if kinds != last:
-            on_change(found)
+            on_change(problems)
             last = kinds
-        if not found or time.monotonic() >= deadline:
-            return not found
-        time.sleep(_LOOK_EVERY_S)
+        if not problems or time.monotonic() >= deadline:
+            return not problems
+        time.sleep(_POLL_EVERY_S)
 
 
 def _these(names: Sequence[str], state: str) -> str:

@@ -18,7 +18,7 @@ from tanist.runtime.client.features import Features, describe_features
 from tanist.runtime.client.groups import GroupListing, list_groups
 from tanist.runtime.client.partition_context import topic_settings
 from tanist.runtime.client.transactions import list_transactions
-from tanist.runtime.migration.nodes import APACHE, Cluster
+from tanist.runtime.migration.nodes import APACHE, ClusterDescription
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages import describe_producers_request
@@ -78,7 +78,7 @@ class Usage:
     unanswered: Sequence[str] = ()
 
 
-def read_usage(client: Client, cluster: Cluster) -> Usage:
+def read_usage(client: Client, cluster: ClusterDescription) -> Usage:
     """Ask for all of it, a broker of Apache Kafka where there is one: ours do not have all of these questions."""
     at = next((node.node_id for node in cluster.of(APACHE) if node.is_broker and not node.fenced), None)
     unanswered: list[str] = []

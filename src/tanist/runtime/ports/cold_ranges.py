@@ -92,10 +92,10 @@ class ColdReads:
                 if not file.written_lately(offset):
                     if suspected or not in_memory(file, offset, length):
                         return True
-                    self._look_ahead(file, offset + length)
+                    self._read_ahead(file, offset + length)
         return False
 
-    def _look_ahead(self, file: DiskFile, end: int) -> None:
+    def _read_ahead(self, file: DiskFile, end: int) -> None:
         """Have the block behind the one in which a reader's range ends read, if it is not in memory."""
         size = file.size
         if end >= size:

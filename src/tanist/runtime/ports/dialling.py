@@ -60,7 +60,7 @@ class Dialling:
             self.next(os.strerror(code))
             return
         self._sock = sock
-        self._loop.aio.add_writer(sock.fileno(), self._answered)
+        self._loop.aio.add_writer(sock.fileno(), self._handle_connected)
         self._timer = self._loop.call_at(self._loop.now_ms() + self._timeout_ms, self._timed_out)
 
     def cancel(self) -> None:
@@ -70,7 +70,7 @@ class Dialling:
         if sock is not None:
             sock.close()
 
-    def _answered(self) -> None:
+    def _handle_connected(self) -> None:
         sock = self._take()
         if sock is None:
             return

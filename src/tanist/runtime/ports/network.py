@@ -170,7 +170,7 @@ class SocketNetwork:
             self.loop.post(lambda: connection.start_connecting([literal]))
         else:
             threading.Thread(
-                target=self._look_up, args=(connection, host, port), name=f"look-up-{host}", daemon=True
+                target=self._resolve, args=(connection, host, port), name=f"look-up-{host}", daemon=True
             ).start()
         return connection
 
@@ -214,7 +214,7 @@ class SocketNetwork:
             self._sweeping = True
             self.loop.call_at(self.loop.now_ms() + self.sweep_ms, self._sweep)
 
-    def _look_up(self, connection: SocketConnection, host: str, port: int) -> None:
+    def _resolve(self, connection: SocketConnection, host: str, port: int) -> None:
         """In a thread of its own: a resolver may take its time."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -67,19 +67,19 @@ def node_pages(node: Node, loop: Loop, cold_reads: ColdReads) -> Pages:
     def whole() -> str:
         from tanist.broker.metrics.scrape import scrape
 
-        exposition = scrape(node.parts)
+        exposition = scrape(node.components)
         _process_metrics(exposition, loop, cold_reads, started_s)
         return exposition.render()
 
     def partitions() -> str:
         from tanist.broker.metrics.scrape import scrape_partitions
 
-        return scrape_partitions(node.parts).render()
+        return scrape_partitions(node.components).render()
 
     def positions(topic: str | None = None, partition: int | None = None) -> Body:
         from tanist.broker.metrics.positions import positions
 
-        return Body(positions(node.parts, topic, partition), JSON_TYPE)
+        return Body(positions(node.components, topic, partition), JSON_TYPE)
 
     return NodePages({"/metrics": whole, "/metrics/partitions": partitions, REPLICAS: positions}, positions)
 

@@ -194,7 +194,7 @@ def serve(
     events.emit(NodeStarted(config.node_id, tuple(sorted(config.roles)), os.getpid(), where, took_ms))
     _tell_when_ready(loop, node, on_ready)
     if node_faults is not None:
-        loop.post(node_faults.look)
+        loop.post(node_faults.reload)
     process.hear_signals()
     loop.run()
     if metrics is not None:

@@ -17,7 +17,7 @@ from uuid import UUID
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.oracle import pieces
+from tanist.sim.oracle import batch_bytes
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.consumer_group_records import ConsumerGroupKey
@@ -184,7 +184,7 @@ class AnswerChecks(Watcher):
 
 def _read(hosted: HostedPartition, entries: Entries, end: int, decode: Decode) -> None:
     """Go on to `end`. What is part of a transaction says nothing of its own: it may be aborted."""
-    for view in pieces(hosted.log, entries.at, end):
+    for view in batch_bytes(hosted.log, entries.at, end):
         for header, batch in iterate_batches(view):
             if header.is_control or header.is_transactional:
                 continue

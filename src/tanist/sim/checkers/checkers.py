@@ -67,8 +67,8 @@ class Checkers(Watcher):
         # A failing disk does not hinder the checkers.
         failing, host.disk.failing = host.disk.failing, []
         if self.voters is not None:
-            self.voters.look(host, node)
-        self.replicas.look(host, node)
+            self.voters.check_node(host, node)
+        self.replicas.check_node(host, node)
         host.disk.failing = failing
 
     def observed(self, host: Host, event: NodeEvent) -> None:

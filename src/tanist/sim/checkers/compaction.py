@@ -15,7 +15,7 @@ from tanist.log.log import Log
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
-from tanist.sim.oracle import Batch, PartitionOracle, pieces
+from tanist.sim.oracle import Batch, PartitionOracle, batch_bytes
 from tanist.wire.batch import BatchHeader, Record, decode_batch, iterate_batches
 from tanist.wire.crc import crc32c
 
@@ -86,7 +86,7 @@ class CompactionAllowance:
         """The batches of a log that begin in [start, end), as they were before compaction."""
         found: list[Batch] = []
         at = start
-        for view in pieces(log, start, end):
+        for view in batch_bytes(log, start, end):
             for header, content in iterate_batches(view):
                 if header.next_offset <= start:
                     continue

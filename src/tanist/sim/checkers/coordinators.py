@@ -27,7 +27,7 @@ from tanist.coordinator.transactions.transaction_shard import TransactionSetting
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
-from tanist.sim.oracle import pieces
+from tanist.sim.oracle import batch_bytes
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.coordinator_records import encode_value
@@ -107,11 +107,11 @@ class CoordinatorChecks(Watcher):
         if node is None:
             return
         failing, host.disk.failing = host.disk.failing, []  # a failing disk does not hinder the checkers
-        self._look(node)
+        self._check_coordinators(node)
         host.disk.failing = failing
 
-    def _look(self, node: Node) -> None:
-        groups, transactions = node.parts.groups.loaded, node.parts.transactions.loaded
+    def _check_coordinators(self, node: Node) -> None:
+        groups, transactions = node.components.groups.loaded, node.components.transactions.loaded
         if groups is not None:
             for of_groups in groups.partitions():
                 if self._advance(of_groups, decode_group_record, _new_groups):
@@ -136,7 +136,7 @@ class CoordinatorChecks(Watcher):
             known = self._successors[partition] = _Successor(make(), hosted.log.log_start_offset)
         elif known.offset == end:
             return False
-        for view in pieces(hosted.log, known.offset, end):
+        for view in batch_bytes(hosted.log, known.offset, end):
             for header, batch in iterate_batches(view):
                 marker = parse_marker(batch) if header.is_control else None
                 if marker is not None:

@@ -22,7 +22,7 @@ from tanist.client.topic_partition import TopicPartition
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import MemberAssigned, MemberRevoked, Place
-from tanist.sim.oracle import PartitionOracle, pieces
+from tanist.sim.oracle import PartitionOracle, batch_bytes
 from tanist.sim.workload.group_client import GroupPartition, Offsets, Witness
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
@@ -107,7 +107,7 @@ class Ledger(Watcher, Witness):
             if hosted.leader.high_watermark < oracle.high_watermark:
                 continue
             self._read[key] = oracle.high_watermark
-            for view in pieces(hosted.log, at, oracle.high_watermark):
+            for view in batch_bytes(hosted.log, at, oracle.high_watermark):
                 for _, batch in iterate_batches(view):
                     for record in decode_batch(batch):
                         decoded = None
@@ -255,7 +255,7 @@ class Ledger(Watcher, Witness):
             return
         for partition, (offset, tag) in offsets.items():
             group_partition = (group, *partition)
-            at = _NOTHING if offset < 0 else self._found(client, group_partition, offset, tag)
+            at = _NOTHING if offset < 0 else self._offset_of_commit(client, group_partition, offset, tag)
             least = asked.get(group_partition, _NOTHING)
             if at < least:
                 self._fail(
@@ -272,9 +272,9 @@ class Ledger(Watcher, Witness):
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self._world.counts["groups: commits acknowledged"] += 1
         if not self._oracle_of(group_partition[0]).unclean:
-            self._hears(group_partition, self._found(client, group_partition, offset, tag))
+            self._hears(group_partition, self._offset_of_commit(client, group_partition, offset, tag))
 
-    def _found(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> int:
+    def _offset_of_commit(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> int:
         register = self._registers.get(group_partition)
         found = None if register is None else register.commits.get(tag)
         if found is None or found[1] != offset:

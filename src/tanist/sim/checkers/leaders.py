@@ -17,7 +17,7 @@ from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
-from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, pieces
+from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, batch_bytes
 from tanist.sim.world.world import World
 from tanist.wire.batch import decode_batch, iterate_batches
 
@@ -154,7 +154,7 @@ class LeaderChecks:
         wanted = [batch for batch in content if start < batch.end <= end]
         if not wanted:
             return
-        for view in pieces(log, wanted[0].first, wanted[-1].end):
+        for view in batch_bytes(log, wanted[0].first, wanted[-1].end):
             for header, batch in iterate_batches(view):
                 if oracle.trimming is not None and given_up_in_epoch is None:
                     oracle.trimming.committed(header, batch)

@@ -76,7 +76,7 @@ class LivenessPhase:
             self._must_be_up(frozenset())
         self.must(lambda: self._admin.idle, "L3", lambda: "an operator is not answered")
         if self._voter_admin is not None:
-            self._settle_voters(self._voter_admin, stream(self._world.seed, VOTERS_STREAM))
+            self._check_voter_changes(self._voter_admin, stream(self._world.seed, VOTERS_STREAM))
         self._checkers.healed()
         self._must_be_led(frozenset())
         self._admin.run(self._attend)
@@ -120,7 +120,7 @@ class LivenessPhase:
 
     # -- voters
 
-    def _settle_voters(self, admin: VoterAdmin, rng: random.Random) -> None:
+    def _check_voter_changes(self, admin: VoterAdmin, rng: random.Random) -> None:
         """L14: the voters can be changed until they are the ones that an operator wants."""
         controllers = [host.node_id for host in self._world.hosts.values() if host.votes]
         count = len(controllers) if admin.joins_by_itself else rng.randint(1, len(controllers))

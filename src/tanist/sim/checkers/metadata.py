@@ -58,7 +58,7 @@ class MetadataChecks:
         """Partition -> its state when ELR was switched on. It may keep that state until it has a leader."""
         self.changes = 0
 
-    def look(self, host: Host, node: Node) -> None:
+    def check_node(self, host: Host, node: Node) -> None:
         """After a turn of the node."""
         raft = node.quorum.raft
         if raft.is_leader and self._leaders.get(raft.epoch) != host.node_id:

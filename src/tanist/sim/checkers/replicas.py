@@ -33,7 +33,7 @@ from tanist.sim.events import (
     PartitionStateCommitted,
     Place,
 )
-from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror, pieces
+from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror, batch_bytes
 from tanist.sim.world.world import Host, World
 from tanist.wire.ids import TopicIdPartition
 
@@ -118,13 +118,13 @@ class ReplicaChecks:
 
     # -- turns, faults and metadata
 
-    def look(self, host: Host, node: Node) -> None:
+    def check_node(self, host: Host, node: Node) -> None:
         """After a turn of the node."""
         if self._lives.get(host.node_id) != host.lives:
             self._lives[host.node_id] = host.lives
             self.elections.began(host, node)
             self._loading.add(host.node_id)
-        if host.node_id in self._loading and node.parts.log_loading.complete:
+        if host.node_id in self._loading and node.components.log_loading.complete:
             self._loading.discard(host.node_id)
             found = logs_of(node)
             places = Counter((log.topic_id, log.partition) for log in found)
@@ -136,14 +136,14 @@ class ReplicaChecks:
                     self.logs.meet(host, log, self.oracles[key])
                 else:
                     self._in_two_places(host, self.oracles[key])
-        self.metadata.look(host, node)
+        self.metadata.check_node(host, node)
         for topic, partitions in node.replicas.by_topic.items():
             if topic.__class__ is not str:
                 continue  # the same table under the topic's id
             for hosted in partitions.values():
                 seen = self._seen.get(hosted)
                 if (seen is None or seen.is_outdated(hosted)) and not hosted.stale and hosted.log.failed is None:
-                    self._look(host, node, hosted, seen)
+                    self._check_replica(host, node, hosted, seen)
         # Only now, because the leader has seen all changes of its partition in this turn.
         if self._changed:
             for key, state in self._changed.items():
@@ -281,7 +281,7 @@ class ReplicaChecks:
     def _batch_ended(self) -> None:
         self.elections.batch_ended()
 
-    def _look(self, host: Host, node: Node, hosted: HostedPartition, seen: _Seen | None) -> None:
+    def _check_replica(self, host: Host, node: Node, hosted: HostedPartition, seen: _Seen | None) -> None:
         replica, log, leader = hosted.replica, hosted.log, hosted.leader
         if seen is None:
             if hosted.topic_id not in self.metadata.image.topics:
@@ -359,7 +359,7 @@ class ReplicaChecks:
                     self._fail("S22", place, ": its log is not what it was seen to become")
                 self.logs.check_epoch_cache(place, log, mirror)
                 if oracle.compaction is None:  # else each replica compacts on its own
-                    content[node.node_id] = b"".join(pieces(log, begin, log.log_end_offset))
+                    content[node.node_id] = b"".join(batch_bytes(log, begin, log.log_end_offset))
             first = next(iter(content.values()), b"")
             for node_id, found in content.items():
                 if found != first:

@@ -50,7 +50,7 @@ from tanist.log.markers import parse_marker
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
-from tanist.sim.oracle import pieces
+from tanist.sim.oracle import batch_bytes
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import Assignments
 from tanist.sim.workload.transactional import Attempt
@@ -177,11 +177,11 @@ class TransactionChecks(Watcher):
 
     # -- after the faults
 
-    def is_settled(self) -> bool:
+    def none_open(self) -> bool:
         """X7: no transaction is open, every marker is written, and all that is written is committed."""
-        return not self.unsettled()
+        return not self.open_transactions()
 
-    def unsettled(self) -> list[str]:
+    def open_transactions(self) -> list[str]:
         found: list[str] = []
         followed: dict[TopicIdPartition, str] = {}
         led: set[TopicIdPartition] = set()
@@ -196,7 +196,7 @@ class TransactionChecks(Watcher):
                         found.append(f"{hosted.topic}-{hosted.index} is stable to {stable}")
                     elif hosted.leader.high_watermark < hosted.log.log_end_offset:
                         found.append(f"{hosted.topic}-{hosted.index} is committed to {hosted.leader.high_watermark}")
-            coordinator = node.parts.transactions.loaded
+            coordinator = node.components.transactions.loaded
             if coordinator is not None:
                 found += self._under_way(coordinator)
         # The metadata may name a leader that has been killed, and is back before its session has ended.
@@ -217,7 +217,7 @@ class TransactionChecks(Watcher):
         numbers: Counter[str] = Counter()
         for node in self._world.nodes():
             for hosted in node.replicas:
-                own = scan_of(pieces(hosted.log, hosted.log.log_start_offset, hosted.log.log_end_offset))
+                own = scan_of(batch_bytes(hosted.log, hosted.log.log_start_offset, hosted.log.log_end_offset))
                 oracle = self._replicas.oracles[hosted.topic_id, hosted.index]
                 trimming = oracle.trimming
                 scan = own if trimming is None else scan_of(trimming.committed_batches())
@@ -376,7 +376,7 @@ def _offsets_of(scan: Scan) -> dict[tuple[str, int], int]:
 
 
 def _states(log: Log, start: int, end: int) -> Iterator[tuple[str, TransactionValues | None]]:
-    for view in pieces(log, start, end):
+    for view in batch_bytes(log, start, end):
         for _, batch in iterate_batches(view):
             for record in decode_batch(batch):
                 if record.key is None or not start <= record.offset < end:

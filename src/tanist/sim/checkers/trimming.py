@@ -22,7 +22,7 @@ from tanist.controller.image.partition_state import PartitionState
 from tanist.log.log import Log
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import DeletionAnswered, DeletionRequested, Event, Place
-from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, batches, pieces
+from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, batch_bytes, batches
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import BatchHeader
 from tanist.wire.errors import ErrorCode
@@ -125,7 +125,7 @@ class TrimAllowance:
         if most < 0:
             return False
         staying = sum(len(kept.data) for _, kept in going[young[-1] + 1 :])
-        return staying + sum(map(len, pieces(log, end, log.log_end_offset))) >= most
+        return staying + sum(map(len, batch_bytes(log, end, log.log_end_offset))) >= most
 
     def _between(self, start: int, end: int) -> list[Batch]:
         return [batch for batch in self._oracle.history if batch.end > start and batch.first < end]
@@ -212,9 +212,9 @@ class TrimChecks:
             else:
                 allowance.requested.add(event.offset)
         elif isinstance(event, DeletionAnswered):
-            self._answered(event)
+            self._check_deletion(event)
 
-    def _answered(self, answer: DeletionAnswered) -> None:
+    def _check_deletion(self, answer: DeletionAnswered) -> None:
         """S26: an acknowledged offset is the start of the leader and of the whole ISR, in fact."""
         asked = self._asked.pop(answer.number)
         key, offset = asked.request.partition, asked.request.offset

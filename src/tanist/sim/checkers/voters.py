@@ -46,7 +46,7 @@ class VoterChecks:
 
     # -- turns and faults
 
-    def look(self, host: Host, node: Node) -> None:
+    def check_node(self, host: Host, node: Node) -> None:
         """After a turn of the node."""
         raft, mirror = node.quorum.raft, self.oracle.mirrors[host.node_id]
         before = mirror.voters

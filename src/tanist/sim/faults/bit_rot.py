@@ -57,7 +57,7 @@ class BitRot:
     def is_rotten(self, node_id: int) -> bool:
         return any(where == node_id for _, where in self._spots)
 
-    def found(self) -> list[int]:
+    def rotten_nodes(self) -> list[int]:
         """Nodes with rotten logs."""
         return sorted({node_id for _, node_id in self._spots})
 

@@ -73,12 +73,12 @@ def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
     world.emit(LinksFailed("flap", (host.name,), (other.name,)))
     network, ended = world.network, False
 
-    def turn(down: bool) -> None:
+    def set_down(down: bool) -> None:
         if ended:
             return
         for link in links:
             (network.block if down else network.heal)(*link)
-        world.scheduler.after(_FLAP_US, lambda: turn(not down))
+        world.scheduler.after(_FLAP_US, lambda: set_down(not down))
 
     def mend() -> None:
         nonlocal ended
@@ -87,7 +87,7 @@ def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
             network.heal(*link)
         world.emit(LinksSteady(host.name, other.name))
 
-    turn(True)
+    set_down(True)
     return mend
 
 

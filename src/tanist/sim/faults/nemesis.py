@@ -92,7 +92,7 @@ class Nemesis:
                 host.kill()
         for node_id in sorted(self.taken_down):
             self._start_again(self._world.hosts[node_id])
-        for node_id in self._rotten.found():
+        for node_id in self._rotten.rotten_nodes():
             self._renew(self._world.hosts[node_id])
 
     def let_back_in(self) -> None:

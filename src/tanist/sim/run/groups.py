@@ -137,7 +137,7 @@ class Groups:
         if settings.grows:
             world.scheduler.after(fault_time_ms * MICROSECONDS // 2, self._grow)
         world.run_for(fault_time_ms)
-        self._settle(liveness)
+        self._check_recovery(liveness)
         for member in self.members:
             self._as(member, member.leave)
         for watcher in self.watchers:
@@ -146,7 +146,7 @@ class Groups:
         liveness.run(stream(run.seed, LIVENESS_STREAM))
         world.counts["groups: commits refused"] += sum(sum(member.errors.values()) for member in self.members)
 
-    def _settle(self, liveness: LivenessPhase) -> None:
+    def _check_recovery(self, liveness: LivenessPhase) -> None:
         """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""
         self._churning = False
         self._resting.clear()
@@ -161,10 +161,10 @@ class Groups:
         for member in self.members:
             member.reported_commits.clear()
         liveness.must(
-            lambda: not self._unsettled(), "C5", lambda: f"groups do not settle: {'; '.join(self._unsettled())}"
+            lambda: not self._not_recovered(), "C5", lambda: f"groups do not settle: {'; '.join(self._not_recovered())}"
         )
 
-    def _unsettled(self) -> list[str]:
+    def _not_recovered(self) -> list[str]:
         image = self._run.checkers.replicas.metadata.image
         found: list[str] = []
         for plan in self._settings.plans:
@@ -268,7 +268,7 @@ class Groups:
         self.world.emit(PartitionsRequested(name, count))
         self.world.counts["groups: topics grown"] += 1
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             error = -1 if response is None else response.results[0].error_code
             if error not in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
                 self._run.admin.later(300, ask)
@@ -276,7 +276,7 @@ class Groups:
         def ask() -> None:
             wanted = CreatePartitionsTopic(name=name, count=count, assignments=None)
             request = CreatePartitionsRequest(topics=(wanted,), timeout_ms=_GROWTH_TIMEOUT_MS)
-            self._run.admin.any_broker().call(request, _CREATE_PARTITIONS_VERSION, _GROWTH_TIMEOUT_MS, answered)
+            self._run.admin.any_broker().call(request, _CREATE_PARTITIONS_VERSION, _GROWTH_TIMEOUT_MS, handle_response)
 
         self._run.admin.run(ask)
 

@@ -112,7 +112,7 @@ class Transactions:
             for client in self.applications:
                 self._freeze_at_times(client, stream(run.seed, f"{client.name}/pauses"))
         world.run_for(fault_time_ms)
-        self._settle(liveness)
+        self._check_recovery(liveness)
         liveness.run(stream(run.seed, LIVENESS_STREAM))
         # A reader does not notice that its position was lost, if other records have it by now.
         reader = self.late_reader if self.checks.has_lost else self.reader
@@ -127,7 +127,9 @@ class Transactions:
 
     def _await_ends(self, liveness: LivenessPhase) -> None:
         liveness.must(
-            self.checks.is_settled, "X7", lambda: f"transactions stay open: {'; '.join(self.checks.unsettled()[:5])}"
+            self.checks.none_open,
+            "X7",
+            lambda: f"transactions stay open: {'; '.join(self.checks.open_transactions()[:5])}",
         )
 
     def _has_read_all(self, reader: CommittedReader) -> bool:
@@ -137,7 +139,7 @@ class Transactions:
             if oracle.name == f"{reader.topic}-{key[1]}"
         )
 
-    def _settle(self, liveness: LivenessPhase) -> None:
+    def _check_recovery(self, liveness: LivenessPhase) -> None:
         """X9: after the repairs one instance of each application commits again; then nothing stays open (X7)."""
         self._freezing = False
         self._run.nemesis.end()

@@ -207,7 +207,7 @@ class SimDiskView:
     def __init__(self, disk: SimDisk, process: Process) -> None:
         self._disk = disk
         self._process = process
-        self._turns: dict[str, int] = {}
+        self._replacements: dict[str, int] = {}
         """How many have asked to replace the file at a path."""
 
     # -- files
@@ -235,7 +235,7 @@ class SimDiskView:
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         """A new file takes the name of the old one: after a loss of power it is the one or the other, never torn."""
-        self._turn_of(path)
+        self._next_replacement(path)
         self._write_file(path, data, sync=sync)
 
     def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
@@ -259,10 +259,10 @@ class SimDiskView:
 
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
         """It takes as long as the slowest sync: not drawn, so that a seed has the same story with and without it."""
-        turn = self._turn_of(path)
+        turn = self._next_replacement(path)
 
         def write() -> None:
-            if turn == self._turns[path]:
+            if turn == self._replacements[path]:
                 self._write_file(path, data, sync=False)
 
         def work() -> None:
@@ -270,9 +270,9 @@ class SimDiskView:
 
         self._disk.scheduler.after(self._disk.sync_us[1], work, self._process)
 
-    def _turn_of(self, path: str) -> int:
+    def _next_replacement(self, path: str) -> int:
         """One more replaces this file, whenever that will be: what was asked for before is not to replace it then."""
-        self._turns[path] = turn = self._turns.get(path, 0) + 1
+        self._replacements[path] = turn = self._replacements.get(path, 0) + 1
         return turn
 
     # -- names
@@ -390,7 +390,7 @@ class SimDiskView:
                 except OSError as error:
                     failure = failure or error
                     continue
-                _settle(disk, file.inode, mark, size)
+                _end_sync(disk, file.inode, mark, size)
             disk.scheduler.dispatch(self._process, lambda: done(failure))
 
         disk.scheduler.after(disk.rng.randint(low_us, high_us), finish)
@@ -399,7 +399,7 @@ class SimDiskView:
         of_disk = _of(file)
         self._disk.check(file.path)
         self._process.burn()
-        _settle(self._disk, of_disk.inode, of_disk.inode.mark, file.size)
+        _end_sync(self._disk, of_disk.inode, of_disk.inode.mark, file.size)
 
     def run(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         def work() -> None:
@@ -431,9 +431,9 @@ def _of(file: File) -> SimFile:
     return file
 
 
-def _settle(disk: SimDisk, inode: Inode, mark: int, size: int) -> None:
+def _end_sync(disk: SimDisk, inode: Inode, mark: int, size: int) -> None:
     """A sync that began at `mark`, when the file had `size` bytes, has ended."""
     if not disk.lying:
-        inode.settle(mark)
+        inode.write_through(mark)
         disk.cache.commit_file(inode)
     inode.vouch(mark, size)

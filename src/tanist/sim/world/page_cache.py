@@ -75,7 +75,17 @@ class Cut:
 class Inode:
     """A file: its content in the page cache and on the disk, and the changes in between."""
 
-    __slots__ = ("changes", "data", "durable", "name", "parent", "settled", "synced_bytes", "unsynced_bytes", "vouched")
+    __slots__ = (
+        "changes",
+        "data",
+        "durable",
+        "durable_changes",
+        "name",
+        "parent",
+        "synced_bytes",
+        "unsynced_bytes",
+        "vouched",
+    )
 
     def __init__(self, data: bytes = b"") -> None:
         self.parent: Folder | None = None
@@ -84,7 +94,7 @@ class Inode:
         self.durable = bytearray(data)
         self.changes: deque[Written | Cut] = deque()
         """In order, since `durable`."""
-        self.settled = 0
+        self.durable_changes = 0
         """Number of changes in `durable` since the file exists; `changes` begins after them."""
         self.unsynced_bytes = 0
         self.vouched = 0
@@ -94,8 +104,8 @@ class Inode:
 
     @property
     def mark(self) -> int:
-        """For `settle`: all changes up to now."""
-        return self.settled + len(self.changes)
+        """For `write_through`: all changes up to now."""
+        return self.durable_changes + len(self.changes)
 
     def write(self, offset: int, data: bytes, now_us: int) -> None:
         _put(self.data, offset, data)
@@ -110,11 +120,11 @@ class Inode:
         if size < self.synced_bytes:
             self.synced_bytes = size
 
-    def settle(self, mark: int) -> None:
+    def write_through(self, mark: int) -> None:
         """The changes up to `mark` are on the disk."""
-        while self.settled < mark:
+        while self.durable_changes < mark:
             change = self.changes.popleft()
-            self.settled += 1
+            self.durable_changes += 1
             if isinstance(change, Cut):
                 _cut(self.durable, change.size)
             else:
@@ -126,7 +136,7 @@ class Inode:
         if mark < self.vouched:
             return  # a later sync has ended before this one
         self.vouched = mark
-        for number, change in enumerate(self.changes, self.settled):
+        for number, change in enumerate(self.changes, self.durable_changes):
             if number >= mark:
                 size = min(size, change.size if isinstance(change, Cut) else change.offset)
         self.synced_bytes = size
@@ -140,7 +150,7 @@ class Inode:
                 return
             if isinstance(oldest, Cut) and not oldest.entry.committed:
                 return
-            self.settle(self.settled + 1)
+            self.write_through(self.durable_changes + 1)
 
     def lose_power(self, rng: random.Random) -> None:
         """Keep those changes that may have reached the disk."""
@@ -180,7 +190,7 @@ class Inode:
         if within is None and len(cache) > len(disk) and rng.random() < 0.1:
             _cut(disk, len(cache))  # the size came through, the data did not
         self.data, self.durable = disk, bytearray(disk)
-        self.settled += len(self.changes)
+        self.durable_changes += len(self.changes)
         self.changes.clear()
         self.unsynced_bytes = 0
         self.synced_bytes = len(disk)

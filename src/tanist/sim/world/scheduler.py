@@ -74,7 +74,7 @@ class Process:
                 raise CrashPoint
 
 
-def _turn(process: Process, callback: Callable[[], None]) -> None:
+def _run_turn(process: Process, callback: Callable[[], None]) -> None:
     callback()
     soon = process.soon
     while soon:
@@ -151,9 +151,9 @@ class Scheduler:
             return
         try:
             if process.plant is None:
-                _turn(process, callback)
+                _run_turn(process, callback)
             else:
-                process.plant(lambda: _turn(process, callback))
+                process.plant(lambda: _run_turn(process, callback))
         except CrashPoint:
             if process.crashed is not None:
                 process.crashed()

@@ -48,7 +48,7 @@ _Z: Final = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ReplicationSettings:
     """The setting that is estimated."""
 
     replication_factor: int = 3
@@ -84,7 +84,7 @@ class FaultProfile:
         if unknown:
             raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(KINDS)}")
 
-    def config(self, setting: Setting) -> ChaosConfig:
+    def config(self, setting: ReplicationSettings) -> ChaosConfig:
         """A run of the simulator."""
         topic = Topic(TOPIC, 2, setting.replication_factor, (("unclean.recovery.strategy", setting.strategy),))
         return ChaosConfig(
@@ -138,7 +138,7 @@ class Estimate:
 class Row:
     """The estimates of one setting."""
 
-    setting: Setting
+    setting: ReplicationSettings
     loss: Estimate
     outage: Estimate
     acknowledged: int = 0
@@ -158,18 +158,18 @@ class DurabilityResult:
     rows: list[Row] = field(default_factory=list)
 
     @property
-    def unjudged(self) -> list[Setting]:
+    def unjudged(self) -> list[ReplicationSettings]:
         """Settings in which nothing was acknowledged, so that nothing could be lost."""
         return [row.setting for row in self.rows if not row.acknowledged]
 
 
 def settings(
     replication_factors: Iterable[int], min_insync_replicas: Iterable[int], strategies: Iterable[str]
-) -> list[Setting]:
+) -> list[ReplicationSettings]:
     """All that can be of these. `NothingToJudge` if that is none."""
     factors, leasts = sorted(set(replication_factors)), sorted(set(min_insync_replicas))
     found = [
-        Setting(factor, least, strategy)
+        ReplicationSettings(factor, least, strategy)
         for factor, least, strategy in product(factors, leasts, dict.fromkeys(strategies))
         if least <= factor
     ]
@@ -182,7 +182,7 @@ def settings(
 
 def durability(
     spark: SparkSession,
-    asked: Sequence[Setting],
+    asked: Sequence[ReplicationSettings],
     seeds: range,
     fault_profile: FaultProfile = FaultProfile(),
     *,
@@ -208,7 +208,7 @@ def durability(
     return DurabilityResult(fault_profile, seeds, [_row(outcomes.of(_key(each)), each) for each in listed])
 
 
-def _key(setting: Setting) -> SettingKey:
+def _key(setting: ReplicationSettings) -> SettingKey:
     return setting.replication_factor, setting.min_insync_replicas, setting.strategy
 
 
@@ -218,7 +218,9 @@ def _cores(spark: SparkSession) -> int:
     return max(1, int(spark.sparkContext.defaultParallelism))
 
 
-def _play(listed: Sequence[Setting], fault_profile: FaultProfile, share: Sequence[tuple[int, int]]) -> Iterator[Any]:
+def _play(
+    listed: Sequence[ReplicationSettings], fault_profile: FaultProfile, share: Sequence[tuple[int, int]]
+) -> Iterator[Any]:
     """In a task."""
     import pyarrow as pa
 
@@ -229,11 +231,11 @@ def _play(listed: Sequence[Setting], fault_profile: FaultProfile, share: Sequenc
     )
 
 
-def plan_of(seed: int, setting: Setting, fault_profile: FaultProfile) -> Plan:
+def plan_of(seed: int, setting: ReplicationSettings, fault_profile: FaultProfile) -> Plan:
     return Plan.drawn(seed, fault_profile.config(setting))
 
 
-def played(seed: int, setting: Setting, fault_profile: FaultProfile) -> tuple[Any, ...]:
+def played(seed: int, setting: ReplicationSettings, fault_profile: FaultProfile) -> tuple[Any, ...]:
     """One run: what `OUTCOME` has behind the seed."""
     run = plan_of(seed, setting, fault_profile).begin()
     outcome = run.run()
@@ -263,7 +265,7 @@ def _acknowledged_at(sends: Iterable[Send]) -> Mapping[tuple[str, int], list[int
     return found
 
 
-def _row(mine: Any, setting: Setting) -> Row:
+def _row(mine: Any, setting: ReplicationSettings) -> Row:
     import pyarrow.compute as pc
 
     def total(name: str) -> int:

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from tanist.lab.anomalies import Anomaly
 from tanist.runtime.client import admin
-from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit.audit import audit_folder
 from tanist.spark.jobs.audit.result import AuditResult
@@ -72,7 +72,7 @@ def tell(
     """Play it in an empty folder. Whatever happens, no process of it is left."""
     story = Story(folder, folder / "history.jsonl")
     data = folder / "data"
-    cluster = Cluster(data)
+    cluster = LocalCluster(data)
     say("a cluster of three brokers, with ELR off: it elects as Kafka before KIP-966")
     cluster.up(
         brokers=3,
@@ -92,7 +92,7 @@ def tell(
 
 def _play(
     spark: SparkSession,
-    cluster: Cluster,
+    cluster: LocalCluster,
     clients: StoryClients,
     story: Story,
     say: Progress,
@@ -142,7 +142,7 @@ def _play(
     require(not story.second.open_transactions, f"open transactions: {story.second.open_transactions}")
 
 
-def _break(cluster: Cluster, clients: StoryClients, say: Progress) -> None:
+def _break(cluster: LocalCluster, clients: StoryClients, say: Progress) -> None:
     with clients.client() as client:
         admin.create_topic(
             client, TOPIC, partitions=-1, replication_factor=-1, assignment=[(1, 2, 3)] * PARTITIONS,

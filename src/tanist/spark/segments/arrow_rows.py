@@ -92,9 +92,9 @@ def rows(
         first = last
 
 
-def _within(found: RecordColumns, first: int, last: int) -> int:
+def _within(columns: RecordColumns, first: int, last: int) -> int:
     """Fewer rows if they are large: a record batch of gigabytes would have to be in memory three times."""
-    sizes = np.cumsum(found.end[first:last] - found.content[first:last])
+    sizes = np.cumsum(columns.end[first:last] - columns.content[first:last])
     return max(first + 1, first + int(np.searchsorted(sizes, _WIDE_BYTES, side="right")))
 
 
@@ -140,11 +140,11 @@ def gather(arena: Any, shared: Any, starts: Any, lengths: Any) -> pa.Array:
     return slices.take(kept).cast(pa.binary())
 
 
-def timestamps(found: RecordColumns, headers: Any, part: slice) -> pa.Array:
+def timestamps(columns: RecordColumns, headers: Any, part: slice) -> pa.Array:
     """Microseconds; what a file claims beyond the range of Spark's timestamps is brought to its end."""
-    batch = found.batch[part]
+    batch = columns.batch[part]
     at_ms = _each(headers["base_timestamp"], batch)
-    at_ms += found.timestamp_delta[part]
+    at_ms += columns.timestamp_delta[part]
     fixed = headers["attributes"] & LOG_APPEND_TIME != 0
     if fixed.any():
         at_ms = np.where(_each(fixed, batch), _each(headers["max_timestamp"], batch), at_ms)
@@ -158,13 +158,13 @@ def _each(of_batches: Any, batch: Any) -> Any:
     return np.ascontiguousarray(of_batches).take(batch, mode="clip")
 
 
-def header_arrays(arena: Any, shared: Any, found: RecordColumns, part: slice) -> pa.Array:
+def header_arrays(arena: Any, shared: Any, columns: RecordColumns, part: slice) -> pa.Array:
     """The records' headers. Where they are not what they claim, the record has those that come before."""
-    counts = found.header_count[part]
+    counts = columns.header_count[part]
     if not counts.any():
         none = pa.array(np.zeros(len(counts) + 1, np.int32))
         return pa.ListArray.from_arrays(none, _NO_HEADERS, type=HEADERS)
-    counts, position, end = counts.copy(), found.headers[part].copy(), found.end[part]
+    counts, position, end = counts.copy(), columns.headers[part].copy(), columns.end[part]
     at: list[Any] = []
     step = 0
     while True:
@@ -205,12 +205,12 @@ class _Group:
     shared: Any
     headers: Any
     positions: Any
-    found: RecordColumns
+    columns: RecordColumns
     part: slice
     origin: Origin
 
     def of_batch(self, name: str) -> Any:
-        return _each(self.headers[name], self.found.batch[self.part])
+        return _each(self.headers[name], self.columns.batch[self.part])
 
     @property
     def count(self) -> int:
@@ -220,22 +220,22 @@ class _Group:
         return pa.repeat(pa.scalar(value, kind), self.count)
 
     def offsets(self) -> Any:
-        return self.of_batch("base_offset") + self.found.offset_delta[self.part]
+        return self.of_batch("base_offset") + self.columns.offset_delta[self.part]
 
     def sequences(self) -> Any:
         base = self.of_batch("base_sequence").astype(np.int64)
         # They go back to 0 after 2^31 - 1; -1, of no producer, stays.
-        after = (base + self.found.offset_delta[self.part]) & 0x7FFFFFFF
+        after = (base + self.columns.offset_delta[self.part]) & 0x7FFFFFFF
         return np.where(base < 0, -1, after).astype(np.int32)
 
     def flag(self, bit: int) -> pa.Array:
         set_in = self.headers["attributes"] & bit != 0
         if not set_in.any():
             return self.constant(False, pa.bool_())
-        return pa.array(_each(set_in, self.found.batch[self.part]))
+        return pa.array(_each(set_in, self.columns.batch[self.part]))
 
     def fingerprints(self) -> Any:
-        found = self.found
+        found = self.columns
         return fingerprints(self.arena, found.content[self.part], found.end[self.part]).view(np.int64)
 
 
@@ -245,10 +245,10 @@ _MAKERS: Final[dict[str, Callable[[_Group], pa.Array]]] = {
     "replica": lambda g: g.constant(g.origin.replica, pa.int32()),
     "leader_epoch": lambda g: pa.array(g.of_batch("leader_epoch")),
     "offset": lambda g: pa.array(g.offsets()),
-    "timestamp": lambda g: timestamps(g.found, g.headers, g.part),
-    "key": lambda g: gather(g.arena, g.shared, g.found.key[g.part], g.found.key_length[g.part]),
-    "value": lambda g: gather(g.arena, g.shared, g.found.value[g.part], g.found.value_length[g.part]),
-    "headers": lambda g: header_arrays(g.arena, g.shared, g.found, g.part),
+    "timestamp": lambda g: timestamps(g.columns, g.headers, g.part),
+    "key": lambda g: gather(g.arena, g.shared, g.columns.key[g.part], g.columns.key_length[g.part]),
+    "value": lambda g: gather(g.arena, g.shared, g.columns.value[g.part], g.columns.value_length[g.part]),
+    "headers": lambda g: header_arrays(g.arena, g.shared, g.columns, g.part),
     "producer_id": lambda g: pa.array(g.of_batch("producer_id")),
     "producer_epoch": lambda g: pa.array(g.of_batch("producer_epoch").astype(np.int32)),
     "sequence": lambda g: pa.array(g.sequences()),
@@ -257,7 +257,7 @@ _MAKERS: Final[dict[str, Callable[[_Group], pa.Array]]] = {
     "crc_ok": lambda g: g.constant(True, pa.bool_()),
     "fingerprint": lambda g: pa.array(g.fingerprints()),
     "batch_offset": lambda g: pa.array(g.of_batch("base_offset")),
-    "batch_position": lambda g: pa.array(g.positions[g.found.batch[g.part]]),
+    "batch_position": lambda g: pa.array(g.positions[g.columns.batch[g.part]]),
     "segment": lambda g: g.constant(g.origin.segment, pa.int64()),
     "salvage_id": lambda g: g.constant(g.origin.salvage_id, pa.string()),
     "damage": lambda g: g.constant(None, pa.string()),

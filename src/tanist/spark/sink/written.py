@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from tanist.spark.sink.landed import Identity, Written

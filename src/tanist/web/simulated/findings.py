@@ -1,4 +1,4 @@
-"""What has come of a step, in sentences: each is made from two looks, one after the other, and from nothing else.
+"""What has come of a step, in sentences: each is made from two samples, one after the other, and from nothing else.
 
 A step of a play says what is done; this says what was seen then. A sentence is about the moment in which it is made and
 stays true, for it is shown with its time.

@@ -1,6 +1,6 @@
 """Playing what a page asks for, and recording it: a play or a seed, with the user's actions.
 
-Owns the request, its limits, and the order of the recording's lines: JSON, each a difference of two looks. The page's
+Owns the request, its limits, and the order of the recording's lines: JSON, each a difference of two samples. The page's
 own keys are `story` (the present step: what is done), `found` (what has come of it so far) and `run` (how it goes; with
 the digest at the end).
 """
@@ -25,7 +25,7 @@ from tanist.text import counted
 from tanist.web.actions import DOWN
 from tanist.web.simulated.faults import Action, schedule
 from tanist.web.simulated.findings import findings
-from tanist.web.simulated.look import SimulatedLook
+from tanist.web.simulated.world_watcher import WorldWatcher
 from tanist.web.state import Json
 
 SEED: Final = "seed"
@@ -111,26 +111,26 @@ class _Recording:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._lines: list[str] = []
-        self._look: SimulatedLook | None = None
+        self._watcher: WorldWatcher | None = None
         self._steps = 0
         self._shown: dict[str, Json] | None = None
         """All that is shown; None: nothing is said of what comes of a step."""
-        self._found: list[Json] = []
+        self._outcomes: list[Json] = []
 
     def of_play(self, stage: Stage) -> None:
         """It tells what comes of each step; a run of the simulator has a thousand changes between two faults."""
         self._shown = {}
-        self._look = SimulatedLook(stage.world, self._emit, high_watermark_waits=not stage.setup.before_the_kip)
+        self._watcher = WorldWatcher(stage.world, self._emit, high_watermark_waits=not stage.setup.before_the_kip)
 
     def of_run(self, world: World) -> None:
-        self._look = SimulatedLook(world, self._emit)
+        self._watcher = WorldWatcher(world, self._emit)
 
     def _emit(self, at_ms: float, values: Mapping[str, Json], gone: tuple[str, ...]) -> None:
         if self._shown is not None:
             new = [{"at": at_ms, "text": text} for text in findings(self._shown, values)]
             if new or "story" in values:  # of which nothing has come yet
-                self._found = [*(() if "story" in values else self._found), *new]
-                values = {**values, "found": self._found}
+                self._outcomes = [*(() if "story" in values else self._outcomes), *new]
+                values = {**values, "found": self._outcomes}
             self._shown.update(values)
         self._add({"at": at_ms, "set": values, "gone": gone})
 
@@ -155,13 +155,13 @@ class _Recording:
         self._story({"number": self._steps, "title": "you", "text": text, "yours": True})
 
     def _story(self, value: Json) -> None:
-        if self._look is not None:
-            self._look.say(story=value)
+        if self._watcher is not None:
+            self._watcher.say(story=value)
 
     def end(self, world: World, **values: Json) -> None:
-        if self._look is not None:
-            self._look.finish()
-            self._look.say(run={"state": "ended", "events": world.scheduler.events, **values})
+        if self._watcher is not None:
+            self._watcher.finish()
+            self._watcher.say(run={"state": "ended", "events": world.scheduler.events, **values})
 
     def problem(self, text: str) -> None:
         self._add({"at": 0, "set": {"run": {"state": "refused", "text": text}}, "gone": ()})

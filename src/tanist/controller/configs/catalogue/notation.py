@@ -21,6 +21,7 @@ from ..definitions import (
     Between,
     BetweenOr,
     Check,
+    ConfigKey,
     ConfigType,
     EachOf,
     Importance,
@@ -29,7 +30,6 @@ from ..definitions import (
     OneOf,
     OneOfAnyCase,
     PlainList,
-    Setting,
     Synonym,
     ThrottledReplicas,
     Update,
@@ -48,9 +48,9 @@ _NAMED: dict[str, Callable[[str], Check]] = {
 }
 
 
-def read(table: str, *, on_brokers: bool = False, because: str | None = None) -> dict[str, Setting]:
+def read(table: str, *, on_brokers: bool = False, because: str | None = None) -> dict[str, ConfigKey]:
     """The settings of a table. `because`: none of them has an effect, and why."""
-    settings: dict[str, Setting] = {}
+    settings: dict[str, ConfigKey] = {}
     for line, doc in _entries(table):
         words = line.split()
         name, kind, default = words[:3]
@@ -64,7 +64,7 @@ def read(table: str, *, on_brokers: bool = False, because: str | None = None) ->
             raise ValueError(f"catalogue: {line}")
         if not has_effect:
             doc = f"{doc} {NO_EFFECT_DOC}{f' ({because})' if because else ''}.".strip()
-        settings[name] = Setting(
+        settings[name] = ConfigKey(
             name,
             ConfigType[kind.upper()],
             None if default == "-" else "" if default == '""' else default,

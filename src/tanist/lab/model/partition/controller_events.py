@@ -143,7 +143,7 @@ class ControllerEvents:
         return role.pending is not None or self._changes_nothing(message, self.tables.broker(proposing))
 
     def _changes_nothing(self, message: int, receiver: int) -> bool:
-        arrived, _ = self._brokers.answered.get((message, receiver)) or self._brokers.answer(message, receiver)
+        arrived, _ = self._brokers.alter_responses.get((message, receiver)) or self._brokers.answer(message, receiver)
         return arrived.broker == receiver and arrived.effects is None
 
     # -- the controller

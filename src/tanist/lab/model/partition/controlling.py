@@ -278,7 +278,7 @@ class Controlling:
         for reply in known:
             if broker_id(reply.broker) in asked:
                 info = LogInfo(*reply[1:])
-                recoveries.answered(broker_id(reply.broker), {KEY: info}, image, now_ms)
+                recoveries.handle_replica_log_info(broker_id(reply.broker), {KEY: info}, image, now_ms)
                 asked.discard(broker_id(reply.broker))
         elected = self._elected(recoveries, image, now_ms)
         again = {question.broker_id for question in recoveries.questions(FAR)}

@@ -29,7 +29,7 @@ from tanist.lab.model.partition.outcomes import (
     Fetched,
     MetadataApplied,
 )
-from tanist.lab.model.partition.replicating import Turn
+from tanist.lab.model.partition.replicating import BrokerResult
 from tanist.lab.model.partition.tables import StateTables
 from tanist.lab.model.steps import Label, Table
 from tanist.replica.isr import AlterPartitionResult
@@ -46,9 +46,9 @@ class BrokerEvents:
         self.written: dict[tuple[int, int, int], BrokerChanged | None] = {}
         self.fetched: dict[tuple[int, int, int], tuple[Fetched, ...]] = {}
         self.lagging: dict[tuple[int, int], tuple[BrokerChanged, ...]] = {}
-        self.answered: dict[tuple[int, int], tuple[BrokerChanged, BrokerChanged | None]] = {}
-        self.fetch_heard: dict[tuple[int, int], tuple[BrokerChanged, int]] = {}
-        self.fetch_answered: dict[tuple[int, int], tuple[BrokerChanged, bool]] = {}
+        self.alter_responses: dict[tuple[int, int], tuple[BrokerChanged, BrokerChanged | None]] = {}
+        self.fetch_requests: dict[tuple[int, int], tuple[BrokerChanged, int]] = {}
+        self.fetch_responses: dict[tuple[int, int], tuple[BrokerChanged, bool]] = {}
         self._requests: Table[Request] = Table()
         self._answers: Table[Answer] = Table()
         self._learned: dict[tuple[int, int, int], tuple[int, Effects | None]] = {}
@@ -56,13 +56,13 @@ class BrokerEvents:
         self._asked: dict[tuple[int, int, int], tuple[int, Effects | None, int]] = {}
         self._taken: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
-    def effects(self, turn: Turn, broker: int) -> Effects | None:
-        if turn.advance is None and not turn.proposals:
+    def effects(self, result: BrokerResult, broker: int) -> Effects | None:
+        if result.advance is None and not result.proposals:
             return None
-        epoch = turn.broker.epoch
+        epoch = result.broker.epoch
         number = self.tables.messages.number
-        messages = tuple(number(AlterRequest(broker, epoch, proposal)) for proposal in turn.proposals)
-        return Effects(turn.advance, messages, cut=False)
+        messages = tuple(number(AlterRequest(broker, epoch, proposal)) for proposal in result.proposals)
+        return Effects(result.advance, messages, cut=False)
 
     # -- metadata
 
@@ -102,8 +102,8 @@ class BrokerEvents:
     def _learn(self, broker: int, state: int, view: int) -> tuple[int, Effects | None]:
         known = self._learned.get((broker, state, view))
         if known is None:
-            turn = replicating.learn(broker, self.tables.brokers[state], self.tables.views[view])
-            known = self._learned[broker, state, view] = self.tables.broker(turn.broker), self.effects(turn, broker)
+            result = replicating.learn(broker, self.tables.brokers[state], self.tables.views[view])
+            known = self._learned[broker, state, view] = self.tables.broker(result.broker), self.effects(result, broker)
         return known
 
     def _old_fetch(self, broker: int, before: int, after: int) -> int:
@@ -121,10 +121,12 @@ class BrokerEvents:
     # -- records
 
     def write(self, broker: int, state: int, payload: int) -> BrokerChanged | None:
-        turn = replicating.write(broker, self.tables.brokers[state], payload, self.configuration.acks)
+        result = replicating.write(broker, self.tables.brokers[state], payload, self.configuration.acks)
         found = None
-        if turn is not None:
-            found = BrokerChanged(self.tables.broker(turn.broker), self.effects(turn, broker), Label("write", broker))
+        if result is not None:
+            found = BrokerChanged(
+                self.tables.broker(result.broker), self.effects(result, broker), Label("write", broker)
+            )
         self.written[broker, state, payload] = found
         return found
 
@@ -158,12 +160,12 @@ class BrokerEvents:
     def _ask(self, leader: int, state: int, request: int) -> tuple[int, Effects | None, int]:
         known = self._asked.get((leader, state, request))
         if known is None:
-            turn, answer = replicating.fetch(
+            result, answer = replicating.fetch(
                 leader, self.tables.brokers[state], self._requests[request], self.configuration.records_a_fetch
             )
             known = self._asked[leader, state, request] = (
-                self.tables.broker(turn.broker),
-                self.effects(turn, leader),
+                self.tables.broker(result.broker),
+                self.effects(result, leader),
                 -1 if answer is None else self._answers.number(answer),
             )
         return known
@@ -186,10 +188,10 @@ class BrokerEvents:
         answered = self._answers[answer] if answer >= 0 else None
         back = -1 if answered is None else self.tables.messages.number(SentAnswer(answered))
         label = Label("hear", sent.receiver, f"the fetch of {sent.request.broker + 1}")
-        found = self.fetch_heard[message, state] = BrokerChanged(after, effects, label), back
+        found = self.fetch_requests[message, state] = BrokerChanged(after, effects, label), back
         return found
 
-    def answered_fetch(self, message: int, state: int) -> tuple[BrokerChanged, bool]:
+    def handle_fetch_response(self, message: int, state: int) -> tuple[BrokerChanged, bool]:
         """The answer to a fetch arrives; and whether it truncates the follower's log. A former life gets no answer."""
         sent = self.tables.messages[message]
         if not isinstance(sent, SentAnswer):
@@ -198,7 +200,7 @@ class BrokerEvents:
         after, cut = state, False
         if self.tables.brokers[state].epoch == sent.answer.request.broker_epoch:
             after, cut = self._take(follower, state, self._answers.number(sent.answer))
-        found = self.fetch_answered[message, state] = BrokerChanged(after, None, Label("take", follower)), cut
+        found = self.fetch_responses[message, state] = BrokerChanged(after, None, Label("take", follower)), cut
         return found
 
     # -- the ISR
@@ -210,10 +212,10 @@ class BrokerEvents:
         outcomes = []
         for chosen in range(1, 1 << len(behind)):
             late = sum(1 << member for at, member in enumerate(behind) if chosen >> at & 1)
-            turn = replicating.lag(broker, before, late)
-            if turn is not None:
+            result = replicating.lag(broker, before, late)
+            if result is not None:
                 label = Label("lag", broker, "for " + ",".join(str(number) for number in ids_of(late)))
-                outcomes.append(BrokerChanged(self.tables.broker(turn.broker), self.effects(turn, broker), label))
+                outcomes.append(BrokerChanged(self.tables.broker(result.broker), self.effects(result, broker), label))
         known = self.lagging[broker, state] = tuple(outcomes)
         return known
 
@@ -232,12 +234,12 @@ class BrokerEvents:
             partition_epoch=sent.partition_epoch,
             recovering=sent.recovering,
         )
-        turn = replicating.proposal_answered(broker, before, sent.proposal, result)
+        turn = replicating.handle_alter_partition_response(broker, before, sent.proposal, result)
         arrived = BrokerChanged(self.tables.broker(turn.broker), self.effects(turn, broker), Label("answer", broker))
-        turn = replicating.proposal_answered(broker, before, sent.proposal, None)
+        turn = replicating.handle_alter_partition_response(broker, before, sent.proposal, None)
         after, effects = self.tables.broker(turn.broker), self.effects(turn, broker)
         lost = None
         if after != state or effects is not None:
             lost = BrokerChanged(after, effects, Label("unanswered", broker))
-        known = self.answered[message, state] = arrived, lost
+        known = self.alter_responses[message, state] = arrived, lost
         return known

@@ -51,10 +51,10 @@ class Losses:
         key = (leader, chosen, state[HISTORY], -1 if self._all else state[BUDGET])
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._look(chosen, state)
+            known = self._known[key] = self._loss_of(chosen, state)
         return known
 
-    def _look(self, chosen: int, state: State) -> Loss:
+    def _loss_of(self, chosen: int, state: State) -> Loss:
         history = self._tables.histories[state[HISTORY]]
         kept = None if chosen < 0 else self._tables.brokers[chosen].log
         if not self._all:

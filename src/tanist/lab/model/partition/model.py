@@ -288,7 +288,7 @@ class PartitionModel:
                 self._take_answer(state, changed, message, sent, steps)
                 continue
             at = BROKERS + sent.receiver
-            arrived, lost = events.answered.get((message, state[at])) or events.answer(message, state[at])
+            arrived, lost = events.alter_responses.get((message, state[at])) or events.answer(message, state[at])
             changed[at] = arrived.broker
             if changed[NETWORK] != NOTHING:
                 self._forget_moot(changed)
@@ -334,7 +334,7 @@ class PartitionModel:
             steps.append((Label("drop", sent.request.broker, "the fetch"), tuple(changed), None))
         at = BROKERS + sent.receiver
         key = (message, state[at])
-        heard, back = self.events.fetch_heard.get(key) or self.events.hear(*key)
+        heard, back = self.events.fetch_requests.get(key) or self.events.hear(*key)
         changed[at] = heard.broker
         if split and back >= 0:
             changed[NETWORK] = self.tables.exchange(changed[NETWORK], -1, (back,))
@@ -350,7 +350,7 @@ class PartitionModel:
         at = BROKERS + follower
         steps.append((Label("drop", follower, "the answer"), tuple(changed), None))
         key = (message, state[at])
-        heard, cut = self.events.fetch_answered.get(key) or self.events.answered_fetch(*key)
+        heard, cut = self.events.fetch_responses.get(key) or self.events.handle_fetch_response(*key)
         if heard.broker != state[at]:
             changed[at] = heard.broker
             violation = self._cut(state, state[HISTORY], at, heard.broker) if cut else None

@@ -43,8 +43,8 @@ class Properties:
         self._pairs: dict[tuple[int, int], Violation | None] = {}
         self._changes: dict[tuple[int, int], Violation | None] = {}
 
-    def _watched(self, found: Iterable[Violation]) -> Violation | None:
-        return next((each for each in found if each.name not in self._unwatched), None)
+    def _watched(self, violations: Iterable[Violation]) -> Violation | None:
+        return next((each for each in violations if each.name not in self._unwatched), None)
 
     # -- of a state
 

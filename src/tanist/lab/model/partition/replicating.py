@@ -58,7 +58,7 @@ class Advance(NamedTuple):
     min_isr: int
 
 
-class Turn(NamedTuple):
+class BrokerResult(NamedTuple):
     """The result of a broker's turn."""
 
     broker: Broker
@@ -86,7 +86,7 @@ def statuses(registrations: tuple[Registration, ...]) -> dict[int, BrokerStatus]
 # -- events -----------------------------------------------------------------------------------------------------------
 
 
-def learn(broker: int, state: Broker, view: View) -> Turn:
+def learn(broker: int, state: Broker, view: View) -> BrokerResult:
     """The broker applies metadata up to this view, as one batch: settings first, then its role, as a node does."""
     partition, brokers = rebuilt(broker, state)
     was_leading = partition.leader
@@ -99,10 +99,10 @@ def learn(broker: int, state: Broker, view: View) -> Turn:
     if leader is not None and leader is was_leading:
         changed = [number for number, status in brokers.statuses.items() if before.get(number) != status]
         effects += leader.brokers_changed(changed, NOW_MS)
-    return turn_of(state, partition, effects, view.registrations)
+    return result_of(state, partition, effects, view.registrations)
 
 
-def write(broker: int, state: Broker, payload: int, acks: int) -> Turn | None:
+def write(broker: int, state: Broker, payload: int, acks: int) -> BrokerResult | None:
     """A producer writes here; None where it is refused."""
     partition, _ = rebuilt(broker, state)
     leader = partition.leader
@@ -110,7 +110,7 @@ def write(broker: int, state: Broker, payload: int, acks: int) -> Turn | None:
         return None
     log = _memory_log(partition)
     log.append_as_leader((str(payload),), leader.leader_epoch)
-    return turn_of(state, partition, leader.appended(NOW_MS), _registrations(state))
+    return result_of(state, partition, leader.appended(NOW_MS), _registrations(state))
 
 
 def request(broker: int, state: Broker) -> Request | None:
@@ -123,19 +123,21 @@ def request(broker: int, state: Broker) -> Request | None:
     return Request(broker, state.epoch, position.offset, position.last_fetched_epoch, position.current_leader_epoch)
 
 
-def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tuple[Turn, Answer | None]:
+def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tuple[BrokerResult, Answer | None]:
     """A leader is asked, and sends at most `at_most` records. None for an answer: it does not lead."""
     partition, _ = rebuilt(broker, state)
     leader = partition.leader
     if leader is None:
-        return Turn(state), None
+        return BrokerResult(state), None
     effects, answer = ask(leader, asked, at_most)
-    turn = turn_of(state, partition, effects, _registrations(state))
-    role = turn.broker.role
+    result = result_of(state, partition, effects, _registrations(state))
+    role = result.broker.role
     accepted = not answer.error and answer.diverging is None
     if accepted and isinstance(role, LeaderReplica):
-        turn = turn._replace(broker=turn.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker)))
-    return turn, answer
+        result = result._replace(
+            broker=result.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker))
+        )
+    return result, answer
 
 
 def ask(leader: LeaderState, asked: Request, at_most: int | None) -> tuple[list[Effect], Answer]:
@@ -162,7 +164,7 @@ def take(broker: int, state: Broker, answer: Answer) -> Broker:
     if partition.follower is None:
         return state
     tell(partition.follower, answer)
-    return turn_of(state, partition, (), ()).broker
+    return result_of(state, partition, (), ()).broker
 
 
 def tell(follower: FollowerState, answer: Answer) -> None:
@@ -178,10 +180,12 @@ def tell(follower: FollowerState, answer: Answer) -> None:
     position = FetchPosition(asked.offset, asked.last_epoch, asked.leader_epoch, 0)
     for effect in follower.fetched(fetched, position, NOW_MS):
         if isinstance(effect, AskOffsets):
-            follower.offsets_answered(0, answer.leader_end_offset, asked.leader_epoch, NOW_MS)
+            follower.handle_offsets_response(0, answer.leader_end_offset, asked.leader_epoch, NOW_MS)
 
 
-def proposal_answered(broker: int, state: Broker, proposal: Proposal, result: AlterPartitionResult | None) -> Turn:
+def handle_alter_partition_response(
+    broker: int, state: Broker, proposal: Proposal, result: AlterPartitionResult | None
+) -> BrokerResult:
     """The controller has answered, or (None) its answer was lost."""
     partition, _ = rebuilt(broker, state)
     sent = propose_isr(proposal)
@@ -189,10 +193,10 @@ def proposal_answered(broker: int, state: Broker, proposal: Proposal, result: Al
         effects = partition.alter_partition_failed(sent, NOW_MS)
     else:
         effects = partition.alter_partition_done(sent, result, NOW_MS)
-    return turn_of(state, partition, effects, _registrations(state))
+    return result_of(state, partition, effects, _registrations(state))
 
 
-def lag(broker: int, state: Broker, late: int) -> Turn | None:
+def lag(broker: int, state: Broker, late: int) -> BrokerResult | None:
     """The leader looks for slow followers; those in `late` are slow. None if none of them can be late."""
     partition, _ = rebuilt(broker, state)
     leader = partition.leader
@@ -203,7 +207,7 @@ def lag(broker: int, state: Broker, late: int) -> Turn | None:
     effects = leader.check_lag(NOW_MS)
     if not any(isinstance(effect, ProposeIsr) for effect in effects):
         return None
-    return turn_of(state, partition, effects, _registrations(state))
+    return result_of(state, partition, effects, _registrations(state))
 
 
 def restart(state: Broker, epoch: int, keep: int, checkpoint: int) -> Broker:
@@ -347,9 +351,9 @@ def _records(entries: Iterable[Entry]) -> Log:
     return tuple((entry.leader_epoch, int(entry.value)) for entry in entries)
 
 
-def turn_of(
+def result_of(
     before: Broker, partition: Partition, effects: Iterable[Effect], registrations: tuple[Registration, ...]
-) -> Turn:
+) -> BrokerResult:
     """The tuple of a real replica, and its effects on others. `before` has the fields that the replica does not
     show."""
     log = _memory_log(partition)
@@ -364,9 +368,9 @@ def turn_of(
         leader = NO_LEADER if role.leader < 0 else role.leader - 1
         after = FollowerReplica(leader, role.leader_epoch, role.config.min_insync_replicas)
     else:
-        return Turn(unreplicated(before))
+        return BrokerResult(unreplicated(before))
     broker = Broker(before.epoch, _records(log.entries), log.epochs.entries, partition.high_watermark, after)
-    return Turn(broker, advance, tuple(proposals))
+    return BrokerResult(broker, advance, tuple(proposals))
 
 
 def _proposal(effect: ProposeIsr) -> Proposal:

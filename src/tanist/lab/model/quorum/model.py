@@ -18,20 +18,20 @@ from functools import cache
 from itertools import permutations
 from typing import NamedTuple, TypeAlias
 
-from tanist.lab.model.quorum.member import (
+from tanist.lab.model.quorum.nodes import Quorum
+from tanist.lab.model.quorum.trace_format import QuorumTraceFormat
+from tanist.lab.model.quorum.voter_state import (
     BUDGET,
     GHOSTS,
     MEMBERS,
     STALE,
     Ghosts,
-    Member,
     MetadataLog,
     SentVoteRequest,
-    Turn,
+    VoterResult,
+    VoterState,
     voters_in,
 )
-from tanist.lab.model.quorum.nodes import Quorum
-from tanist.lab.model.quorum.trace_format import QuorumTraceFormat
 from tanist.lab.model.steps import Label, Permutation, State, Step, Table, Violation, directed
 
 _NO_TURN = -1
@@ -80,12 +80,12 @@ class QuorumModel:
         self._voters = configuration.voters + (configuration.outside or 0)
         self._first = (1 << configuration.voters) - 1
         self._writes = configuration.budget.writes
-        self.members: Table[Member] = Table()
+        self.members: Table[VoterState] = Table()
         self.ghosts: Table[Ghosts] = Table()
         self.stale: Table[tuple[SentVoteRequest, ...]] = Table()
         self.budgets: Table[QuorumBudget] = Table()
         self.trace_format = QuorumTraceFormat(self.members, self.ghosts, self._voters)
-        self.turns: Table[Turn] = Table()
+        self.turns: Table[VoterResult] = Table()
         self._quorum = Quorum(
             configuration.voters,
             syncs_at_once=not configuration.budget.losses,
@@ -99,10 +99,10 @@ class QuorumModel:
         """The real nodes and the properties are asked once for each combination of numbers."""
         quorum, at, turn_number = self._quorum, self.members.__getitem__, self.turns.number
 
-        def one(turn: Turn | None) -> int:
-            return _NO_TURN if turn is None else turn_number(turn)
+        def one(result: VoterResult | None) -> int:
+            return _NO_TURN if result is None else turn_number(result)
 
-        def both(turns: tuple[Turn, Turn | None] | None) -> tuple[int, int]:
+        def both(turns: tuple[VoterResult, VoterResult | None] | None) -> tuple[int, int]:
             return _NOBODY if turns is None else (one(turns[0]), one(turns[1]))
 
         self._timeout = cache(lambda voter, number: one(quorum.timeout(voter, at(number))))
@@ -118,7 +118,7 @@ class QuorumModel:
         self._renamed_member = cache(lambda number, to: self.members.number(at(number).renamed(to)))
         self._renamed_ghosts = cache(lambda number, to: self.ghosts.number(self.ghosts[number].renamed(to)))
         self._renamed_stale = cache(self._rename_stale)
-        self._settled = cache(self._settle)
+        self._judged_step = cache(self._judge_step)
         self._match = cache(lambda one, two: tuple(_matching(at(one).log, at(two).log)))
         self._holds = cache(lambda number, ghosts: _has_all(at(number), self.ghosts[ghosts].committed))
         self._paid = cache(self._pay)
@@ -151,8 +151,8 @@ class QuorumModel:
             member = self.members[number]
             whole = len(member.log)
             if budget.timeouts:
-                turn = self._timeout(voter, number)
-                self._step(state, Label("timeout", voter), ((voter, turn),), steps, price="timeouts")
+                result = self._timeout(voter, number)
+                self._step(state, Label("timeout", voter), ((voter, result),), steps, price="timeouts")
             if budget.writes:
                 written = self._append(voter, number, self._writes - budget.writes)
                 if written != _NO_TURN:
@@ -167,12 +167,12 @@ class QuorumModel:
             if member.durable < whole:
                 self._step(state, Label("sync", voter), ((voter, self._sync(voter, number)),), steps)
             if budget.crashes:
-                turn = self._restart(voter, number, whole)
-                self._step(state, Label("crash", voter), ((voter, turn),), steps, price="crashes")
+                result = self._restart(voter, number, whole)
+                self._step(state, Label("crash", voter), ((voter, result),), steps, price="crashes")
             if budget.losses and member.on_disk < whole:
-                turn = self._restart(voter, number, member.on_disk)
+                result = self._restart(voter, number, member.on_disk)
                 label = Label("lose", voter, f"keeps {member.on_disk}")
-                self._step(state, label, ((voter, turn),), steps, price="losses")
+                self._step(state, label, ((voter, result),), steps, price="losses")
             for peer in range(self._voters):
                 if peer != voter:
                     self._between(state, voter, peer, steps)
@@ -196,11 +196,11 @@ class QuorumModel:
             self._exchange(state, Label("claim", voter, f"to {peer + 1}"), (peer, heard), (voter, answered), steps)
 
     def _exchange(
-        self, state: State, label: Label, heard: tuple[int, int], answered: tuple[int, int], steps: list[Step]
+        self, state: State, label: Label, heard: tuple[int, int], response: tuple[int, int], steps: list[Step]
     ) -> None:
-        """`heard` and `answered`: a voter, and the number of its turn."""
-        if answered[1] != _NO_TURN:
-            self._step(state, label, (heard, answered), steps)
+        """`heard` and `response`: a voter, and the number of its turn."""
+        if response[1] != _NO_TURN:
+            self._step(state, label, (heard, response), steps)
         self._step(state, label._replace(detail=f"{label.detail}, unanswered"), (heard,), steps)
 
     def _hear_stale(self, state: State, ask: SentVoteRequest, steps: list[Step]) -> None:
@@ -224,8 +224,8 @@ class QuorumModel:
         if price is not None:
             changed[BUDGET] = self._paid(state[BUDGET], price)
         violation = None
-        for voter, turn in turns:
-            settled = self._settled(voter, state[MEMBERS + voter], turn, changed[GHOSTS])
+        for voter, result in turns:
+            settled = self._judged_step(voter, state[MEMBERS + voter], result, changed[GHOSTS])
             changed[MEMBERS + voter], changed[GHOSTS], wrong = settled
             violation = violation or wrong
         after = tuple(changed)
@@ -235,9 +235,9 @@ class QuorumModel:
         if violation is None and self.budgets[state[BUDGET]].stale_asks:
             self._leave_asks(state, after, label, turns, steps)
 
-    def _settle(self, voter: int, was: int, turn: int, ghosts: int) -> tuple[int, int, Violation | None]:
+    def _judge_step(self, voter: int, was: int, result: int, ghosts: int) -> tuple[int, int, Violation | None]:
         """A node's turn: its new state, the new ghosts, and the violation if there is one."""
-        made, known = self.turns[turn], self.ghosts[ghosts]
+        made, known = self.turns[result], self.ghosts[ghosts]
         wrong = self._watched(_judge(voter, self._first, self.members[was], made, known))
         return self.members.number(made.member), self.ghosts.number(_remember(voter, made.member, known)), wrong
 
@@ -259,8 +259,8 @@ class QuorumModel:
 
     # -- properties
 
-    def _watched(self, found: Iterable[Violation]) -> Violation | None:
-        return next((each for each in found if each.name not in self._unwatched), None)
+    def _watched(self, violations: Iterable[Violation]) -> Violation | None:
+        return next((each for each in violations if each.name not in self._unwatched), None)
 
     def violation_of(self, state: State) -> Violation | None:
         return self._watched(self._wrong(state))
@@ -314,11 +314,11 @@ def _is_majority(holders: Sequence[bool], mask: int) -> bool:
     return sum([holds for at, holds in enumerate(holders) if mask >> at & 1]) > mask.bit_count() // 2
 
 
-def _judge(voter: int, first: int, before: Member, turn: Turn, ghosts: Ghosts) -> Iterator[Violation]:
+def _judge(voter: int, first: int, before: VoterState, result: VoterResult, ghosts: Ghosts) -> Iterator[Violation]:
     """E1-E4, E6-E8 and E10-E12, of one node's turn."""
-    after, name = turn.member, voter + 1
-    if turn.fatal:
-        yield Violation("E8", turn.fatal)
+    after, name = result.member, voter + 1
+    if result.fatal:
+        yield Violation("E8", result.fatal)
         return
     if after.epoch < before.epoch:
         yield Violation("E2", f"{name} goes back from epoch {before.epoch} to {after.epoch}")
@@ -333,10 +333,10 @@ def _judge(voter: int, first: int, before: Member, turn: Turn, ghosts: Ghosts) -
     shared = min(len(seen), len(ghosts.committed))
     if after.high_watermark > len(after.log) or seen[:shared] != ghosts.committed[:shared]:
         yield Violation("E4", f"{name} takes for committed what is not")
-    if 0 <= turn.cut_at < before.high_watermark:
-        yield Violation("E6", f"{name} cuts its log at {turn.cut_at}, and {before.high_watermark} is committed")
-    if turn.elected_at >= max(len(ghosts.committed), after.high_watermark) and turn.elected_at >= 0:
-        yield Violation("E7", f"{name} serves from {turn.elected_at} on, before what is older is committed")
+    if 0 <= result.cut_at < before.high_watermark:
+        yield Violation("E6", f"{name} cuts its log at {result.cut_at}, and {before.high_watermark} is committed")
+    if result.elected_at >= max(len(ghosts.committed), after.high_watermark) and result.elected_at >= 0:
+        yield Violation("E7", f"{name} serves from {result.elected_at} on, before what is older is committed")
 
     if before.epoch == after.epoch and before.cast >= 0 and after.cast != before.cast:
         yield Violation(
@@ -349,15 +349,15 @@ def _judge(voter: int, first: int, before: Member, turn: Turn, ghosts: Ghosts) -
     ):
         yield Violation("E11", f"{name} stands for epoch {after.epoch}, and no majority has said that it may")
     hears_leader = before.role == "Follower" and before.has_fetched and not before.leader_lost
-    if turn.pre_vote_granted and hears_leader and after.epoch == before.epoch:
+    if result.pre_vote_granted and hears_leader and after.epoch == before.epoch:
         yield Violation("E12", f"{name}, whose leader answers, would vote for another")
 
 
-def _has_all(member: Member, committed: MetadataLog) -> bool:
+def _has_all(member: VoterState, committed: MetadataLog) -> bool:
     return member.on_disk >= len(committed) and member.log[: len(committed)] == committed
 
 
-def _remember(voter: int, member: Member, ghosts: Ghosts) -> Ghosts:
+def _remember(voter: int, member: VoterState, ghosts: Ghosts) -> Ghosts:
     leads = (member.epoch, voter)
     if member.role == "Leader" and leads not in ghosts.leaders:
         ghosts = ghosts._replace(leaders=tuple(sorted((*ghosts.leaders, leads))))

@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
 
-from tanist.lab.model.quorum.member import (
-    Member,
+from tanist.lab.model.quorum.voter_state import (
     MetadataLog,
     Saved,
     SentVoteRequest,
-    Turn,
+    VoterResult,
+    VoterState,
     payload_of_set,
     set_of_payload,
     voters_in,
@@ -123,24 +123,26 @@ class Quorum:
         self._first = self._all[:voters]
         self._logs: dict[MetadataLog, MemoryLog] = {(): MemoryLog()}
 
-    def born(self, voter: int) -> Member:
+    def born(self, voter: int) -> VoterState:
         """A voter that has never run."""
         return self._start(voter, Saved(0, -1, -1), MemoryLog(), 0, vote=(0, -1)).member
 
     # -- events
 
-    def timeout(self, voter: int, member: Member) -> Turn:
+    def timeout(self, voter: int, member: VoterState) -> VoterResult:
         """The deadline of its role has passed."""
         node = self._node(voter, member)
         node.present.deadline_ms = NOW_MS
-        return self._turn(voter, member, node, lambda: node.tick(NOW_MS))
+        return self._step(voter, member, node, lambda: node.tick(NOW_MS))
 
-    def asks(self, voter: int, member: Member) -> tuple[SentVoteRequest, ...]:
+    def asks(self, voter: int, member: VoterState) -> tuple[SentVoteRequest, ...]:
         """The vote requests that a candidate or prospective voter still sends."""
         node = self._node(voter, member)
         return tuple(_ask_of(send.request) for send in _sends(node.tick(NOW_MS)) if _is_vote(send.request))
 
-    def ask(self, candidate: Member, voter_state: Member, ask: SentVoteRequest) -> tuple[Turn, Turn | None]:
+    def ask(
+        self, candidate: VoterState, voter_state: VoterState, ask: SentVoteRequest
+    ) -> tuple[VoterResult, VoterResult | None]:
         """The voter's turn and, when its answer arrives, the candidate's. None: the answer is not awaited."""
         asker = self._node(ask.candidate, candidate)
         sent = [send for send in _sends(asker.tick(NOW_MS)) if _is_vote(send.request) and _ask_of(send.request) == ask]
@@ -148,21 +150,23 @@ class Quorum:
         heard, answer = self._hear(ask.voter, voter_state, request)
         if not sent or answer is None:
             return heard, None
-        answered = self._turn(
+        answered = self._step(
             ask.candidate, candidate, asker, lambda: asker.response(sent[0].request_id, answer, NOW_MS)
         )
         return heard, answered
 
-    def fetches(self, voter: int, member: Member, peer: int) -> bool:
+    def fetches(self, voter: int, member: VoterState, peer: int) -> bool:
         """Whether it would fetch from this peer."""
         return bool(_fetches(self._node(voter, member, self._asking(voter, member, peer)), peer))
 
-    def _asking(self, voter: int, member: Member, peer: int) -> FixedChoice:
+    def _asking(self, voter: int, member: VoterState, peer: int) -> FixedChoice:
         """A voter without a leader asks one of the other voters, which are in order: make it ask this one."""
         mask = voters_in(member.log, (1 << len(self._first)) - 1) & ~(1 << voter)
         return FixedChoice(pick=(mask & ((1 << peer) - 1)).bit_count())
 
-    def fetch(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
+    def fetch(
+        self, voter: int, member: VoterState, peer: int, peer_state: VoterState
+    ) -> tuple[VoterResult, VoterResult] | None:
         """The leader's turn, and the follower's if the answer arrives. None: it does not fetch from there."""
         node = self._node(voter, member, self._asking(voter, member, peer))
         sent = _fetches(node, peer)
@@ -171,10 +175,12 @@ class Quorum:
         heard, answer = self._hear(peer, peer_state, sent[0].request)
         if answer is None:
             return None
-        answered = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
+        answered = self._step(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
         return heard, answered
 
-    def claim(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
+    def claim(
+        self, voter: int, member: VoterState, peer: int, peer_state: VoterState
+    ) -> tuple[VoterResult, VoterResult] | None:
         """A leader announces its epoch to a voter, or a resigned leader ends it."""
         if member.role not in (Leader.NAME, Resigned.NAME):
             return None
@@ -190,18 +196,18 @@ class Quorum:
         if not sent:
             return None
         heard, answer = self._hear(peer, peer_state, sent[0].request)
-        answered = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
+        answered = self._step(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
         return heard, answered
 
-    def append(self, voter: int, member: Member, payload: int) -> Turn | None:
+    def append(self, voter: int, member: VoterState, payload: int) -> VoterResult | None:
         """The active controller writes a record."""
         if not member.announced:
             return None
         node = self._node(voter, member)
         value = b"%d" % payload
-        return self._turn(voter, member, node, lambda: node.append([value], NOW_MS, NOW_MS).effects)
+        return self._step(voter, member, node, lambda: node.append([value], NOW_MS, NOW_MS).effects)
 
-    def change(self, voter: int, member: Member, target: int) -> Turn | None:
+    def change(self, voter: int, member: VoterState, target: int) -> VoterResult | None:
         """The leader adds or removes a voter. None: it refuses, or the new voter has not caught up."""
         if member.role != Leader.NAME:
             return None
@@ -231,29 +237,29 @@ class Quorum:
                     effects += node.response(send.request_id, answer, NOW_MS)
             return effects
 
-        turn = self._turn(voter, member, node, changed)
-        return None if turn.member.log == member.log and not turn.fatal else turn
+        result = self._step(voter, member, node, changed)
+        return None if result.member.log == member.log and not result.fatal else result
 
-    def sync(self, voter: int, member: Member) -> Turn:
+    def sync(self, voter: int, member: VoterState) -> VoterResult:
         """Its log has become durable."""
         node = self._node(voter, member)
         end = len(member.log)
-        return self._turn(voter, member, node, lambda: node.log_synced(end, NOW_MS))
+        return self._step(voter, member, node, lambda: node.log_synced(end, NOW_MS))
 
-    def restart(self, voter: int, member: Member, keep: int) -> Turn:
+    def restart(self, voter: int, member: VoterState, keep: int) -> VoterResult:
         """A new process finds the saved state, and the first `keep` records."""
         log = self._log(member.log).crashed(keep)
         return self._start(voter, member.saved, log, member.on_disk, vote=(member.epoch, member.cast))
 
     # -- between tuples and objects
 
-    def _start(self, voter: int, saved: Saved, log: MemoryLog, on_disk: int, vote: tuple[int, int]) -> Turn:
+    def _start(self, voter: int, saved: Saved, log: MemoryLog, on_disk: int, vote: tuple[int, int]) -> VoterResult:
         node = self._made(voter, log, _election_state(saved), FixedChoice())
         epoch, cast = vote
-        before = Member(saved, "", epoch, -1, -1, 0, 0, False, False, 0, -1, False, (), (), 0, on_disk, 0, cast)
-        return self._turn(voter, before, node, lambda: node.start(NOW_MS, NOW_MS))
+        before = VoterState(saved, "", epoch, -1, -1, 0, 0, False, False, 0, -1, False, (), (), 0, on_disk, 0, cast)
+        return self._step(voter, before, node, lambda: node.start(NOW_MS, NOW_MS))
 
-    def _node(self, voter: int, member: Member, rng: FixedChoice | None = None) -> Node:
+    def _node(self, voter: int, member: VoterState, rng: FixedChoice | None = None) -> Node:
         log = self._log(member.log).crashed(len(member.log))
         stored = ElectionState(member.epoch, _id(member.leader), _key(member.voted))
         node = self._made(voter, log, stored, rng or FixedChoice())
@@ -289,7 +295,7 @@ class Quorum:
             node._quorum.history.add([(FROM_BOOTSTRAP, KRaftVersionRecord(k_raft_version=1))])
         return node
 
-    def _role(self, voter: int, member: Member, node: Node) -> Role:
+    def _role(self, voter: int, member: VoterState, node: Node) -> Role:
         epoch, leader, voted = member.epoch, _id(member.leader), _key(member.voted)
         match member.role:
             case Unattached.NAME:
@@ -337,7 +343,7 @@ class Quorum:
             begin_quorum_ms=NEVER_MS,
         )
 
-    def _tally(self, voter: int, member: Member, node: Node) -> Tally:
+    def _tally(self, voter: int, member: VoterState, node: Node) -> Tally:
         ids = node.voters.ids
         tally = Tally(ids, len(ids) // 2 + 1, voter + 1)
         for number in ids:
@@ -348,7 +354,7 @@ class Quorum:
                 tally.record(number, False)
         return tally
 
-    def _hear(self, voter: int, member: Member, request: Request) -> tuple[Turn, Response | None]:
+    def _hear(self, voter: int, member: VoterState, request: Request) -> tuple[VoterResult, Response | None]:
         node = self._node(voter, member)
         said: list[Response] = []
 
@@ -358,24 +364,24 @@ class Quorum:
             said.extend(effect.response for effect in effects if isinstance(effect, Reply))
             return effects
 
-        turn = self._turn(voter, member, node, receive)
+        result = self._step(voter, member, node, receive)
         answer = said[0] if said else None
         if isinstance(request, VoteRequest) and isinstance(answer, VoteResponse) and _is_granted(answer):
             ask = _ask_of(request)
             if ask.pre_vote:
-                turn = turn._replace(pre_vote_granted=True)
+                result = result._replace(pre_vote_granted=True)
             else:
-                turn = turn._replace(member=turn.member._replace(cast=ask.candidate))
-        return turn, answer
+                result = result._replace(member=result.member._replace(cast=ask.candidate))
+        return result, answer
 
-    def _turn(self, voter: int, before: Member, node: Node, event: _Event) -> Turn:
+    def _step(self, voter: int, before: VoterState, node: Node, event: _Event) -> VoterResult:
         try:
             effects = list(event())
             while self._syncs_at_once and any(isinstance(effect, SyncLog) for effect in effects):
                 rest = [effect for effect in effects if not isinstance(effect, SyncLog)]
                 effects = [*rest, *node.log_synced(node.log.end_offset, NOW_MS)]
         except QuorumError as error:
-            return Turn(before, fatal=f"{voter + 1} stops: {error}")
+            return VoterResult(before, fatal=f"{voter + 1} stops: {error}")
         saved, elected_at, cut_at = before.saved, -1, -1
         for effect in effects:
             if isinstance(effect, SaveElectionState):
@@ -385,15 +391,15 @@ class Quorum:
             elif isinstance(effect, MetadataLogTruncated):
                 cut_at = effect.offset
         on_disk = before.on_disk if cut_at < 0 else min(before.on_disk, cut_at)
-        return Turn(self._member(node, saved, on_disk, before), elected_at, cut_at)
+        return VoterResult(self._member(node, saved, on_disk, before), elected_at, cut_at)
 
-    def _member(self, node: Node, saved: Saved, on_disk: int, before: Member) -> Member:
+    def _member(self, node: Node, saved: Saved, on_disk: int, before: VoterState) -> VoterState:
         role = node.present
         voted = -1 if role.voted is None else role.voted.node_id - 1
         remembered = before.cast if role.epoch == before.epoch else -1
         tally = role.tally if isinstance(role, Prospective | Candidate) else None
         leader = role if isinstance(role, Leader) else None
-        return Member(
+        return VoterState(
             saved=saved,
             role=role.NAME,
             epoch=role.epoch,

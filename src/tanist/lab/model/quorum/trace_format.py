@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tanist.lab.model.quorum.member import GHOSTS, MEMBERS, Ghosts, Member, MetadataLog, set_of_payload
+from tanist.lab.model.quorum.voter_state import GHOSTS, MEMBERS, Ghosts, MetadataLog, VoterState, set_of_payload
 from tanist.lab.model.steps import Label, State, Table
 
 
 class QuorumTraceFormat:
     """Formats the states of one search."""
 
-    def __init__(self, members: Table[Member], ghosts: Table[Ghosts], voters: int) -> None:
+    def __init__(self, members: Table[VoterState], ghosts: Table[Ghosts], voters: int) -> None:
         self._members = members
         self._ghosts = ghosts
         self._voters = voters
@@ -105,7 +105,7 @@ _REASONS = {
 }
 
 
-def _role(member: Member) -> str:
+def _role(member: VoterState) -> str:
     leader = "" if member.leader < 0 else f" of {member.leader + 1}"
     voted = "" if member.voted < 0 else f", has voted for {member.voted + 1}"
     if member.role == "Leader":

@@ -73,7 +73,7 @@ class TransactionsConfiguration:
     start: tuple[str, ...] = ()
 
 
-class _Turn:
+class _StepState:
     """One step under way: the parts of the state that it changes."""
 
     def __init__(self, model: TransactionModel, state: State) -> None:
@@ -133,94 +133,94 @@ class TransactionModel:
             yield from self._of_client(state, number, budget)
         yield from self._of_coordinator(state, budget)
         for request in self.stale[state[STALE]]:
-            turn = _Turn(self, state)
-            turn.stale = tuple(each for each in turn.stale if each != request)
-            self._deliver(turn, request, _NOBODY)
-            yield self._step(turn, Label("late", request.client, request.text))
+            step = _StepState(self, state)
+            step.stale = tuple(each for each in step.stale if each != request)
+            self._deliver(step, request, _NOBODY)
+            yield self._step(step, Label("late", request.client, request.text))
 
     def _of_client(self, state: State, number: int, budget: TransactionBudget) -> Iterator[Step]:
         client = self.clients_of(state)[number]
         if client.stage >= len(self._program) or client.waits:
             return
         request = self._request_of(client, number)
-        turn = self._asking(state, request)
-        self._deliver(turn, request, number)
-        yield self._step(turn, Label("send", number, request.text))
+        step = self._asking(state, request)
+        self._deliver(step, request, number)
+        yield self._step(step, Label("send", number, request.text))
         if budget.unanswered:
-            turn = self._asking(state, request)
-            turn.pay("unanswered")
-            self._deliver(turn, request, _NOBODY)
-            yield self._step(turn, Label("send", number, f"{request.text}, unanswered"))
+            step = self._asking(state, request)
+            step.pay("unanswered")
+            self._deliver(step, request, _NOBODY)
+            yield self._step(step, Label("send", number, f"{request.text}, unanswered"))
         if budget.delayed and request not in self.stale[state[STALE]]:
-            turn = self._asking(state, request)
-            turn.pay("delayed")
-            turn.stale = tuple(sorted((*turn.stale, request)))
-            yield self._step(turn, Label("delay", number, request.text))
+            step = self._asking(state, request)
+            step.pay("delayed")
+            step.stale = tuple(sorted((*step.stale, request)))
+            yield self._step(step, Label("delay", number, request.text))
         if budget.aborts and request.kind == "end" and not client.aborts:
-            turn = _Turn(self, state)
-            turn.pay("aborts")
-            turn.clients[number] = client._replace(aborts=True)
-            yield self._step(turn, Label("give up", number))
+            step = _StepState(self, state)
+            step.pay("aborts")
+            step.clients[number] = client._replace(aborts=True)
+            yield self._step(step, Label("give up", number))
 
-    def _asking(self, state: State, request: Request) -> _Turn:
-        turn = _Turn(self, state)
+    def _asking(self, state: State, request: Request) -> _StepState:
+        step = _StepState(self, state)
         if request.kind == "end" and request.committed:
-            turn.ghosts = turn.ghosts._replace(asked=turn.ghosts.asked | {request.attempt})
-        return turn
+            step.ghosts = step.ghosts._replace(asked=step.ghosts.asked | {request.attempt})
+        return step
 
     def _of_coordinator(self, state: State, budget: TransactionBudget) -> Iterator[Step]:
         coordinator = self.coordinators[state[COORDINATOR]]
         if coordinator.pending is not None:
-            turn = _Turn(self, state)
-            self._commit(turn, answers=True)
-            yield self._step(turn, Label("commit"))
+            step = _StepState(self, state)
+            self._commit(step, answers=True)
+            yield self._step(step, Label("commit"))
             if budget.unanswered and coordinator.pending.client >= 0:
-                turn = _Turn(self, state)
-                turn.pay("unanswered")
-                self._commit(turn, answers=False)
-                yield self._step(turn, Label("commit", detail="unanswered"))
+                step = _StepState(self, state)
+                step.pay("unanswered")
+                self._commit(step, answers=False)
+                yield self._step(step, Label("commit", detail="unanswered"))
         for partition in sorted(coordinator.left):
-            turn = _Turn(self, state)
-            self._write_marker(turn, partition, acknowledged=True)
-            yield self._step(turn, Label("marker", detail=f"to {partition}"))
+            step = _StepState(self, state)
+            self._write_marker(step, partition, acknowledged=True)
+            yield self._step(step, Label("marker", detail=f"to {partition}"))
             if budget.unanswered:
-                turn = _Turn(self, state)
-                turn.pay("unanswered")
-                self._write_marker(turn, partition, acknowledged=False)
-                yield self._step(turn, Label("marker", detail=f"to {partition}, unanswered"))
+                step = _StepState(self, state)
+                step.pay("unanswered")
+                self._write_marker(step, partition, acknowledged=False)
+                yield self._step(step, Label("marker", detail=f"to {partition}, unanswered"))
         if budget.failovers:
             for kept in (False, True) if coordinator.pending is not None else (False,):
                 for late in (None, *sorted(coordinator.left)) if budget.delayed else (None,):
-                    turn = _Turn(self, state)
-                    turn.pay("failovers")
+                    step = _StepState(self, state)
+                    step.pay("failovers")
                     detail = "with what was under way" if kept else ""
                     if late is not None:
-                        turn.pay("delayed")
-                        turn.stale = tuple(sorted((*turn.stale, self._marker(coordinator, late))))
+                        step.pay("delayed")
+                        step.stale = tuple(sorted((*step.stale, self._marker(coordinator, late))))
                         detail = f"{detail} leaving a marker to {late}".strip()
-                    self._fail_over(turn, kept=kept)
-                    yield self._step(turn, Label("failover", detail=detail))
+                    self._fail_over(step, kept=kept)
+                    yield self._step(step, Label("failover", detail=detail))
         values = coordinator.values
         if budget.timeouts and coordinator.pending is None and values is not None and values.state is ONGOING:
-            turn = _Turn(self, state)
-            turn.pay("timeouts")
-            shard = self._shard(turn.coordinator)
-            self._carry_out(turn, shard, shard.abort_timed_out(_LATE_MS))
-            yield self._step(turn, Label("timeout"))
+            step = _StepState(self, state)
+            step.pay("timeouts")
+            shard = self._shard(step.coordinator)
+            self._carry_out(step, shard, shard.abort_timed_out(_LATE_MS))
+            yield self._step(step, Label("timeout"))
 
     def clients_of(self, state: State) -> list[Client]:
         return [self.clients[number] for number in state[CLIENTS]]
 
-    def _step(self, turn: _Turn, label: Label) -> Step:
+    def _step(self, step: _StepState, label: Label) -> Step:
         after = (
-            self.coordinators.number(turn.coordinator),
-            *(self.partitions.number(each) for each in turn.partitions),
-            *(self.clients.number(each) for each in turn.clients),
-            self.stale.number(turn.stale),
-            self.ghosts.number(turn.ghosts),
-            self.budgets.number(turn.budget),
+            self.coordinators.number(step.coordinator),
+            *(self.partitions.number(each) for each in step.partitions),
+            *(self.clients.number(each) for each in step.clients),
+            self.stale.number(step.stale),
+            self.ghosts.number(step.ghosts),
+            self.budgets.number(step.budget),
         )
-        violation = turn.violation
+        violation = step.violation
         return label, after, None if violation is None or violation.name in self._unwatched else violation
 
     # -- clients
@@ -237,17 +237,17 @@ class TransactionModel:
             kind == "end" and not client.aborts,
         )
 
-    def _deliver(self, turn: _Turn, request: Request, client: int) -> None:
+    def _deliver(self, step: _StepState, request: Request, client: int) -> None:
         """A request arrives; `client` gets the answer, if one does."""
         if request.kind == "marker":
-            self._append_marker(turn, request.partition, request.epoch, request.sequence, committed=request.committed)
+            self._append_marker(step, request.partition, request.epoch, request.sequence, committed=request.committed)
             return
         if request.kind == "write":
-            error = self._write(turn, request)
+            error = self._write(step, request)
             if client >= 0:
-                self._answered(turn, client, error)
+                self._handle_response(step, client, error)
             return
-        shard = self._shard(turn.coordinator)
+        shard = self._shard(step.coordinator)
         producer = (PRODUCER_ID, request.epoch)
         ticket = client if client >= 0 else None
         if request.kind == "init":
@@ -257,11 +257,11 @@ class TransactionModel:
         else:
             effects = shard.end(ID, producer, self._version, PRODUCER_ID, ticket, 0, committed=request.committed)
         if client >= 0:
-            turn.clients[client] = turn.clients[client]._replace(waits=True)
-        self._carry_out(turn, shard, effects)
+            step.clients[client] = step.clients[client]._replace(waits=True)
+        self._carry_out(step, shard, effects)
 
-    def _answered(self, turn: _Turn, number: int, response: Any) -> None:
-        client = turn.clients[number]._replace(waits=False)
+    def _handle_response(self, step: _StepState, number: int, response: Any) -> None:
+        client = step.clients[number]._replace(waits=False)
         error = response.error if isinstance(response, ProducerAnswer) else int(response)
         kind = self._program[client.stage].partition(" ")[0]
         if error in _LATER:
@@ -269,26 +269,26 @@ class TransactionModel:
         elif error:
             client = client._replace(stage=DEAD)
         elif kind == "init":
-            turn.ghosts = turn.ghosts._replace(newest=max(turn.ghosts.newest, response.producer_epoch))
-            client = self._begin(turn, Client(READY, response.producer_epoch), number)
+            step.ghosts = step.ghosts._replace(newest=max(step.ghosts.newest, response.producer_epoch))
+            client = self._begin(step, Client(READY, response.producer_epoch), number)
         elif kind == "end":
-            turn.ghosts = turn.ghosts.acknowledged(client.attempt, committed=not client.aborts)
+            step.ghosts = step.ghosts.acknowledged(client.attempt, committed=not client.aborts)
             epoch = response.producer_epoch if self.configuration.bumps else client.epoch
             sequence = client.sequence + 1 if epoch == client.epoch else 0
             if self.configuration.bumps:
-                turn.ghosts = turn.ghosts._replace(newest=max(turn.ghosts.newest, epoch))
-            client = self._begin(turn, Client(READY, epoch, sequence=sequence), number)
+                step.ghosts = step.ghosts._replace(newest=max(step.ghosts.newest, epoch))
+            client = self._begin(step, Client(READY, epoch, sequence=sequence), number)
         else:
             client = client._replace(stage=client.stage + 1)
-        turn.clients[number] = client
+        step.clients[number] = client
 
-    def _begin(self, turn: _Turn, client: Client, number: int) -> Client:
+    def _begin(self, step: _StepState, client: Client, number: int) -> Client:
         """The next transaction, if there is one."""
-        if not turn.budget.transactions:
+        if not step.budget.transactions:
             return client._replace(stage=DEAD)
-        turn.pay("transactions")
-        turn.ghosts = turn.ghosts._replace(attempts=turn.ghosts.attempts + 1)
-        return client._replace(attempt=turn.ghosts.attempts)
+        step.pay("transactions")
+        step.ghosts = step.ghosts._replace(attempts=step.ghosts.attempts + 1)
+        return client._replace(attempt=step.ghosts.attempts)
 
     # -- partitions
 
@@ -302,11 +302,11 @@ class TransactionModel:
                 states.append_marker(PRODUCER_ID, batch.epoch, batch.detail, offset, 0, aborted=aborted)
         return states
 
-    def _write(self, turn: _Turn, request: Request) -> int:
+    def _write(self, step: _StepState, request: Request) -> int:
         """A batch at its leader, which asks the coordinator first where the transaction would begin (KIP-890)."""
-        log = turn.partitions[request.partition]
+        log = step.partitions[request.partition]
         states = self._producers(log)
-        if not states.is_open(PRODUCER_ID, request.epoch) and (error := self._verify(turn, request)):
+        if not states.is_open(PRODUCER_ID, request.epoch) and (error := self._verify(step, request)):
             return error
         entry = states.entries.get(PRODUCER_ID)
         verdict = states.check(entry, request.epoch, request.sequence, 0, transactional=True)
@@ -314,27 +314,27 @@ class TransactionModel:
             return verdict.error
         if verdict.duplicate is None:
             batch = Batch("data", request.epoch, request.sequence, request.attempt)
-            turn.partitions[request.partition] = (*log, batch)
+            step.partitions[request.partition] = (*log, batch)
         return 0
 
-    def _verify(self, turn: _Turn, request: Request) -> int:
-        shard = self._shard(turn.coordinator)
+    def _verify(self, step: _StepState, request: Request) -> int:
+        shard = self._shard(step.coordinator)
         producer, partition = (PRODUCER_ID, request.epoch), _PARTITIONS[request.partition]
         if not self.configuration.bumps:
             return shard.verify(ID, producer, (partition,))[partition]
         answers: list[int] = []
         effects = shard.add_partitions(ID, producer, frozenset((partition,)), self._version, answers, 0)
-        self._carry_out(turn, shard, effects)
+        self._carry_out(step, shard, effects)
         return int(answers[0]) if answers else int(ErrorCode.CONCURRENT_TRANSACTIONS)
 
-    def _write_marker(self, turn: _Turn, partition: int, *, acknowledged: bool) -> None:
-        marker = self._marker(turn.coordinator, partition)
-        written = self._append_marker(turn, partition, marker.epoch, marker.sequence, committed=marker.committed)
+    def _write_marker(self, step: _StepState, partition: int, *, acknowledged: bool) -> None:
+        marker = self._marker(step.coordinator, partition)
+        written = self._append_marker(step, partition, marker.epoch, marker.sequence, committed=marker.committed)
         if acknowledged and written:
-            shard = self._shard(turn.coordinator)
+            shard = self._shard(step.coordinator)
             markers = shard.transactions[ID].markers
             if markers is not None:
-                self._carry_out(turn, shard, shard.marker_written(markers, (_PARTITIONS[partition],), 0))
+                self._carry_out(step, shard, shard.marker_written(markers, (_PARTITIONS[partition],), 0))
 
     def _marker(self, coordinator: CoordinatorState, partition: int) -> Request:
         values = coordinator.values
@@ -344,17 +344,17 @@ class TransactionModel:
         return Request("marker", _NOBODY, values.producer_epoch, -1, partition, coordinator.epoch, committed)
 
     def _append_marker(
-        self, turn: _Turn, partition: int, epoch: int, coordinator_epoch: int, *, committed: bool
+        self, step: _StepState, partition: int, epoch: int, coordinator_epoch: int, *, committed: bool
     ) -> bool:
         """Whether the marker counts as written."""
-        log = turn.partitions[partition]
+        log = step.partitions[partition]
         states = self._producers(log)
         verdict = states.check_marker(states.entries.get(PRODUCER_ID), epoch, coordinator_epoch)
         if verdict.error:
             return verdict.error == ErrorCode.INVALID_PRODUCER_EPOCH
         batch = Batch("commit" if committed else "abort", epoch, coordinator_epoch)
         if not log or log[-1] != batch:
-            turn.partitions[partition] = (*log, batch)
+            step.partitions[partition] = (*log, batch)
         return True
 
     # -- the coordinator
@@ -374,7 +374,7 @@ class TransactionModel:
             transaction.pending = TransactionAppend(ID, known.pending.values, ticket, known.pending.response)
         return shard
 
-    def _carry_out(self, turn: _Turn, shard: TransactionShard, effects: Any) -> None:
+    def _carry_out(self, step: _StepState, shard: TransactionShard, effects: Any) -> None:
         """Answers reach their clients, and the shard's state becomes the turn's."""
         answers = [effect for effect in effects if isinstance(effect, Answer)]
         for answer in answers:
@@ -382,26 +382,26 @@ class TransactionModel:
                 answer.ticket.append(answer.response)
         transaction = shard.transactions.get(ID)
         if transaction is None:
-            turn.coordinator = CoordinatorState(shard.coordinator_epoch)
+            step.coordinator = CoordinatorState(shard.coordinator_epoch)
         else:
             append, pending = transaction.pending, None
             if append is not None and append.values is not None:
                 client = append.ticket if isinstance(append.ticket, int) else _NOBODY
                 pending = Pending(_timeless(append.values), client, append.response)
             left = transaction.markers_left if transaction.markers is not None else ()
-            turn.coordinator = CoordinatorState(
+            step.coordinator = CoordinatorState(
                 shard.coordinator_epoch,
                 _timeless(transaction.values) if transaction.stored else None,
                 pending,
                 frozenset(_PARTITIONS.index(each) for each in left),
             )
         for answer in answers:
-            if isinstance(answer.ticket, int) and turn.clients[answer.ticket].waits:
-                self._answered(turn, answer.ticket, answer.response)
+            if isinstance(answer.ticket, int) and step.clients[answer.ticket].waits:
+                self._handle_response(step, answer.ticket, answer.response)
 
-    def _commit(self, turn: _Turn, *, answers: bool) -> None:
+    def _commit(self, step: _StepState, *, answers: bool) -> None:
         """What is under way is committed."""
-        shard = self._shard(turn.coordinator)
+        shard = self._shard(step.coordinator)
         append = shard.transactions[ID].pending
         if append is None:
             return
@@ -410,28 +410,28 @@ class TransactionModel:
         if answers:
             effects = [*effects, *shard.written(append, 0, 0)]
         elif client >= 0:
-            turn.clients[client] = turn.clients[client]._replace(waits=False)
-        self._decided(turn, append.values)
-        self._carry_out(turn, shard, effects)
+            step.clients[client] = step.clients[client]._replace(waits=False)
+        self._decided(step, append.values)
+        self._carry_out(step, shard, effects)
 
-    def _decided(self, turn: _Turn, values: TransactionValues | None) -> None:
+    def _decided(self, step: _StepState, values: TransactionValues | None) -> None:
         if values is not None and values.state is PREPARE_COMMIT:
             epoch = values.producer_epoch - values.bumps_epoch
-            if epoch < turn.ghosts.newest:
-                turn.violation = Violation("X4", f"epoch {epoch} commits, and a client has {turn.ghosts.newest}")
+            if epoch < step.ghosts.newest:
+                step.violation = Violation("X4", f"epoch {epoch} commits, and a client has {step.ghosts.newest}")
 
-    def _fail_over(self, turn: _Turn, *, kept: bool) -> None:
+    def _fail_over(self, step: _StepState, *, kept: bool) -> None:
         """Another broker takes over; `kept`: the append that was under way is committed, and nobody hears of it."""
-        before = turn.coordinator
+        before = step.coordinator
         values = before.values
         if kept and before.pending is not None:
             values = before.pending.values
-            self._decided(turn, values)
-        turn.clients = [client._replace(waits=False) for client in turn.clients]
+            self._decided(step, values)
+        step.clients = [client._replace(waits=False) for client in step.clients]
         shard = TransactionShard(_SETTINGS, before.epoch + 1)
         if values is not None:
             shard.transactions[ID] = Transaction(replace(values, last_epoch=-1))
-        self._carry_out(turn, shard, shard.loaded(0))
+        self._carry_out(step, shard, shard.loaded(0))
 
     # -- properties
 

@@ -181,7 +181,7 @@ def _judge_clients(
     )
     result.plan["values"] = compared.plan
     steps.begin("checking each producer's order")
-    reordered = audit_order.check(logs, history, folded.blocks, compared.evidence, result.facts, keep=frames.keep)
+    reordered = audit_order.check(logs, history, folded.blocks, compared.suspects, result.facts, keep=frames.keep)
     steps.begin("following the high watermark")
     result.high_watermarks = clients.high_watermark_points(history, folded.sums, counts, result.facts)
     return [each for each in (compared.findings, reordered) if each is not None]

@@ -55,9 +55,9 @@ Counts: TypeAlias = dict[tuple[Anomaly, str, int | None], int]
 """By kind, topic and partition, in records or offsets."""
 
 
-def counted(found: DataFrame) -> Counts:
+def counted(findings: DataFrame) -> Counts:
     """All findings, counted; the worst kinds first."""
-    rows = found.groupBy("kind", "topic", "partition").agg(F.sum("records").alias("records")).collect()
+    rows = findings.groupBy("kind", "topic", "partition").agg(F.sum("records").alias("records")).collect()
     order = OF_AUDITS
     return {
         (Anomaly(row.kind), row.topic, row.partition): row.records
@@ -65,10 +65,10 @@ def counted(found: DataFrame) -> Counts:
     }
 
 
-def first_of_each_kind(found: DataFrame) -> list[Finding]:
+def first_of_each_kind(findings: DataFrame) -> list[Finding]:
     """The first `FINDINGS_MAX` of each kind, for people to read."""
     first = Window.partitionBy("kind").orderBy("topic", "partition", "first_offset")
-    numbered = found.withColumn("_number", F.row_number().over(first))
+    numbered = findings.withColumn("_number", F.row_number().over(first))
     rows = numbered.where(F.col("_number") <= FINDINGS_MAX).drop("_number").collect()
     return merged(finding_of(row.asDict()) for row in rows)
 
@@ -94,7 +94,7 @@ def columns(**known: Any) -> list[F.Column]:
     return [(known[name] if name in known else F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
 
 
-def runs(found: DataFrame, kind: Anomaly, detail: F.Column, bucket_offsets: int) -> DataFrame:
+def runs(findings: DataFrame, kind: Anomaly, detail: F.Column, bucket_offsets: int) -> DataFrame:
     """Neighbouring offsets (topic, partition, offset, epochs, replicas, note) as one finding.
 
     A run ends with its bucket, so that no task gets all of a partition that is wrong from end to end; `merged` joins
@@ -103,7 +103,7 @@ def runs(found: DataFrame, kind: Anomaly, detail: F.Column, bucket_offsets: int)
     alike = ("topic", "partition", "epochs", "replicas", "note")
     bucket = F.expr(f"offset div {bucket_offsets}")
     order = Window.partitionBy("topic", "partition", bucket, "epochs", "replicas", "note").orderBy("offset")
-    numbered = found.withColumn("_run", F.col("offset") - F.row_number().over(order))
+    numbered = findings.withColumn("_run", F.col("offset") - F.row_number().over(order))
     grouped = numbered.groupBy(*alike, bucket.alias("_bucket"), "_run").agg(
         F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset"), F.count("*").alias("records")
     )

@@ -28,7 +28,7 @@ from tanist.log.names import parse_folder
 from tanist.log.salvage.manifest import Manifest
 from tanist.runtime.client.salvaged import find_entries
 from tanist.spark.jobs.audit import sums as audit_sums
-from tanist.spark.jobs.audit.pieces import Piece, read_pieces, read_sums
+from tanist.spark.jobs.audit.segment_ranges import SegmentRange, read_ranges, read_sums
 from tanist.spark.jobs.dealt import usual_tasks
 from tanist.spark.jobs.preconditions import INTERNAL
 from tanist.spark.segments.ranges import Bounds, several_stretches
@@ -154,14 +154,14 @@ class SegmentLogs:
 
     def _read(self, files: Sequence[SegmentFile], columns: Sequence[str], near: Near) -> DataFrame:
         schema = ", ".join(f"{name} {COLUMNS[name]}" for name in dict.fromkeys(columns))
-        return read_pieces(self._spark, self._shares(files, near), schema)
+        return read_ranges(self._spark, self._shares(files, near), schema)
 
-    def _shares(self, files: Sequence[SegmentFile], near: Near) -> list[list[Piece]]:
-        return self._dealt(_pieces(files, near, _TASK_BYTES), lambda piece: piece.end - piece.start)
+    def _shares(self, files: Sequence[SegmentFile], near: Near) -> list[list[SegmentRange]]:
+        return self._dealt(_ranges(files, near, _TASK_BYTES), lambda each: each.end - each.start)
 
-    def _dealt(self, pieces: Iterable[Dealt], bytes_of: Callable[[Dealt], int]) -> list[list[Dealt]]:
+    def _dealt(self, ranges: Iterable[Dealt], bytes_of: Callable[[Dealt], int]) -> list[list[Dealt]]:
         """The largest first, in turn."""
-        ordered = sorted(pieces, key=bytes_of, reverse=True)
+        ordered = sorted(ranges, key=bytes_of, reverse=True)
         total_bytes = sum(map(bytes_of, ordered))
         tasks = max(1, min(len(ordered), max(usual_tasks(self._spark), total_bytes // _TASK_BYTES)))
         return [ordered[number::tasks] for number in range(tasks)]
@@ -170,29 +170,29 @@ class SegmentLogs:
         return topic in self._topics if self._topics else topic not in INTERNAL
 
 
-def _bytes_of(group: Sequence[Piece]) -> int:
-    return sum(piece.end - piece.start for piece in group)
+def _bytes_of(group: Sequence[SegmentRange]) -> int:
+    return sum(each.end - each.start for each in group)
 
 
-def _common(files: Sequence[SegmentFile]) -> list[list[Piece]]:
-    """Pieces of all files, those together that are about the same stretch of a partition in several replicas."""
+def _common(files: Sequence[SegmentFile]) -> list[list[SegmentRange]]:
+    """Ranges of all files, those together that are about the same stretch of a partition in several replicas."""
     replicas = max(Counter((file.topic, file.partition, file.base_offset) for file in files).values(), default=1)
-    groups: dict[tuple[str, int, int, int], list[Piece]] = {}
+    groups: dict[tuple[str, int, int, int], list[SegmentRange]] = {}
     of_file: Counter[str] = Counter()
-    for piece in _pieces(files, None, _TASK_BYTES // replicas):
-        groups.setdefault((piece.topic, piece.partition, piece.segment, of_file[piece.path]), []).append(piece)
-        of_file[piece.path] += 1
+    for each in _ranges(files, None, _TASK_BYTES // replicas):
+        groups.setdefault((each.topic, each.partition, each.segment, of_file[each.path]), []).append(each)
+        of_file[each.path] += 1
     return list(groups.values())
 
 
-def _pieces(files: Sequence[SegmentFile], near: Near, target_bytes: int) -> Iterator[Piece]:
+def _ranges(files: Sequence[SegmentFile], near: Near, target_bytes: int) -> Iterator[SegmentRange]:
     by_place: dict[TopicPartition, list[Bounds]] = {}
     for each in fewer(near or (), _STRETCHES_MAX):
         by_place.setdefault((each.topic, each.partition), []).append(Bounds(each.first, each.last))
     for file in files:
         all_bounds = [Bounds()] if near is None else by_place.get((file.topic, file.partition), [])
         for bounds, start, end in several_stretches(file, all_bounds, target_bytes=target_bytes):
-            yield Piece(
+            yield SegmentRange(
                 file.path, start, end, file.topic, file.partition, file.replica, file.base_offset, file.salvage_id,
                 bounds.least_offset, bounds.most_offset,
             )  # fmt: skip

@@ -46,14 +46,14 @@ def check(
     logs: Logs,
     history: History,
     blocks: DataFrame,
-    evidence: DataFrame | None,
+    suspects: DataFrame | None,
     facts: Mapping[TopicPartition, PartitionFacts],
     *,
     keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame | None:
-    """The findings, or None without any. `blocks` are those of all sends (`values.folded`), `evidence` is that of
+    """The findings, or None without any. `blocks` are those of all sends (`values.folded`), `suspects` are those of
     `values.compare`, if there are suspect values."""
-    sends = placed(history, evidence)
+    sends = placed(history, suspects)
     producers = keep(suspected(blocks, sends))
     if not producers.count():
         return None

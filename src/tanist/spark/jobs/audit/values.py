@@ -3,7 +3,7 @@
 Owns the way to the *suspects*: values that are not simply one send, acknowledged where the log has it. In two levels:
 the buckets of offsets whose acknowledged sends, or whose records as some consumer polled them, do not come to the same
 exclusive-or of hashes as the log's, and in those the values that differ. Flat, if most buckets differ: all values in
-one aggregation. Both give more suspects than wrong values; `evidence` puts together all that is known of them, and
+one aggregation. Both give more suspects than wrong values; `suspect_rows` puts together all that is known of them, and
 judges it.
 
 In two levels a history is read twice: `folded` sums it up, and finds the claims in buckets that differ by the way
@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from tanist.client.topic_partition import TopicPartition
-from tanist.spark.jobs.audit import evidence as audit_evidence
+from tanist.spark.jobs.audit import suspect_rows
 from tanist.spark.jobs.audit.events import POLL, SEND
 from tanist.spark.jobs.audit.facts import PartitionFacts
 from tanist.spark.jobs.audit.first_pass import BLOCK, CLAIM, GIVEN_UP, SUM, FirstPass, LogSums, Own, Shared
@@ -70,7 +70,7 @@ class Suspects:
 @dataclass(frozen=True, slots=True)
 class ComparedValues:
     findings: DataFrame | None
-    evidence: DataFrame | None
+    suspects: DataFrame | None
     """Everything known of the suspects; None if there are none."""
     plan: str
     """Which plan the comparison took, and why."""
@@ -104,13 +104,13 @@ def compare(
     events = history.with_values(values)
     if found.odd is not None:
         # Looked at twice: for where the values were claimed, and for all that is known of them.
-        events = keep(audit_evidence.of_values(events, values))
+        events = keep(suspect_rows.of_values(events, values))
         near = _stretches(found.odd, _claimed_places(events))
     else:
         near = None
-    known = keep(audit_evidence.evidence(reference(logs, facts, near), events, values, aborted))
+    known = keep(suspect_rows.aggregate(reference(logs, facts, near), events, values, aborted))
     known.count()
-    return ComparedValues(audit_evidence.judged(values.sparkSession, known, facts), known, described)
+    return ComparedValues(suspect_rows.judged(values.sparkSession, known, facts), known, described)
 
 
 def _counted(values: DataFrame) -> tuple[DataFrame, int]:
@@ -279,7 +279,7 @@ def _stretches(
 
 def _flat(log: DataFrame, history: History) -> DataFrame:
     """All values in one aggregation: no join, one shuffle, keys that are unique."""
-    together = audit_evidence.rows(log, history.events, slim=True)
+    together = suspect_rows.rows(log, history.events, slim=True)
     judged = together.groupBy("place", "hash").agg(
         F.sum("sent").alias("sent"), F.sum("acknowledged").alias("acknowledged"), F.sum("failed").alias("failed"),
         F.sum("polled").alias("polled"), F.sum("held").alias("held"),

@@ -54,9 +54,9 @@ def of_values(events: DataFrame, values: DataFrame) -> DataFrame:
     return events.join(F.broadcast(values), ["place", "hash"], "left_semi")
 
 
-def evidence(log: DataFrame, events: DataFrame, found: DataFrame, aborted: DataFrame | None = None) -> DataFrame:
+def aggregate(log: DataFrame, events: DataFrame, suspects: DataFrame, aborted: DataFrame | None = None) -> DataFrame:
     """Everything known of the suspects, one row each. `held` and `places` are without aborted records."""
-    known = of_values(rows(log, events, slim=False), found)
+    known = of_values(rows(log, events, slim=False), suspects)
     if aborted is None:
         known = known.withColumn("held_aborted", F.lit(0))
     else:
@@ -96,27 +96,27 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     gone = "array_except(array_except(seen, places), aborted_places)"
     read_aborted = "polled_committed > 0 and held = 0 and size(array_intersect(seen, aborted_places)) > 0"
     found = [
-        _found(f"{absent} and held_aborted = 0", Anomaly.LOST_WRITE, "acked_offset", "acked_offset", _lost_detail()),
-        _found(
+        _finding(f"{absent} and held_aborted = 0", Anomaly.LOST_WRITE, "acked_offset", "acked_offset", _lost_detail()),
+        _finding(
             f"{absent} and held_aborted > 0", Anomaly.ABORTED_IN_LOG, "get(aborted_places, 0)",
             "get(aborted_places, size(aborted_places) - 1)", "'lost to readers of committed records'",
         ),
-        _found(
+        _finding(
             "held > 1 and sent > 0 and unordered = 0", Anomaly.DUPLICATE, "get(places, 0)",
             "get(places, size(places) - 1)", f"concat('at offsets ', {_listed('places')})",
         ),
-        _found(
+        _finding(
             f"size({gone}) > 0 and exists({gone}, o -> start is null or o >= start)", Anomaly.READ_LOST,
             f"get({gone}, 0)", f"get({gone}, 0)",
             f"concat('polled by ', {_listed('readers')}, if(held > 0, concat('; the log has it at ',"
             f" {_listed('places')}), '; the log does not have it'))",
         ),
-        _found(
+        _finding(
             "sent = 0 and polled > 0 and size(array_except(seen, aborted_places)) > 0",
             Anomaly.PHANTOM, "get(seen, 0)", "get(seen, size(seen) - 1)",
             f"concat('polled by ', {_listed('readers')}, ', sent by nobody')",
         ),
-        _found(
+        _finding(
             # The records of an aborted transaction are in the log by right, and for read_uncommitted to see.
             "failed > 0 and acknowledged = 0 and unknown = 0"
             " and (polled_committed > 0 or (aborted = 0 and polled > 0 and held_aborted = 0))"
@@ -124,7 +124,7 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
             Anomaly.G1A,
             "get(seen, 0)", "get(seen, size(seen) - 1)", f"concat('polled by ', {_listed('readers')})",
         ),
-        _found(
+        _finding(
             "failed > 0 and acknowledged = 0 and unknown = 0 and aborted = 0 and held > 0",
             Anomaly.FAILED_IN_LOG, "get(places, 0)",
             "get(places, size(places) - 1)", "'the producer got an error'",
@@ -133,18 +133,18 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     # All kinds in one pass: a value may be several findings.
     several = full.select(
         "topic", "partition", "epochs", "value", "process",
-        F.explode(F.expr(f"filter(array({', '.join(found)}), each -> each is not null)")).alias("_found"),
+        F.explode(F.expr(f"filter(array({', '.join(found)}), each -> each is not null)")).alias("_finding"),
     )  # fmt: skip
     return several.select(
         *columns(
-            kind=F.col("_found.kind"), topic=F.col("topic"), partition=F.col("partition"),
-            first_offset=F.col("_found.first"), last_offset=F.col("_found.last"), records=F.lit(1),
-            epochs=F.col("epochs"), value=F.col("value"), process=F.col("process"), detail=F.col("_found.detail"),
+            kind=F.col("_finding.kind"), topic=F.col("topic"), partition=F.col("partition"),
+            first_offset=F.col("_finding.first"), last_offset=F.col("_finding.last"), records=F.lit(1),
+            epochs=F.col("epochs"), value=F.col("value"), process=F.col("process"), detail=F.col("_finding.detail"),
         )
     )  # fmt: skip
 
 
-def _found(condition: str, kind: Anomaly, first: str, last: str, detail: str) -> str:
+def _finding(condition: str, kind: Anomaly, first: str, last: str, detail: str) -> str:
     """A finding of a row of evidence, null unless there is one."""
     finding = f"named_struct('kind', '{kind.value}', 'first', {first}, 'last', {last}, 'detail', {detail})"
     return f"if({condition}, {finding}, null)"

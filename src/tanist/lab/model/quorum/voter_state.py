@@ -60,7 +60,7 @@ class Saved(NamedTuple):
         return Saved(self.epoch, rename_one(self.leader, to), rename_one(self.voted, to))
 
 
-class Member(NamedTuple):
+class VoterState(NamedTuple):
     """One voter: its saved state, its role, and its log."""
 
     saved: Saved
@@ -87,7 +87,7 @@ class Member(NamedTuple):
     cast: int
     """The candidate of its vote in its epoch, remembered or not (a ghost); -1: none."""
 
-    def renamed(self, to: Permutation) -> Member:
+    def renamed(self, to: Permutation) -> VoterState:
         ends = self.ends
         if ends:
             listed = list(ends)
@@ -138,10 +138,10 @@ class SentVoteRequest(NamedTuple):
         return self._replace(candidate=to[self.candidate], voter=to[self.voter])
 
 
-class Turn(NamedTuple):
+class VoterResult(NamedTuple):
     """The result of a node's turn."""
 
-    member: Member
+    member: VoterState
     elected_at: int = -1
     """The effect `BecameQuorumLeader`, for an epoch that begins at this offset; -1: none."""
     cut_at: int = -1

@@ -20,7 +20,7 @@ from tanist.spark.jobs.dealt import dealt
 _VALUE_HASH: Final = "value_hash"
 
 
-class Piece(NamedTuple):
+class SegmentRange(NamedTuple):
     """Bytes of a file, whose it is, and which offsets of it are wanted (inclusive; None: all)."""
 
     path: str
@@ -36,19 +36,19 @@ class Piece(NamedTuple):
 
 
 Fields: TypeAlias = Sequence[Any]
-"""Those of a piece, as they come to a task."""
+"""Those of a range, as they come to a task."""
 
 
-def read_pieces(spark: SparkSession, shares: Sequence[Sequence[Piece]], schema: str) -> DataFrame:
-    """The rows of `tanist-segments` with these columns, of these pieces; also with the column `value_hash`."""
+def read_ranges(spark: SparkSession, shares: Sequence[Sequence[SegmentRange]], schema: str) -> DataFrame:
+    """The rows of `tanist-segments` with these columns, of these ranges; also with the column `value_hash`."""
     columns = [each.split()[0] for each in schema.split(",")]
     return dealt(spark, shares, partial(_rows_of_share, columns), schema)
 
 
-def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], *, values: bool) -> DataFrame:
-    """The sums of these pieces: rows of `audit_sums.SCHEMA`, several for a bucket that several pieces share.
+def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[SegmentRange]]], *, values: bool) -> DataFrame:
+    """The sums of these ranges: rows of `audit_sums.SCHEMA`, several for a bucket that several ranges share.
 
-    A share has groups of pieces: those of a group are the same stretch of several replicas, and have most batches in
+    A share has groups of ranges: those of a group are the same stretch of several replicas, and have most batches in
     common.
     """
     return dealt(spark, shares, partial(_sums_of_share, audit_sums.columns(values=values)), audit_sums.SCHEMA)
@@ -56,32 +56,32 @@ def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[Piece]]], 
 
 def _rows_of_share(columns: Sequence[str], share: Sequence[Fields]) -> Iterator[Any]:
     for fields in share:
-        piece = Piece(*fields)
-        for found in _rows(piece, columns):
-            if piece.least is not None and piece.most is not None:
-                yield _within(found, piece.least, piece.most)
+        each = SegmentRange(*fields)
+        for found in _rows(each, columns):
+            if each.least is not None and each.most is not None:
+                yield _within(found, each.least, each.most)
             else:
                 yield found
 
 
 def _sums_of_share(columns: Sequence[str], share: Sequence[Sequence[Fields]]) -> Iterator[Any]:
     for group in share:
-        yield from sums_of_group(columns, [Piece(*fields) for fields in group])
+        yield from sums_of_group(columns, [SegmentRange(*fields) for fields in group])
 
 
-def sums_of_group(columns: Sequence[str], group: Sequence[Piece]) -> Iterator[Any]:
+def sums_of_group(columns: Sequence[str], group: Sequence[SegmentRange]) -> Iterator[Any]:
     """What is the same in several replicas is decoded once."""
     if len(group) == 1:
-        (piece,) = group
-        for found in _rows(piece, columns):
-            yield audit_sums.summed(found, piece.topic, piece.partition, piece.replica)
+        (each,) = group
+        for found in _rows(each, columns):
+            yield audit_sums.summed(found, each.topic, each.partition, each.replica)
         return
     from tanist.spark.jobs.audit.known_batches import KnownBatches
 
     known = KnownBatches()
-    for piece in group:
-        origin = (piece.topic, piece.partition, piece.replica)
-        for found in _rows(piece, [*columns, "batch_offset"], known.unknown):
+    for each in group:
+        origin = (each.topic, each.partition, each.replica)
+        for found in _rows(each, [*columns, "batch_offset"], known.unknown):
             sums = audit_sums.apart(found)
             known.add(sums)
             yield audit_sums.rows_of(audit_sums.in_buckets(sums), audit_sums.damages_in(found), *origin)
@@ -91,22 +91,22 @@ def sums_of_group(columns: Sequence[str], group: Sequence[Piece]) -> Iterator[An
         known.learn()
 
 
-def _rows(piece: Piece, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:
-    """The rows of a piece, and perhaps some before and behind those that are wanted."""
+def _rows(each: SegmentRange, columns: Sequence[str], unknown: Any = None) -> Iterator[Any]:
+    """The rows of a range, and perhaps some before and behind those that are wanted."""
     # The decoder is imported where it runs: planning does not need it.
     from tanist.spark.segments.arrow_rows import Origin
     from tanist.spark.segments.reading import Wanted, read_stretch
 
     # A hash stands for the value, where it stood.
     read = ["value" if name == _VALUE_HASH else name for name in columns]
-    origin = Origin(piece.topic, piece.partition, piece.replica, piece.segment, piece.salvage_id)
-    wanted = Wanted(piece.least, piece.most)
-    for found in read_stretch(piece.path, piece.start, piece.end, origin, read, wanted, unknown):
+    origin = Origin(each.topic, each.partition, each.replica, each.segment, each.salvage_id)
+    wanted = Wanted(each.least, each.most)
+    for found in read_stretch(each.path, each.start, each.end, origin, read, wanted, unknown):
         yield _hashed(found) if _VALUE_HASH in columns else found
 
 
 def _within(batch: Any, least: int, most: int) -> Any:
-    """A batch may reach into several pieces, each of which is read by itself: no row may come twice."""
+    """A batch may reach into several ranges, each of which is read by itself: no row may come twice."""
     import pyarrow.compute as pc
 
     offset = batch.column("offset")

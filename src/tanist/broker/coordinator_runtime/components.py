@@ -1,4 +1,4 @@
-"""The parts of the broker that each coordinator needs. Light: it is made whether or not there is a coordinator."""
+"""The components of the broker that each coordinator needs. Light: it is made whether or not there is a coordinator."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tanist.broker.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeParts:
-    """The parts, of one node."""
+class CoordinatorComponents:
+    """The components, of one node."""
 
     context: NodeContext
     metadata: MetadataView

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tanist.runtime.cluster.cluster_file import TURN_NAME
+from tanist.runtime.cluster.cluster_file import TESTS_LOCK_NAME
 
 
 @contextmanager
-def turn(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+def tests_lock(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Wait until no other run has the cluster of the folder, and have it. `say` hears of a wait."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder / TURN_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    lock = os.open(folder / TESTS_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

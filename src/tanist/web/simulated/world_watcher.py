@@ -1,6 +1,6 @@
-"""A look at a world of the simulator, in the form of `web/state.py`.
+"""The state of a world of the simulator, in the form of `web/state.py`.
 
-Owns what was seen so far, so that a turn of one node costs a look at this node only. It is a `Watcher` that changes
+Owns what was seen so far, so that a turn of one node costs a read of this node only. It is a `Watcher` that changes
 nothing: a run has the same digest without it.
 """
 
@@ -18,9 +18,9 @@ from tanist.quorum.voters import SnapshotId
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.web.actions import ACTIONS
 from tanist.web.metadata_view import MetadataView
+from tanist.web.partition_positions import Succession, positions
 from tanist.web.simulated.disks import DiskReplica, Salvaged, disk_replica, salvage_keys, salvage_of
 from tanist.web.simulated.faults import Links
-from tanist.web.standing import Succession, positions
 from tanist.web.state import ClusterState, Json, MetadataEvent, NodeState, ReplicaPositions, plain
 from tanist.wire.metadata import decode_record
 
@@ -30,7 +30,7 @@ Emit: TypeAlias = Callable[[float, Mapping[str, Json], tuple[str, ...]], None]
 _Place: TypeAlias = tuple[str, int]
 
 
-class SimulatedLook(Watcher):
+class WorldWatcher(Watcher):
     """What a page sees of a world, and each change of it."""
 
     def __init__(self, world: World, emit: Emit, *, high_watermark_waits: bool = True) -> None:
@@ -58,7 +58,7 @@ class SimulatedLook(Watcher):
         self._successions: dict[_Place, Mapping[int, Succession]] = {}
         self._down: dict[int, float] = {}
         """Nodes that are down -> since when."""
-        self._fallen: list[Host] = []
+        self._stopped: list[Host] = []
         """Hosts that went down since the last turn: a loss of power changes their disks after it was reported."""
         self._nodes: tuple[Any, ...] = ()
         self._changed: dict[_Place, None] = {}
@@ -73,20 +73,20 @@ class SimulatedLook(Watcher):
     # -- the watcher
 
     def turn_ended(self, host: Host) -> None:
-        if self._fallen:
-            self._look_at_the_fallen()
-        self._look_at(host)
+        if self._stopped:
+            self._read_stopped()
+        self._read_node(host)
         self._show()
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        self._fallen.append(host)
+        self._stopped.append(host)
 
     def finish(self) -> None:
         """After the last turn, which another watcher may have ended with an exception."""
-        self._look_at_the_fallen()
+        self._read_stopped()
         for host in self.world.hosts.values():
             if host.up:
-                self._look_at(host)
+                self._read_node(host)
         self._show()
 
     def say(self, **values: Json) -> None:
@@ -95,7 +95,7 @@ class SimulatedLook(Watcher):
 
     # -- one node
 
-    def _look_at(self, host: Host) -> None:
+    def _read_node(self, host: Host) -> None:
         node = host.node
         if node is None:
             return
@@ -112,7 +112,7 @@ class SimulatedLook(Watcher):
             self._follow(raft.log, node.metadata.applied_offset)
         if node.is_broker:
             for hosted in node.replicas:
-                self._look_at_replica(host, hosted)
+                self._read_replica(host, hosted)
 
     def _has_started(self, broker: int) -> None:
         """Its logs are on its disk, and it opens them when it has metadata."""
@@ -171,7 +171,7 @@ class SimulatedLook(Watcher):
         for place in self._replicas:
             self._changed[place] = None
 
-    def _look_at_replica(self, host: Host, hosted: HostedPartition) -> None:
+    def _read_replica(self, host: Host, hosted: HostedPartition) -> None:
         place = hosted.topic, hosted.index
         key = (host.node_id, *place)
         role = hosted.leader or hosted.follower
@@ -194,7 +194,7 @@ class SimulatedLook(Watcher):
         replicas[host.node_id] = _alive(host.node_id, hosted, self._synced(host, hosted, replicas.get(host.node_id)))
         self._changed[place] = None
         if before is not None and (before[0] != now[0] or log.log_end_offset < before[4]):
-            self._look_for_salvage(host)
+            self._read_salvage(host)
 
     def _synced(self, host: Host, hosted: HostedPartition, last: ReplicaPositions | None) -> int:
         """A log that was opened after a crash does not know what is on its disk, until it syncs it: the disk does."""
@@ -204,8 +204,8 @@ class SimulatedLook(Watcher):
         found = disk_replica(host, hosted.topic, hosted.index)
         return synced if found is None else max(synced, found.synced)
 
-    def _look_at_the_fallen(self) -> None:
-        fallen, self._fallen = self._fallen, []
+    def _read_stopped(self) -> None:
+        fallen, self._stopped = self._stopped, []
         for host in fallen:
             if host.up:
                 continue
@@ -218,7 +218,7 @@ class SimulatedLook(Watcher):
                     self._seen.pop((host.node_id, *place), None)
                     self._changed[place] = None
 
-    def _look_for_salvage(self, host: Host) -> None:
+    def _read_salvage(self, host: Host) -> None:
         self._salvage[host.node_id] = salvage_of(host)
         self._set(salvage_keys(each for _, found in sorted(self._salvage.items()) for each in found))
 

@@ -1,7 +1,7 @@
-"""The parts of a node, and their wiring: each gets the context and the parts that it calls, in the order of need.
+"""The components of a node, and their wiring: each gets the context and those that it calls, in the order of need.
 
 A node that is only a controller has all of them; those of a broker then have nothing to do. Seen by what puts a node
-together, by `build` functions of the API modules and by the metrics; a part itself never gets another by this.
+together, by `build` functions of the API modules and by the metrics; a component itself never gets another by this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
-from tanist.broker.coordinator_runtime.parts import RuntimeParts
+from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.configs import ResolvedConfigs
@@ -51,8 +51,8 @@ _FETCH_SESSION_EVICTION_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerParts:
-    """The parts of one node."""
+class NodeComponents:
+    """The components of one node."""
 
     context: NodeContext
     turn: Turn
@@ -83,8 +83,8 @@ class BrokerParts:
     transactions: Transactions
 
 
-def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerParts:
-    """Make the parts of a node over its folders, whose meta.properties are `metas`. Nothing runs yet."""
+def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComponents:
+    """Make the components of a node over its folders, whose meta.properties are `metas`. Nothing runs yet."""
     config, clock = context.config, context.clock
     turn = Turn(clock, context.disk)
     purgatory = Purgatory(clock)
@@ -126,21 +126,21 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     )
     cleaner = LogCleaner(context, configs, replicas, deletions)
 
-    runtime_parts = RuntimeParts(context, metadata, replicas, leadership, effects, purgatory, turn)
+    coordinator_components = CoordinatorComponents(context, metadata, replicas, leadership, effects, purgatory, turn)
 
     def make_coordinator() -> GroupCoordinator:
         from tanist.broker.groups.group_coordinator import GroupCoordinator
 
-        return GroupCoordinator(runtime_parts)
+        return GroupCoordinator(coordinator_components)
 
     groups = Groups(make_coordinator)
     producer_ids = ProducerIds(context, controller_channel, lifecycle)
-    transactions = Transactions(runtime_parts, controller_channel, lifecycle, producer_ids, groups)
+    transactions = Transactions(coordinator_components, controller_channel, lifecycle, producer_ids, groups)
     effects.isr_changes = isr_changes
     effects.salvage = salvage
     effects.coordinators = {OFFSETS_TOPIC: groups.role_changed, TRANSACTIONS_TOPIC: transactions.role_changed}
     effects.has_open_transactions = transactions.has_open
-    return BrokerParts(
+    return NodeComponents(
         context=context,
         turn=turn,
         purgatory=purgatory,
