@@ -62,7 +62,7 @@ class TransactionalProducer:
         if asked is None:
             return None
         answer = self._persist(lambda: self._once(asked))
-        self.transactions.answered(answer)
+        self.transactions.handle_response(answer)
         return answer
 
     def _succeed(self, asked: Ask | None) -> None:

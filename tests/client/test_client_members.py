@@ -92,12 +92,12 @@ def joined_consumer() -> tuple[ConsumerGroupMember, Pause]:
     member = ConsumerGroupMember(SETTINGS, "m")
     assert named(member.start()) == ["LearnTopics"]
     first = one(member.learnt(topics(t=2)), Ask)
-    effects = member.answered(first, heartbeat(4, assigned={T: (0, 1)}))
+    effects = member.handle_response(first, heartbeat(4, assigned={T: (0, 1)}))
     assert one(effects, Assigned).partitions == {("t", 0), ("t", 1)}
     assert one(effects, Pause).ms == 0, "others may wait for what it reports"
     report = one(member.due(one(effects, Pause)), Ask)
     assert owned_in(report) == {T: (0, 1)}
-    return member, one(member.answered(report, heartbeat(4)), Pause)
+    return member, one(member.handle_response(report, heartbeat(4)), Pause)
 
 
 def owned_in(asked: Ask) -> dict[UUID, tuple[int, ...]] | None:
@@ -121,7 +121,7 @@ def test_after_a_lost_answer_it_says_everything() -> None:
     """The answer may have had an assignment in it: the coordinator says it again to who says all."""
     member, pause = joined_consumer()
     lost = one(member.due(pause), Ask)
-    again = one(member.due(one(member.answered(lost, None), Pause)), Ask)
+    again = one(member.due(one(member.handle_response(lost, None), Pause)), Ask)
     assert again.request.subscribed_topic_names == ("t",)
     assert owned_in(again) == {T: (0, 1)}
 
@@ -131,7 +131,7 @@ def test_after_a_lost_answer_it_says_everything() -> None:
 )
 def test_a_member_that_is_out_has_nothing_and_joins_under_its_id(code: int) -> None:
     member, pause = joined_consumer()
-    effects = member.answered(one(member.due(pause), Ask), heartbeat(error=code))
+    effects = member.handle_response(one(member.due(pause), Ask), heartbeat(error=code))
     assert named(effects) == ["Lost", "Pause"]
     again = one(member.due(one(effects, Pause)), Ask)
     assert (again.request.member_id, again.request.member_epoch) == ("m", JOINING)
@@ -140,14 +140,14 @@ def test_a_member_that_is_out_has_nothing_and_joins_under_its_id(code: int) -> N
 
 def test_what_it_gives_up_is_reported_at_once() -> None:
     member, pause = joined_consumer()
-    effects = member.answered(one(member.due(pause), Ask), heartbeat(5, assigned={T: (1,)}))
+    effects = member.handle_response(one(member.due(pause), Ask), heartbeat(5, assigned={T: (1,)}))
     assert one(effects, Assigned).partitions == {("t", 1)}
     assert owned_in(one(member.due(one(effects, Pause)), Ask)) == {T: (1,)}
 
 
 def test_a_topic_that_it_does_not_know_is_asked_for_and_taken_then() -> None:
     member, pause = joined_consumer()
-    effects = member.answered(one(member.due(pause), Ask), heartbeat(5, assigned={T: (0, 1), U: (0,)}))
+    effects = member.handle_response(one(member.due(pause), Ask), heartbeat(5, assigned={T: (0, 1), U: (0,)}))
     assert one(effects, Assigned).partitions == {("t", 0), ("t", 1)}
     topics_pause, beat = [each for each in effects if isinstance(each, Pause)]
     assert (topics_pause.ms, beat.ms) == (SETTINGS.backoff_ms, 5_000)
@@ -162,7 +162,9 @@ def test_a_topic_that_it_does_not_know_is_asked_for_and_taken_then() -> None:
 def test_a_group_that_takes_no_such_member_says_so_and_is_asked_again() -> None:
     member = ConsumerGroupMember(SETTINGS, "m")
     member.start()
-    effects = member.answered(one(member.learnt(topics(t=1)), Ask), heartbeat(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
+    effects = member.handle_response(
+        one(member.learnt(topics(t=1)), Ask), heartbeat(error=ErrorCode.GROUP_MAX_SIZE_REACHED)
+    )
     assert one(effects, Failed).code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert named(member.due(one(effects, Pause))) == ["ConsumerGroupHeartbeat"]
 
@@ -171,7 +173,7 @@ def test_a_goodbye_has_the_epoch_of_who_leaves() -> None:
     member, pause = joined_consumer()
     goodbye = one(member.leave(), Ask)
     assert goodbye.request.member_epoch == LEAVING
-    assert member.answered(goodbye, heartbeat(4, assigned={T: (0,)})) == member.due(pause) == [], "it is gone"
+    assert member.handle_response(goodbye, heartbeat(4, assigned={T: (0,)})) == member.due(pause) == [], "it is gone"
 
 
 # -- classic
@@ -200,13 +202,13 @@ def stable(*, leads: bool) -> tuple[ClassicGroupMember, list[Pause]]:
     member = ClassicGroupMember(SETTINGS)
     member.start()
     join = one(member.learnt(topics(t=2)), Ask)
-    effects = member.answered(join, join_answer(leads=leads))
+    effects = member.handle_response(join, join_answer(leads=leads))
     if leads:
         assert named(effects) == ["LearnTopics"]
         effects = member.learnt(topics(t=2))
     sync = one(effects, Ask)
     assert bool(sync.request.assignments) == leads
-    effects = member.answered(sync, sync_answer(0))
+    effects = member.handle_response(sync, sync_answer(0))
     assert one(effects, Assigned).partitions == {("t", 0)}
     assert (member.member_id, member.epoch, member.is_in) == ("m", 7, True)
     return member, [each for each in effects if isinstance(each, Pause)]
@@ -217,14 +219,14 @@ def test_a_member_gets_its_id_and_joins_with_it_at_once() -> None:
     member.start()
     first = one(member.learnt(topics(t=2)), Ask)
     assert (first.request.member_id, first.patience_ms) == ("", SETTINGS.rebalance_timeout_ms)
-    effects = member.answered(first, join_answer(ErrorCode.MEMBER_ID_REQUIRED))
+    effects = member.handle_response(first, join_answer(ErrorCode.MEMBER_ID_REQUIRED))
     assert one(effects, Ask).request.member_id == "m"
 
 
 def test_the_leader_assigns_ranges_of_what_all_have_subscribed_to() -> None:
     member = ClassicGroupMember(SETTINGS)
     member.start()
-    member.answered(one(member.learnt(topics(t=2)), Ask), join_answer(members=("n", "m")))
+    member.handle_response(one(member.learnt(topics(t=2)), Ask), join_answer(members=("n", "m")))
     sync = one(member.learnt(topics(t=5)), Ask).request
     divided = {
         each.member_id: [part.partitions for part in decode_assignment(each.assignment).assigned_partitions]
@@ -248,7 +250,7 @@ def test_a_generation_that_is_over_is_left_and_the_next_joined(code: int, keeps_
         effects = member.commit_refused(refused_commit(code))
         assert member.due(pause) == [], "the heartbeat of the generation before"
     else:
-        effects = member.answered(one(member.due(pause), Ask), HeartbeatResponse(error_code=code))
+        effects = member.handle_response(one(member.due(pause), Ask), HeartbeatResponse(error_code=code))
     assert named(effects) == ["Lost", "JoinGroup"]
     assert one(effects, Ask).request.member_id == ("m" if keeps_id else "")
     assert member.epoch == NO_GENERATION
@@ -264,13 +266,13 @@ def test_a_late_answer_to_a_heartbeat_does_not_end_the_next_generation() -> None
     member, (pause,) = stable(leads=False)
     beat = one(member.due(pause), Ask)
     member.commit_refused(refused_commit(ErrorCode.REBALANCE_IN_PROGRESS))
-    assert member.answered(beat, HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)) == []
+    assert member.handle_response(beat, HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)) == []
     assert member.member_id == "m"
 
 
 def test_a_lost_heartbeat_is_followed_by_another() -> None:
     member, (pause,) = stable(leads=False)
-    effects = member.answered(one(member.due(pause), Ask), None)
+    effects = member.handle_response(one(member.due(pause), Ask), None)
     assert one(effects, Pause).ms == SETTINGS.heartbeat_ms
     assert named(member.due(one(effects, Pause))) == ["Heartbeat"]
 
@@ -290,8 +292,8 @@ def test_the_leader_joins_again_when_a_topic_has_grown_and_others_do_not_look() 
 def test_a_sync_that_failed_is_followed_by_a_join(error: int) -> None:
     member = ClassicGroupMember(SETTINGS)
     member.start()
-    effects = member.answered(one(member.learnt(topics(t=2)), Ask), join_answer(leads=False))
-    effects = member.answered(one(effects, Ask), sync_answer(error=error))
+    effects = member.handle_response(one(member.learnt(topics(t=2)), Ask), join_answer(leads=False))
+    effects = member.handle_response(one(effects, Ask), sync_answer(error=error))
     assert not member.is_in
     assert named(member.due(one(effects, Pause))) == ["Lost", "JoinGroup"]
 

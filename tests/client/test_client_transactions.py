@@ -34,7 +34,7 @@ RECORDS = [NewRecord(1, None, b"a"), NewRecord(1, None, b"b")]
 def begun(*, adds_itself: bool = False) -> Transactions:
     transactions = Transactions("id", timeout_ms=1_000, adds_itself=adds_itself)
     transactions.initialize()
-    assert transactions.answered(InitProducerIdResponse(producer_id=7, producer_epoch=3)) is Meaning.DONE
+    assert transactions.handle_response(InitProducerIdResponse(producer_id=7, producer_epoch=3)) is Meaning.DONE
     return transactions
 
 
@@ -91,10 +91,10 @@ def test_an_older_producer_adds_what_a_newer_one_does_not() -> None:
 def test_a_batch_keeps_its_numbers_until_it_is_written() -> None:
     transactions = begun()
     assert header(transactions.batch(WHERE, RECORDS, timeout_ms=1)) == (7, 3, 0, True)
-    assert transactions.answered(None) is Meaning.FIND
-    assert transactions.answered(produced(ErrorCode.NOT_LEADER_OR_FOLLOWER)) is Meaning.FIND
+    assert transactions.handle_response(None) is Meaning.FIND
+    assert transactions.handle_response(produced(ErrorCode.NOT_LEADER_OR_FOLLOWER)) is Meaning.FIND
     assert header(transactions.batch(WHERE, RECORDS, timeout_ms=1)) == (7, 3, 0, True)
-    assert transactions.answered(produced(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)) is Meaning.DONE
+    assert transactions.handle_response(produced(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)) is Meaning.DONE
     transactions.written(WHERE, len(RECORDS))
     assert header(transactions.batch(WHERE, RECORDS, timeout_ms=1)) == (7, 3, 2, True)
     assert header(transactions.batch(("t", 1), RECORDS, timeout_ms=1))[2] == 0
@@ -103,12 +103,12 @@ def test_a_batch_keeps_its_numbers_until_it_is_written() -> None:
 def test_numbers_continue_in_the_same_epoch_and_begin_anew_in_the_next() -> None:
     transactions = begun()
     transactions.written(WHERE, 5)
-    transactions.answered(EndTxnResponse())
+    transactions.handle_response(EndTxnResponse())
     assert (transactions.producer, transactions.sequences.next_of(WHERE)) == ((7, 3), 5), "before KIP-890"
-    transactions.answered(EndTxnResponse(producer_id=7, producer_epoch=4))
+    transactions.handle_response(EndTxnResponse(producer_id=7, producer_epoch=4))
     assert (transactions.producer, transactions.sequences.next_of(WHERE)) == ((7, 4), 0)
     transactions.written(WHERE, 5)
-    transactions.answered(InitProducerIdResponse(producer_id=8, producer_epoch=0))
+    transactions.handle_response(InitProducerIdResponse(producer_id=8, producer_epoch=0))
     assert (transactions.producer, transactions.sequences.next_of(WHERE)) == ((8, 0), 0)
 
 
@@ -122,25 +122,25 @@ def test_who_goes_on_after_an_error_says_who_it_was() -> None:
 
 def test_a_generation_that_is_over_can_only_abort() -> None:
     transactions = begun()
-    assert transactions.answered(committed(ErrorCode.ILLEGAL_GENERATION)) is Meaning.ABORT
+    assert transactions.handle_response(committed(ErrorCode.ILLEGAL_GENERATION)) is Meaning.ABORT
     assert transactions.state is State.ABORTING
     with pytest.raises(InvariantError):
         transactions.end(committed=True)
     transactions.end(committed=False)
-    assert transactions.answered(EndTxnResponse()) is Meaning.DONE
+    assert transactions.handle_response(EndTxnResponse()) is Meaning.DONE
     assert transactions.state is State.READY
 
 
 def test_who_is_fenced_begins_anew() -> None:
     transactions = begun()
-    assert transactions.answered(produced(ErrorCode.INVALID_PRODUCER_EPOCH)) is Meaning.FENCED
+    assert transactions.handle_response(produced(ErrorCode.INVALID_PRODUCER_EPOCH)) is Meaning.FENCED
     assert transactions.state is State.NEW
 
 
 def test_a_refused_question_is_no_part_of_the_transaction() -> None:
     transactions = begun()
     refused = OffsetFetchResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    assert transactions.answered(refused) is Meaning.FINAL
+    assert transactions.handle_response(refused) is Meaning.FINAL
     assert transactions.state is State.READY
 
 
@@ -157,7 +157,7 @@ def test_nothing_is_committed_after_a_refusal(answers: Iterable[ProduceResponse 
     transactions = begun()
     whole = True
     for answer in answers:
-        meaning = transactions.answered(answer)
+        meaning = transactions.handle_response(answer)
         if meaning is Meaning.DONE and isinstance(answer, EndTxnResponse):
             whole = True
         elif meaning is not Meaning.DONE and not meaning.is_retriable:

@@ -9,7 +9,7 @@ import pytest
 
 from tanist.client.metadata import ClusterView, PartitionView, TopicView
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.group_member import Member, new_member
+from tanist.runtime.client.group_member import PolledGroupMember, new_member
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import (
@@ -69,7 +69,7 @@ def committed(error: int = 0) -> OffsetCommitResponse:
 
 def test_it_joins_when_there_is_somebody_to_tell_it_of_the_topics() -> None:
     client = Played(heartbeat(1, 0, 1), metadata_fails=1)
-    member = Member(client, "g", ["t"], "consumer")
+    member = PolledGroupMember(client, "g", ["t"], "consumer")
     assert member.poll()
     assert member.assigned == {("t", 0), ("t", 1)}
 
@@ -77,7 +77,7 @@ def test_it_joins_when_there_is_somebody_to_tell_it_of_the_topics() -> None:
 def test_a_poll_that_failed_is_no_end() -> None:
     client = Played(heartbeat(1, 0), metadata_fails=1)
     client.timeout_s = 0.0
-    member = Member(client, "g", ["t"], "consumer")
+    member = PolledGroupMember(client, "g", ["t"], "consumer")
     with pytest.raises(Unreachable):
         member.poll()
     assert member.poll()
@@ -85,7 +85,7 @@ def test_a_poll_that_failed_is_no_end() -> None:
 
 def test_after_a_lost_answer_the_next_attempt_says_everything() -> None:
     client = Played(heartbeat(1, 0), heartbeat(1), Unreachable("lost"), heartbeat(2, 1), heartbeat(2))
-    member = Member(client, "g", ["t"], "consumer")
+    member = PolledGroupMember(client, "g", ["t"], "consumer")
     member.poll()
     member.poll()  # it reports what it has
     member._waiting = [(0.0, pause) for _, pause in member._waiting]
@@ -95,7 +95,7 @@ def test_after_a_lost_answer_the_next_attempt_says_everything() -> None:
 
 def test_a_commit_of_an_older_epoch_is_made_again_in_the_newer_one() -> None:
     client = Played(heartbeat(1, 0), committed(ErrorCode.STALE_MEMBER_EPOCH), heartbeat(2), committed())
-    member = Member(client, "g", ["t"], "consumer")
+    member = PolledGroupMember(client, "g", ["t"], "consumer")
     member.poll()
     assert member.commit({("t", 0): 5})
     assert [getattr(request, "generation_id_or_member_epoch", None) for request in client.asked] == [None, 1, None, 2]
@@ -103,10 +103,10 @@ def test_a_commit_of_an_older_epoch_is_made_again_in_the_newer_one() -> None:
 
 def test_who_was_never_answered_says_no_goodbye() -> None:
     silent = Played()
-    Member(silent, "g", ["t"], "consumer").leave()
+    PolledGroupMember(silent, "g", ["t"], "consumer").leave()
     assert silent.asked == []
     client = Played(heartbeat(1, 0), heartbeat(-1))
-    member = Member(client, "g", ["t"], "consumer")
+    member = PolledGroupMember(client, "g", ["t"], "consumer")
     member.poll()
     member.leave()
     assert [request.member_epoch for request in client.asked] == [0, -1]
@@ -116,7 +116,7 @@ def test_who_was_never_answered_says_no_goodbye() -> None:
 def test_a_refusal_is_raised_and_a_cluster_without_the_protocol_gets_a_classic_member() -> None:
     full = Played(heartbeat(0, error=ErrorCode.GROUP_MAX_SIZE_REACHED))
     with pytest.raises(KafkaError, match="GROUP_MAX_SIZE_REACHED"):
-        Member(full, "g", ["t"], "consumer").poll()
+        PolledGroupMember(full, "g", ["t"], "consumer").poll()
     older = Played(heartbeat(0, error=ErrorCode.UNSUPPORTED_VERSION), Unsupported("no such request"))
     with pytest.raises(Unsupported):
         new_member(older, "g", ["t"], None).poll()

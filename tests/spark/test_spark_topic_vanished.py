@@ -97,7 +97,7 @@ class Query:
 
     def trigger(self) -> list[OffsetRange]:
         """What the next trigger reads."""
-        self.reader._looked_at_s = None
+        self.reader._found_at_s = None
         end = self.reader.latestOffset(self.at, ReadAllAvailable())
         read = ranges_between(from_json(self.at), from_json(end))
         self.at = end

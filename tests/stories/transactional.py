@@ -89,7 +89,7 @@ class TransactionalClient:
     def _carry_out(self, asked: Ask) -> None:
         def once() -> None:
             answer = attempt(self._client, asked, Response)
-            if self._transactions.answered(answer) is not Meaning.DONE:
+            if self._transactions.handle_response(answer) is not Meaning.DONE:
                 raise KafkaError(*refusal_in(answer))
 
         self._client.persist(once)

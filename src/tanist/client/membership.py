@@ -2,7 +2,7 @@
 
 Owns `GroupMember`, a state machine. It gives effects, and takes what became of them:
 
-    Ask           send the request to the group's coordinator, once; then `answered`, with None if no answer came
+    Ask           send the request to the group's coordinator, once; then `handle_response`, with None if no answer came
     Pause         wait; then `due`
     LearnTopics   ask for metadata; then `learnt`, with nothing new if no answer came
     Assigned      the member has these partitions now, and no others
@@ -99,7 +99,7 @@ class GroupMember(ABC):
         """Join the group."""
         return [LearnTopics(self.settings.topics)]
 
-    def answered(self, asked: Ask, answer: Response | None) -> list[Effect]:
+    def handle_response(self, asked: Ask, answer: Response | None) -> list[Effect]:
         if asked is not self._asked:
             return []
         self._asked = None

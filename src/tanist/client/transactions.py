@@ -9,8 +9,9 @@ Owns the producer's id, epoch and sequence numbers, and which request may follow
 
 What is not allowed raises, and changes nothing: after a refusal nothing can be committed but a later transaction.
 
-A driver sends what it is given, again while the answer's meaning is retriable, and gives each answer to `answered`. It
-may send the batches of several partitions at once; of the other requests one is under way at a time.
+A driver sends what it is given, again while the answer's meaning is retriable, and gives each answer to
+`handle_response`. It may send the batches of several partitions at once; of the other requests one is under way at a
+time.
 
 A producer that `adds_itself` is one of KIP-890's second part: its batches and offsets add themselves to the
 transaction, and each end gives it the next epoch. An older one adds them before; its driver initializes again before
@@ -187,7 +188,7 @@ class Transactions:
 
     # -- answers
 
-    def answered(self, answer: Response | None) -> Meaning:
+    def handle_response(self, answer: Response | None) -> Meaning:
         """An answer to one of its requests, or None."""
         meaning = meaning_in(answer)
         if meaning.is_retriable or isinstance(answer, OffsetFetchResponse):

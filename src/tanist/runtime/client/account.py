@@ -131,7 +131,7 @@ def account_of(
             one = PartitionAccount(topic, partition, account, list(noted))
         found.append(one)
     if salvage is not None:
-        _look_into_salvage(salvage, topic, found)
+        _count_salvaged(salvage, topic, found)
     return found
 
 
@@ -162,7 +162,7 @@ def _partition_account(
     return found
 
 
-def _look_into_salvage(folder: Path, topic: str, accounts: Sequence[PartitionAccount]) -> None:
+def _count_salvaged(folder: Path, topic: str, accounts: Sequence[PartitionAccount]) -> None:
     entries, _ = find_entries(folder)
     saved = {
         found.partition: Counter(digest_of(salvaged.record) for salvaged in found.records())

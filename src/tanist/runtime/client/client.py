@@ -322,7 +322,7 @@ class Client:
                     raise
                 self.waits_since(began)
                 if isinstance(error, KafkaError) and error.code in DENIALS:
-                    self._turn_to_another()
+                    self._switch_broker()
                 pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
                 if time.monotonic() + pause_s > self.patient_until(began, deadline):
                     raise
@@ -401,7 +401,7 @@ class Client:
                 break
         self.known_topics -= denied
 
-    def _turn_to_another(self) -> None:
+    def _switch_broker(self) -> None:
         """Another broker than the one that answered last is to be asked next."""
         around = list(dict.fromkeys([each.address for each in self.view.brokers.values()] + self._bootstrap))
         if self._last in around:

@@ -42,7 +42,7 @@ PROTOCOLS: Final = (CONSUMER, "classic")
 """By their names in Kafka's `group.protocol`."""
 
 
-class Member:
+class PolledGroupMember:
     def __init__(self, client: Client, group: str, topics: Sequence[str], protocol: str) -> None:
         settings = MemberSettings(group, tuple(dict.fromkeys(topics)))
         self.client = client
@@ -128,12 +128,12 @@ class Member:
         try:
             answer = self._answer(asked)
         except (KafkaError, Unreachable):
-            self._carry_out_now(self._member.answered(asked, None))
+            self._carry_out_now(self._member.handle_response(asked, None))
             raise
         if meaning_in(answer).is_retriable:
-            self._carry_out_now(self._member.answered(asked, answer))
+            self._carry_out_now(self._member.handle_response(asked, answer))
             raise KafkaError(error_in(answer), f"group {self.group}")
-        self._effects.extend(self._member.answered(asked, answer))
+        self._effects.extend(self._member.handle_response(asked, answer))
 
     def _answer(self, asked: Ask) -> Response:
         patience_s = self.client.timeout_s + asked.patience_ms / 1000
@@ -172,13 +172,13 @@ class Member:
                 raise KafkaError(effect.code, effect.message or f"group {self.group}")
 
 
-def new_member(client: Client, group: str, topics: Sequence[str], protocol: str | None) -> Member:
+def new_member(client: Client, group: str, topics: Sequence[str], protocol: str | None) -> PolledGroupMember:
     """A member of this protocol; None: of KIP-848's, and of the classic one where the cluster does not have that."""
     if protocol is not None:
-        return Member(client, group, topics, protocol)
+        return PolledGroupMember(client, group, topics, protocol)
     try:
-        member = Member(client, group, topics, CONSUMER)
+        member = PolledGroupMember(client, group, topics, CONSUMER)
         member.poll()
     except Unsupported:
-        return Member(client, group, topics, "classic")
+        return PolledGroupMember(client, group, topics, "classic")
     return member

@@ -241,7 +241,7 @@ def _delete_group(client: Client, group: str) -> None:
             raise KafkaError(answer.results[0].error_code, f"group {group}")
         return True
 
-    def look() -> bool | None:
+    def find_result() -> bool | None:
         try:
             describe_group(client, group)
         except KafkaError as error:
@@ -250,7 +250,7 @@ def _delete_group(client: Client, group: str) -> None:
             raise
         return None
 
-    carry_out(client, f"delete group {group}", attempt, look, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
+    carry_out(client, f"delete group {group}", attempt, find_result, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
 
 
 def ask_coordinator(

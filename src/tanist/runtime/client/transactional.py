@@ -81,7 +81,7 @@ class TransactionalProducer:
 
         def once() -> Response:
             answer = attempt(self._client, asked, Response, timeout_s=answer_within_s)
-            if self.transactions.answered(answer) is not Meaning.DONE:
+            if self.transactions.handle_response(answer) is not Meaning.DONE:
                 code, message = refusal_in(answer)
                 name = type(asked.request).__name__.removesuffix("Request")
                 raise KafkaError(code, message or f"{name} of {self.transactions.transactional_id}")

@@ -23,7 +23,7 @@ _MAX_FRAME_BYTES: Final = 64 << 20
 _FIND_COORDINATOR_VERSION: Final = 4
 _METADATA_VERSION: Final = 12
 
-Answered = Callable[[Any | None], None]
+ResponseHandler = Callable[[Any | None], None]
 
 
 class ClusterClient:
@@ -38,13 +38,13 @@ class ClusterClient:
         self._channels = Channels(clock, network, client_id=name, max_frame_bytes=_MAX_FRAME_BYTES)
         self._view = ClusterView()
         self._coordinators: dict[Coordinator, tuple[str, int]] = {}
-        self._looking: dict[Coordinator | None, list[Callable[[], None]]] = {}
+        self._waiting: dict[Coordinator | None, list[Callable[[], None]]] = {}
         """Coordinators that it asks for, and what waits for that; None: leaders."""
 
     def next_life(self) -> None:
         """Ignore the answers to open requests, and timers, from here on."""
         self._life += 1
-        self._looking.clear()
+        self._waiting.clear()
 
     def end_life(self) -> None:
         """As if the process was killed: its connections close, without a goodbye."""
@@ -81,20 +81,20 @@ class ClusterClient:
 
     # -- requests
 
-    def ask(self, asked: Ask, answered: Answered) -> None:
+    def ask(self, asked: Ask, handle_response: ResponseHandler) -> None:
         """Ask whom it concerns, after looking for that one if need be. `None` if no answer came."""
         if self.channel_to(asked.to) is None:
-            self._look_for(asked.to, lambda: self._send_once(asked, answered))
+            self._find(asked.to, lambda: self._send_once(asked, handle_response))
         else:
-            self._send_once(asked, answered)
+            self._send_once(asked, handle_response)
 
-    def _send_once(self, asked: Ask, answered: Answered) -> None:
+    def _send_once(self, asked: Ask, handle_response: ResponseHandler) -> None:
         channel = self.channel_to(asked.to)
         if channel is None:
-            answered(None)
+            handle_response(None)
             return
 
-        def heard(response: Any | None) -> None:
+        def note_errors(response: Any | None) -> None:
             if response is not None and (error := error_in(response)):
                 self.errors[error] += 1
             if meaning_in(response) is Meaning.FIND:
@@ -102,49 +102,56 @@ class ClusterClient:
                     self._coordinators.pop(asked.to, None)
                 else:
                     self.refresh([asked.to.topic])
-            answered(response)
+            handle_response(response)
 
-        self._call(channel, asked.request, asked.newest, heard, REQUEST_TIMEOUT_MS + asked.patience_ms)
+        self._call(channel, asked.request, asked.newest, note_errors, REQUEST_TIMEOUT_MS + asked.patience_ms)
 
     def refresh(self, topics: Iterable[str]) -> None:
         """Ask any broker for the leaders; several calls at once are one request."""
-        if None not in self._looking:
-            self._looking[None] = []
-            self.learn_topics(topics, lambda view: self._looked_for(None))
+        if None not in self._waiting:
+            self._waiting[None] = []
+            self.learn_topics(topics, lambda view: self._call_waiting(None))
 
     def learn_topics(self, names: Iterable[str], learnt: Callable[[ClusterView], None]) -> None:
         """Ask any broker for topics; `learnt` is called in any case."""
 
-        def answered(response: Any | None) -> None:
+        def handle_response(response: Any | None) -> None:
             view = ClusterView() if response is None else cluster_view(response)
             if response is not None:
                 self._view = self._view.merged(view)
             learnt(view)
 
-        self._call(self.any_broker(), metadata_request(names), _METADATA_VERSION, answered)
+        self._call(self.any_broker(), metadata_request(names), _METADATA_VERSION, handle_response)
 
-    def _look_for(self, to: Leader | Coordinator, then: Callable[[], None]) -> None:
+    def _find(self, to: Leader | Coordinator, then: Callable[[], None]) -> None:
         """`then` is called in any case."""
         if isinstance(to, Leader):
             self.refresh([to.topic])
-            self._looking[None].append(then)
+            self._waiting[None].append(then)
             return
-        self._looking.setdefault(to, []).append(then)
-        if len(self._looking[to]) == 1:
+        self._waiting.setdefault(to, []).append(then)
+        if len(self._waiting[to]) == 1:
 
-            def answered(response: Any | None) -> None:
+            def handle_response(response: Any | None) -> None:
                 if meaning_in(response) is Meaning.DONE:
                     self._coordinators[to] = coordinator_in(response).address
-                self._looked_for(to)
+                self._call_waiting(to)
 
-            self._call(self.any_broker(), find_coordinator(to.kind, to.key), _FIND_COORDINATOR_VERSION, answered)
+            self._call(self.any_broker(), find_coordinator(to.kind, to.key), _FIND_COORDINATOR_VERSION, handle_response)
 
-    def _looked_for(self, to: Coordinator | None) -> None:
-        for then in self._looking.pop(to, ()):
+    def _call_waiting(self, to: Coordinator | None) -> None:
+        for then in self._waiting.pop(to, ()):
             then()
 
     def _call(
-        self, channel: Channel, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS
+        self,
+        channel: Channel,
+        request: Any,
+        version: int,
+        handle_response: ResponseHandler,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> None:
         life = self._life
-        channel.call(request, version, timeout_ms, lambda response: answered(response) if self._life == life else None)
+        channel.call(
+            request, version, timeout_ms, lambda response: handle_response(response) if self._life == life else None
+        )

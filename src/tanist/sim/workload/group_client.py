@@ -95,7 +95,7 @@ class GroupClient(ClusterClient):
         """The group's commits for these partitions, or for all; None if the answer was an error."""
         asked = self.context.witness.asks(self.group)
 
-        def answered(response: Any | None) -> None:
+        def handle_response(response: Any | None) -> None:
             if response is None or error_in(response):
                 done(None)
                 return
@@ -105,7 +105,7 @@ class GroupClient(ClusterClient):
             done(found)
 
         request = offset_fetch(self.group, partitions, member_id=member_id, epoch=member_epoch)
-        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), answered)
+        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), handle_response)
 
     def commit(
         self,
@@ -121,14 +121,14 @@ class GroupClient(ClusterClient):
         group_partition = (self.group, *partition)
         self.context.witness.commits(self.name, group_partition, offset, tag)
 
-        def answered(response: Any | None) -> None:
+        def handle_response(response: Any | None) -> None:
             error = 0 if response is None else error_in(response)
             if response is not None and not error:
                 self.context.witness.committed(self.name, group_partition, offset, tag)
             done(response, error)
 
         request = offset_commit(self.group, {partition: offset}, member_id=member_id, epoch=epoch, metadata=tag)
-        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), answered)
+        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), handle_response)
 
 
 class OffsetWatcher(GroupClient):

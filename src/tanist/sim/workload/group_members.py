@@ -115,7 +115,7 @@ class SimGroupMember(GroupClient):
         for effect in effects:
             match effect:
                 case Ask():
-                    self.ask(effect, lambda answer, asked=effect: self._carry_out(member.answered(asked, answer)))  # type: ignore[misc]
+                    self.ask(effect, lambda response, asked=effect: self._handle_response(member, asked, response))  # type: ignore[misc]
                 case Pause():
                     self.later(effect.ms, lambda pause=effect: self._carry_out(member.due(pause)))  # type: ignore[misc]
                 case LearnTopics():
@@ -124,6 +124,9 @@ class SimGroupMember(GroupClient):
                     self._own(effect.partitions)
                 case Lost():
                     self._lose(list(self.owned))
+
+    def _handle_response(self, member: GroupMember, asked: Ask, response: Any) -> None:
+        self._carry_out(member.handle_response(asked, response))
 
     # -- partitions
 

@@ -90,13 +90,13 @@ class Producer(SimClient):
             go(NO_PRODUCER)
 
     def _identify(self, then: Callable[[ProducerEpoch], None]) -> None:
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             if response is None or response.error_code:
                 self.later(BACKOFF_MS, lambda: self._identify(then))
                 return
             then((response.producer_id, response.producer_epoch))
 
-        self.any_broker().call(new_producer_id(), _INIT_PRODUCER_ID_VERSION, REQUEST_TIMEOUT_MS, answered)
+        self.any_broker().call(new_producer_id(), _INIT_PRODUCER_ID_VERSION, REQUEST_TIMEOUT_MS, handle_response)
 
     def _next_batch(self, partition: int) -> None:
         if self.stopped:
@@ -132,9 +132,11 @@ class Producer(SimClient):
         records = [NewRecord(timestamp=event_ms, key=self._key_of(send.value), value=send.value) for send in batch]
         request = produce_request(place, self._sequences.batch(place, records), acks=self.acks, timeout_ms=2_000)
         batch[0].asked = where[0]
-        where[2].call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, batch, r))
+        where[2].call(
+            request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._handle_response(partition, batch, r)
+        )
 
-    def _answered(self, partition: int, batch: list[Send], response: Any) -> None:
+    def _handle_response(self, partition: int, batch: list[Send], response: Any) -> None:
         answer = None if response is None else response.responses[0].partition_responses[0]
         count(self.world.counts, PRODUCED, None if answer is None else answer.error_code)
         if self._open.get(partition) is not batch:

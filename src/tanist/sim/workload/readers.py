@@ -84,10 +84,10 @@ class Reader(SimClient):
             leader_epoch=asked.leader_epoch,
             read_committed=self.READ_COMMITTED,
         )
-        answered = partial(self._answered, partition, position, asked)
-        asked.channel.call(request, FETCH_VERSION_MAX, REQUEST_TIMEOUT_MS, answered)
+        handle_response = partial(self._handle_response, partition, position, asked)
+        asked.channel.call(request, FETCH_VERSION_MAX, REQUEST_TIMEOUT_MS, handle_response)
 
-    def _answered(self, partition: int, position: int, asked: Asked, response: Any) -> None:
+    def _handle_response(self, partition: int, position: int, asked: Asked, response: Any) -> None:
         answer = None if response is None else partition_in(response)
         if response is None or answer is not None:
             count(self.world.counts, FETCHED, None if answer is None else answer.error_code)
@@ -111,13 +111,13 @@ class Reader(SimClient):
     def _move(self, partition: int, asked: Asked, timestamp: int, moves: Callable[[int], bool]) -> None:
         """Continue at the log's end or start, if `moves` takes that offset."""
 
-        def answered(answer: Any) -> None:
+        def handle_response(answer: Any) -> None:
             if answer is not None and answer.error_code == 0 and moves(answer.offset):
                 self.positions[partition] = answer.offset
                 self.history.on_moved(self.topic, partition, self.name, answer.offset)
             self._again(partition)
 
-        ask_offset(asked.channel, self.topic, partition, asked.leader_epoch, timestamp, answered)
+        ask_offset(asked.channel, self.topic, partition, asked.leader_epoch, timestamp, handle_response)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])
@@ -191,7 +191,7 @@ class Observer(SimClient):
         _, leader_epoch, channel = where
         least = self._committed_before(self._topic, partition, leader_epoch)
 
-        def answered(answer: Any) -> None:
+        def handle_response(answer: Any) -> None:
             error = -1 if answer is None else answer.error_code
             if answer is not None and error == 0:
                 self.history.on_end(EndSeen(self._topic, partition, answer.offset, leader_epoch, least))
@@ -199,7 +199,7 @@ class Observer(SimClient):
                 self.world.counts["end not known yet"] += 1
             self._again(partition, refresh=error != 0)
 
-        ask_offset(channel, self._topic, partition, leader_epoch, LATEST, answered)
+        ask_offset(channel, self._topic, partition, leader_epoch, LATEST, handle_response)
 
     def _again(self, partition: int, *, refresh: bool) -> None:
         if refresh:
@@ -208,14 +208,19 @@ class Observer(SimClient):
 
 
 def ask_offset(
-    channel: Channel, topic: str, partition: int, leader_epoch: int, timestamp: int, answered: Callable[[Any], None]
+    channel: Channel,
+    topic: str,
+    partition: int,
+    leader_epoch: int,
+    timestamp: int,
+    handle_response: Callable[[Any], None],
 ) -> None:
-    """Ask a leader for an offset by its timestamp, `LATEST` or `EARLIEST`. `answered` gets the partition's answer, None
-    without one.
+    """Ask a leader for an offset by its timestamp, `LATEST` or `EARLIEST`. `handle_response` gets the partition's
+    answer, None without one.
     """
     request = list_offsets_request({(topic, partition): timestamp}, leader_epoch=leader_epoch)
 
     def received(response: Any) -> None:
-        answered(None if response is None else partition_in(response))
+        handle_response(None if response is None else partition_in(response))
 
     channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, received)

@@ -154,10 +154,10 @@ class TransactionalClient(SimClient):
             elif asked is None:
                 done(None, Meaning.DONE)
             else:
-                self.ask(asked, answered)
+                self.ask(asked, handle_response)
 
-        def answered(response: Any) -> None:
-            meaning = self.transactions.answered(response)
+        def handle_response(response: Any) -> None:
+            meaning = self.transactions.handle_response(response)
             is_batch = asked is not None and isinstance(asked.to, Leader)
             if asked is not None and is_batch and meaning is not Meaning.DONE and self.rng.random() < _GIVES_UP_SHARE:
                 self._give_up(asked)

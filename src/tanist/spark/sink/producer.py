@@ -98,7 +98,7 @@ class TaskProducer:
             leader = self._client.leader_of(topic, partition)
             waiting = self._unanswered.setdefault(leader, deque())
             while len(waiting) >= IN_FLIGHT:
-                self._settle(leader)
+                self._finish_oldest(leader)
             self._connected(leader).begin(made)
             waiting.append(made)
         except (OSError, WireError, KafkaError, Unreachable):
@@ -109,7 +109,7 @@ class TaskProducer:
         try:
             for leader, waiting in self._unanswered.items():
                 while waiting:
-                    self._settle(leader)
+                    self._finish_oldest(leader)
         except (OSError, WireError, KafkaError):
             self._send_again()
 
@@ -119,7 +119,7 @@ class TaskProducer:
         self._connections.clear()
         self._unanswered.clear()
 
-    def _settle(self, leader: int) -> None:
+    def _finish_oldest(self, leader: int) -> None:
         """The answer to the oldest batch that this leader was sent."""
         oldest = self._unanswered[leader][0]
         answer = self._connections[leader].finish(self._client.timeout_s)

@@ -1,4 +1,4 @@
-"""The message of a task that has written. The driver reads it without Arrow, unless there is something to settle."""
+"""The message of a task that has written. The driver reads it without Arrow, unless rows are missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from tanist.client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from tanist.spark.sink.landed import Identity, Written
+    from tanist.spark.sink.already_written import Identity, Written
 
 
 @dataclass

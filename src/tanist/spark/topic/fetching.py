@@ -70,12 +70,12 @@ class Fetching:
         if self._ahead == offset and self._connection is not None:
             self._ahead = None
             try:
-                found = self._answer(self._connection)
+                fetched = self._answer(self._connection)
             except (OSError, WireError, KafkaError):
                 # The general way asks again, and knows which of them passes.
                 self._break()
             else:
-                return found
+                return fetched
         return self._client.persist(lambda: self._attempt(offset))
 
     def _attempt(self, offset: int) -> Fetched:
@@ -119,14 +119,14 @@ class Fetching:
             arena, answer = connection.finish(arena, self._fetch_bytes + _ROOM_BYTES, self._client.timeout_s)
         finally:
             self._buffers.append(arena)
-        found = answer.responses[0].partitions[0] if answer.responses else PartitionData()
+        partition = answer.responses[0].partitions[0] if answer.responses else PartitionData()
         if code := error_in(answer):
             raise KafkaError(code)
-        if not found.records:
-            return Fetched(found, arena, 0, 0)
-        records = np.frombuffer(found.records, np.uint8)
+        if not partition.records:
+            return Fetched(partition, arena, 0, 0)
+        records = np.frombuffer(partition.records, np.uint8)
         start = records.__array_interface__["data"][0] - arena.__array_interface__["data"][0]
-        return Fetched(found, arena, start, start + len(records))
+        return Fetched(partition, arena, start, start + len(records))
 
     def _break(self) -> None:
         self._ahead = None

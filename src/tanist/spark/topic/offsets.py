@@ -21,20 +21,20 @@ _REQUEST_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
-class Found:
+class OffsetAndEpoch:
     """An offset, and a leader epoch that no record below it exceeds."""
 
     offset: int
     epoch: int
 
 
-Answers = Iterable[tuple[TopicPartition, int, Found]]
-"""For each partition an error code, and what was found."""
+Answers = Iterable[tuple[TopicPartition, int, OffsetAndEpoch]]
+"""For each partition an error code, and the offset."""
 
 
 def list_offsets(
     client: Client, wanted: Mapping[TopicPartition, int], *, committed: bool = False
-) -> dict[TopicPartition, Found]:
+) -> dict[TopicPartition, OffsetAndEpoch]:
     """For each partition, the offset of a timestamp, `EARLIEST` or `LATEST`; -1 if all records are older.
 
     `committed`: the latest is where the first transaction that is still open begins.
@@ -47,12 +47,16 @@ def list_offsets(
         answer = client.ask(request, ListOffsetsResponse, node_id=leader)
         for topic in answer.topics:
             for each in topic.partitions:
-                yield (topic.name, each.partition_index), each.error_code, Found(each.offset, each.leader_epoch)
+                yield (
+                    (topic.name, each.partition_index),
+                    each.error_code,
+                    OffsetAndEpoch(each.offset, each.leader_epoch),
+                )
 
     return _of_leaders(client, wanted, ask)
 
 
-def epoch_ends(client: Client, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Found]:
+def epoch_ends(client: Client, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndEpoch]:
     """For each partition, the largest epoch of its leader's log that is not above this one, and the offset where it
     ends there (KIP-320). `UNKNOWN` if the log has no such epoch.
     """
@@ -62,7 +66,7 @@ def epoch_ends(client: Client, epochs: Mapping[TopicPartition, int]) -> dict[Top
         answer = client.ask(request, OffsetForLeaderEpochResponse, node_id=leader)
         for topic in answer.topics:
             for each in topic.partitions:
-                yield (topic.topic, each.partition), each.error_code, Found(each.end_offset, each.leader_epoch)
+                yield (topic.topic, each.partition), each.error_code, OffsetAndEpoch(each.end_offset, each.leader_epoch)
 
     return _of_leaders(client, epochs, ask)
 
@@ -79,19 +83,19 @@ def by_leader(client: Client, partitions: Iterable[TopicPartition]) -> dict[int,
     if not topics <= client.view.topics.keys():
         # An answer replaces the client's view: all at once, or the topics would drive out each other.
         client.metadata(topics)
-    found: dict[int, list[TopicPartition]] = {}
+    partitions_led: dict[int, list[TopicPartition]] = {}
     for topic, partition in listed:
-        found.setdefault(client.leader_of(topic, partition), []).append((topic, partition))
-    return found
+        partitions_led.setdefault(client.leader_of(topic, partition), []).append((topic, partition))
+    return partitions_led
 
 
 def _of_leaders(
     client: Client, wanted: Iterable[TopicPartition], ask: Callable[[int, list[TopicPartition]], Answers]
-) -> dict[TopicPartition, Found]:
-    done: dict[TopicPartition, Found] = {}
+) -> dict[TopicPartition, OffsetAndEpoch]:
+    done: dict[TopicPartition, OffsetAndEpoch] = {}
     everything = set(wanted)
 
-    def attempt() -> dict[TopicPartition, Found]:
+    def attempt() -> dict[TopicPartition, OffsetAndEpoch]:
         trouble: KafkaError | None = None
         for leader, partitions in by_leader(client, everything - done.keys()).items():
             try:
@@ -100,12 +104,12 @@ def _of_leaders(
                 for topic, _ in partitions:
                     client.forget(topic)
                 raise
-            for (topic, partition), code, found in answers:
+            for (topic, partition), code, offset in answers:
                 if code:
                     client.forget(topic)
                     trouble = KafkaError(code, f"{topic}-{partition}")
                 else:
-                    done[topic, partition] = found
+                    done[topic, partition] = offset
         if trouble is not None:
             raise trouble
         return done
