@@ -68,9 +68,10 @@ up: setup
 demo: setup
 	$(BIN)/tanist demo
 
+# More processes than two cores: a third of their time they wait for nodes.
 test: setup
 	@echo "$(or $(TESTS),about 10,200 tests: about ten minutes on two idle cores and longer on busy ones)"
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
 	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)

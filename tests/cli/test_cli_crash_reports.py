@@ -163,7 +163,7 @@ def test_a_coordinator_reads_its_log_anew(tanist: Tanist, folder: Path, plant: C
 def test_an_append_or_the_end_of_its_turn_ends_the_process(
     tanist: Tanist, folder: Path, plant: Callable[[str], Path], place: str
 ) -> None:
-    name = f"append{place.count('_')}"
+    name = f"append-{[APPEND, TURN].index(place)}"
     topic(tanist, name, *STAMPED)
     assert send(folder, name, b"before") == 0
     plant(place)

@@ -12,6 +12,8 @@ import socket
 import tempfile
 from collections.abc import Mapping
 
+from tanist.runtime.ports.descriptors import opening
+
 _VARIABLE = "NOTIFY_SOCKET"
 _MESSAGE_BYTES_MAX = 4096
 _FOLDER_BYTES_MAX = 70
@@ -28,17 +30,20 @@ def tell_status(text: str) -> None:
 
 
 def _tell(line: str) -> None:
-    """To the listener; without one, or if it has stopped listening, to nobody."""
+    """To the listener; without one, or if it has stopped listening, to nobody.
+
+    A node that has as many files open as it may tells why from its reserve.
+    """
     address = os.environ.get(_VARIABLE)
     if not address:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        try:
+    try:
+        with opening(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as sender:
             sender.sendto(f"{line}\nMAINPID={os.getpid()}\n".encode(), address)
-        except OSError:
-            return
+    except OSError:
+        return
 
 
 class Readiness:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from tanist.runtime.faults.pipe import Pipe
 from tanist.runtime.faults.settings import CLEAR, CLIENTS, FaultSet, LinkState
+from tanist.runtime.ports.descriptors import opening
 from tanist.runtime.ports.loop import HeapTimer, Loop
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class LinkFaults:
         self._known &= self._network.connections
         self._claims = {port: until_ms for port, until_ms in self._claims.items() if until_ms > now_ms}
         try:
-            found = list(self._claims_of(self._node_id).iterdir())
+            found = opening(lambda: list(self._claims_of(self._node_id).iterdir()))
         except FileNotFoundError:
             return
         for path in found[:_CLAIMS_MAX]:

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from tanist.runtime.ports.descriptors import opening
+
 _COUNTS = struct.Struct(">qq")
 _PREFIX = "request-rule-"
 
@@ -35,7 +37,7 @@ def read(folder: Path, rule_id: int) -> tuple[int, int]:
 def call(folder: Path, rule_id: int, decide: Callable[[int], bool]) -> bool:
     """Count one call, ask `decide` about its number, and count the hit if it is one. False if the rule is gone."""
     try:
-        fd = os.open(_path(folder, rule_id), os.O_RDWR | os.O_CLOEXEC)
+        fd = opening(lambda: os.open(_path(folder, rule_id), os.O_RDWR | os.O_CLOEXEC))
     except FileNotFoundError:
         return False
     try:
