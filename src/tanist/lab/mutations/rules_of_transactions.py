@@ -18,7 +18,7 @@ from tanist.coordinator.effects import Answer
 from tanist.coordinator.offsets import GroupOffsets
 from tanist.coordinator.pending_offsets import PendingOffsets
 from tanist.coordinator.transactions import hanging, transaction_shard
-from tanist.coordinator.transactions.effects import TransactionEffect
+from tanist.coordinator.transactions.effects import TransactionAppend, TransactionEffect
 from tanist.coordinator.transactions.hanging import Ending, OpenTransaction
 from tanist.coordinator.transactions.state import TransactionValues
 from tanist.coordinator.transactions.transaction_shard import Transaction, TransactionShard
@@ -58,7 +58,7 @@ def t1_answers_before_the_commit() -> tuple[Patch, ...]:
 
 
 def t2_values_count_before_the_commit() -> tuple[Patch, ...]:
-    append = TransactionShard._append
+    append, apply = TransactionShard._append, TransactionShard.apply
 
     def counts_at_once(
         table: TransactionShard, transactional_id: str, transaction: Transaction, values: Any, *rest: Any
@@ -68,7 +68,14 @@ def t2_values_count_before_the_commit() -> tuple[Patch, ...]:
             transaction.values, transaction.pending = values, None
         return effects
 
-    return (Patch(TransactionShard, "_append", counts_at_once),)
+    def applies(table: TransactionShard, committed: TransactionAppend) -> list[TransactionEffect]:
+        """The invariant of `apply` says the same as the rule, and goes with it: what is looked for are consequences."""
+        if committed.values is not None:
+            transaction = table.transactions.setdefault(committed.transactional_id, Transaction(committed.values))
+            transaction.pending = committed
+        return apply(table, committed)
+
+    return (Patch(TransactionShard, "_append", counts_at_once), Patch(TransactionShard, "apply", applies))
 
 
 def t3_a_fence_keeps_the_epoch() -> tuple[Patch, ...]:
