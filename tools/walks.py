@@ -296,10 +296,10 @@ class Served:
         self.wire = Wire(self.recorder)
         node = self.leader.node
         assert node is not None
-        parts = node.components
+        components = node.components
         connection: Any = self.wire
-        apis = ApiTable(parts).of_listener("PLAINTEXT")
-        self._client = ClientConnection(parts.connections, parts.turn.touch, connection, "PLAINTEXT", apis)
+        apis = ApiTable(components).of_listener("PLAINTEXT")
+        self._client = ClientConnection(components.connections, components.turn.touch, connection, "PLAINTEXT", apis)
 
     def leaders(self, in_sync: int) -> list[Host]:
         return [

@@ -363,6 +363,7 @@ def test_orders_that_make_no_sense(tanist: Tanist) -> None:
         (2, "the rate must be more than 0", ("slow", "1|2", "--rate", "0B")),
         (2, "go with `slow` only", ("disk", "1", "full", "--latency", "1ms")),
         (1, "has no log directory elsewhere; it has", ("disk", "1", "failed", "--log-dir", "elsewhere")),
+        (1, "there is no node 9", ("disk", "9", "failed", "--log-dir", "data-2")),
         (1, "there is no node 9", ("heal", "9")),
     ):
         assert reported in tanist(*arguments, code=code)

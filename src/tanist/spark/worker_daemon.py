@@ -49,10 +49,11 @@ def import_all() -> None:
     """What workers need. What is there now is none of the collector's business, neither here nor in the workers, which
     collect after each task; and its memory stays shared.
     """
-    asked = os.environ.setdefault(_ARROW_MEMORY, "background_thread:false")
+    chosen = _ARROW_MEMORY in os.environ
+    os.environ.setdefault(_ARROW_MEMORY, "background_thread:false")
     for name in IMPORTED:
         import_module(name)
-    if asked == "background_thread:false":
+    if not chosen:
         del os.environ[_ARROW_MEMORY]
     # Unlike Python's own, numpy's generator goes on as a copy in each fork: all workers would draw the same numbers.
     os.register_at_fork(after_in_child=import_module("numpy").random.seed)

@@ -64,6 +64,7 @@ class FaultRequests:
 
     def log_dir(self, node_id: int, wanted: str) -> str:
         """The path of one of the node's log directories; `wanted` is the path, or its last part."""
+        load_existing(self._data).node(node_id)
         paths = log_directories(self._data, node_id)
         for path in paths:
             if wanted in (path, Path(path).name) or Path(wanted).absolute() == Path(path):
