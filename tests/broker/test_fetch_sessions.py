@@ -155,7 +155,7 @@ class Consumer:
     def __init__(self, cluster: Cluster, partitions: int) -> None:
         self.cluster = cluster
         self.client = SimClient(cluster.world, "consumer", History())
-        self.channel = self.client.channel((cluster.world.hosts[1].name, BROKER_PORT))
+        self.channel = self.client.channel((cluster.host(1).name, BROKER_PORT))
         self.offsets = dict.fromkeys(range(partitions), 0)
         self.values: dict[int, list[bytes | None]] = {index: [] for index in range(partitions)}
         self.session_id, self.epoch, self.changed = 0, 0, set(self.offsets)

@@ -40,7 +40,7 @@ class Reader:
         self._isolation_level, self._min_bytes = isolation_level, min_bytes
         self._session_id = 0
         self._client = SimClient(cluster.world, f"reader {isolation_level} {min_bytes} {partitions} {to}", History())
-        self._channel = self._client.channel((cluster.world.hosts[to].name, BROKER_PORT))
+        self._channel = self._client.channel((cluster.host(to).name, BROKER_PORT))
         self._client.run(partial(self._ask, 0))
         cluster.run(100)
 

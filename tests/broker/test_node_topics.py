@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tanist.client.admin import ElectionType, elect_request
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -21,7 +22,6 @@ from tanist.wire.messages.delete_records_request import (
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -86,13 +86,13 @@ def test_a_topic_deleted_and_made_anew_while_a_broker_was_down_does_not_get_its_
     cluster.create_topic("t")
     for n in range(5):
         cluster.produce("t", [b"old %d" % n])
-    cluster.world.hosts[3].kill()
+    cluster.host(3).kill()
     cluster.run(100)
     request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),), timeout_ms=5_000)
     assert cluster.ask(request, 6).responses[0].error_code == 0
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"new"])
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.until(lambda: 3 in cluster.hosted("t") and cluster.hosted("t")[3].replica.high_watermark == 1)
     assert cluster.values("t", to=3) == [b"new"]
 
@@ -201,13 +201,11 @@ def test_log_directories_are_described(cluster: Cluster) -> None:
 def test_the_preferred_leader_is_elected_on_request(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[2, 1, 3]])
     assert cluster.leader("t") == 2
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     cluster.until(lambda: cluster.leader("t") not in (2, None))
-    cluster.world.hosts[2].start()
+    cluster.host(2).start()
     cluster.until(lambda: all(len(h.replica.role.isr) == 3 for h in cluster.hosted("t").values()))
-    request = ElectLeadersRequest(
-        election_type=0, topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),), timeout_ms=5_000
-    )
+    request = elect_request(ElectionType.PREFERRED, "t")
     answer = cluster.ask(request, 2).replica_election_results[0].partition_result[0]
     assert answer.error_code == 0, answer
     cluster.until(lambda: cluster.leader("t") == 2)
