@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
-from tanist.client.admin import BROKER, alter_configs_request, delete_topic_request
+from tanist.client.admin import BROKER_RESOURCE, alter_configs_request, delete_topic_request
 from tanist.events.event import Event
 from tanist.sim.scripted.cluster import ScriptedCluster
 from tanist.sim.workload.clients import SimClient
@@ -77,7 +77,7 @@ class Cluster(ScriptedCluster):
 
     def configure(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
         """An operator's change of configurations; a broker checks its own before it passes them on."""
-        to = int(name) if kind == BROKER and name else self.controller()
+        to = int(name) if kind == BROKER_RESOURCE and name else self.controller()
         answer = self.ask(alter_configs_request(kind, name, changes), 1, to=to)
         assert [each.error_code for each in answer.responses] == [0], answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tanist.broker.storage.cleaning import LogCleaner
-from tanist.client.admin import TOPIC
+from tanist.client.admin import TOPIC_RESOURCE
 from tanist.events.coordination import CoordinatorLoaded
 from tanist.events.storage import LogUncleanable
 from tanist.log.cleaner.offset_checkpoint import CLEANER_OFFSET_CHECKPOINT
@@ -116,12 +116,12 @@ def test_the_policy_may_change_at_any_time() -> None:
     assert cluster.produce("t", [b"keyless"]).error_code == 0
     fill(cluster, "t", rounds=3)
     assert cleaner(cluster, 1).cleaned == 0
-    cluster.configure(TOPIC, "t", {"cleanup.policy": "compact"})
+    cluster.configure(TOPIC_RESOURCE, "t", {"cleanup.policy": "compact"})
     cluster.until(lambda: cleaner(cluster, 1).cleaned > 0)
     log = cluster.hosted("t")[1].log
     assert records_of(log)[0][1] is not None, "a record without a key is nobody's latest"
     assert cluster.produce("t", [b"keyless"]).error_code == ErrorCode.INVALID_RECORD
-    cluster.configure(TOPIC, "t", {"cleanup.policy": "delete"})
+    cluster.configure(TOPIC_RESOURCE, "t", {"cleanup.policy": "delete"})
     assert cluster.produce("t", [b"keyless"]).error_code == 0
     cleaned = cleaner(cluster, 1).cleaned
     fill(cluster, "t", rounds=3)
@@ -195,7 +195,7 @@ def test_a_coordinator_that_takes_over_reads_little() -> None:
     client = Client(cluster)
     assert client.commit(0) == 0
     quick = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
-    cluster.configure(TOPIC, "__consumer_offsets", quick)
+    cluster.configure(TOPIC_RESOURCE, "__consumer_offsets", quick)
     for offset in range(1, 121):
         assert client.commit(offset) == 0
         if offset % 30 == 0:

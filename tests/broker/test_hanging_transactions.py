@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tanist.broker.metrics.scrape import scrape
-from tanist.client.admin import TOPIC, ElectionType, elect_request
+from tanist.client.admin import TOPIC_RESOURCE, ElectionType, elect_request
 from tanist.events.coordination import HangingMarkerRefused, HangingTransactionEnded
 from tanist.log.producers import ProducerEntry
 from tanist.wire.batch import decode_batch, iterate_headers
@@ -215,12 +215,12 @@ def test_a_marker_that_is_refused_has_ended_nothing() -> None:
     lose_a_marker(cluster, producer, committed=True)
     elect_2(cluster)
     cluster.host(1).kill()
-    cluster.configure(TOPIC, "t", {"min.insync.replicas": "2"})
+    cluster.configure(TOPIC_RESOURCE, "t", {"min.insync.replicas": "2"})
     cluster.until(lambda: bool(cluster.seen(HangingMarkerRefused)))
     assert cluster.seen(HangingMarkerRefused)[0] == HangingMarkerRefused("t-0", ErrorCode.NOT_ENOUGH_REPLICAS)
     cluster.run(5 * LOOK_MS)
     assert ended(cluster) == []
     assert "tanist_hanging_transactions_total 0" in scrape(cluster.node(2).components).render()
-    cluster.configure(TOPIC, "t", {"min.insync.replicas": "1"})
+    cluster.configure(TOPIC_RESOURCE, "t", {"min.insync.replicas": "1"})
     cluster.until(lambda: is_stable(cluster))
     assert len(ended(cluster)) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tanist.client.admin import BROKER, TOPIC
+from tanist.client.admin import BROKER_RESOURCE, TOPIC_RESOURCE
 from tanist.controller.image.image import ELR_VERSION
 from tanist.events.storage import RecordsSalvaged
 from tanist.log.salvage.manifest import QUARANTINE, Manifest, SalvageReason
@@ -174,7 +174,7 @@ def test_switched_off_nothing_is_kept() -> None:
 
 def test_a_topic_may_be_left_out() -> None:
     story = Story()
-    story.cluster.configure(TOPIC, "t", {"tanist.salvage.enable": "false"})
+    story.cluster.configure(TOPIC_RESOURCE, "t", {"tanist.salvage.enable": "false"})
     story.elect_uncleanly()
     story.come_back()
     assert not story.disk.find(ROOT)
@@ -231,7 +231,7 @@ def test_one_who_waits_is_let_go_when_salvage_is_switched_off() -> None:
     failing_quarantine(story)
     story.cluster.host(4).start()
     story.cluster.until(lambda: story.said("the replica waits"))
-    story.cluster.configure(BROKER, "", {"tanist.salvage.enable": "false"})
+    story.cluster.configure(BROKER_RESOURCE, "", {"tanist.salvage.enable": "false"})
     story.cluster.until(lambda: len(story.leader_state().isr) == 2)
     assert story.cluster.values("t") == [b"common", b"after"]
 

@@ -29,15 +29,10 @@ from tanist.wire.messages.incremental_alter_configs_request import (
 )
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
-TOPIC: Final = 2
-BROKER: Final = 4
-GROUP: Final = 32
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+GROUP_RESOURCE: Final = 32
 """Kinds of resources that have configurations."""
-
-UPGRADE: Final = 1
-SAFE_DOWNGRADE: Final = 2
-UNSAFE_DOWNGRADE: Final = 3
-"""Upgrade types of a feature."""
 
 _SET, _DELETE = 0, 1
 
@@ -55,6 +50,14 @@ class ElectionType(IntEnum):
     def least_version(self) -> int:
         """The first version of the request that can say so: 0 means preferred without a word, 3 is KIP-966's."""
         return (0, 1, 3, 3, 3)[self]
+
+
+class UpgradeType(IntEnum):
+    """Of a feature's update."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
 
 
 def new_topic(
@@ -135,7 +138,7 @@ def alter_configs_request(kind: int, name: str, changes: Mapping[str, str | None
 
 
 def update_feature_request(
-    name: str, level: int, upgrade_type: int = UPGRADE, *, timeout_ms: int = 5_000
+    name: str, level: int, upgrade_type: int, *, timeout_ms: int = 5_000
 ) -> UpdateFeaturesRequest:
     update = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type)
     return UpdateFeaturesRequest(timeout_ms=timeout_ms, feature_updates=(update,))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.client.admin import SAFE_DOWNGRADE, update_feature_request
+from tanist.client.admin import UpgradeType, update_feature_request
 from tanist.client.sequences import produce_request
 from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.patching import Patch
@@ -92,7 +92,7 @@ class Stage(ScriptedCluster):
         setup = self.setup
         self.start()
         if not setup.elr:
-            downgrade = update_feature_request(_ELR, 0, SAFE_DOWNGRADE, timeout_ms=60_000)
+            downgrade = update_feature_request(_ELR, 0, UpgradeType.SAFE_DOWNGRADE, timeout_ms=60_000)
             answer = self.ask(downgrade, _UPDATE_FEATURES_VERSION)
             if answer is None or answer.error_code != ErrorCode.NONE:
                 raise ScriptError(f"the feature {_ELR} could not be switched off: {answer}")
