@@ -6,6 +6,7 @@ import pytest
 
 from tanist.broker.api.table import _BROKER, _FORWARD
 from tanist.broker.node import Node
+from tanist.client import admin
 from tanist.wire.apis import BROKER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_client_quotas_request as quotas_request
@@ -144,19 +145,7 @@ CHANGES: tuple[tuple[Request, int], ...] = (
         3,
     ),
     (
-        incremental_alter_configs_request.IncrementalAlterConfigsRequest(
-            resources=(
-                incremental_alter_configs_request.AlterConfigsResource(
-                    resource_type=2,
-                    resource_name="t",
-                    configs=(
-                        incremental_alter_configs_request.AlterableConfig(
-                            name="retention.ms", config_operation=0, value="1000"
-                        ),
-                    ),
-                ),
-            )
-        ),
+        admin.alter_configs_request(admin.TOPIC_RESOURCE, "t", {"retention.ms": "1000"}),
         1,
     ),
 )

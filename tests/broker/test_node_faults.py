@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.client.admin import create_topics_request, new_topic
 from tanist.events.replication import ReplicasWait
 from tanist.events.storage import LogDirectoryFailed
 from tanist.sim.world.scheduler import Process
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker.cluster_rig import Cluster, out_of_descriptors
 
@@ -123,14 +122,12 @@ def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.Mon
     node, crowded = cluster.node(1), [True]
     monkeypatch.setattr(node.context.disk, "crowded", lambda: crowded[0])
     for name in ("t", "gone"):
-        request = CreateTopicsRequest(
-            topics=(CreatableTopic(name=name, num_partitions=2, replication_factor=3),), timeout_ms=5_000
-        )
-        cluster.ask(request, 7, to=cluster.node(1).quorum.leader_id or 0)
+        request = create_topics_request(new_topic(name, partitions=2, replication_factor=3))
+        cluster.ask(request, 7, to=cluster.controller())
     cluster.run(3_000)
     assert set(cluster.hosted("t")) == {2, 3}
     assert not node.replicas.offline_count
-    cluster.ask(DeleteTopicsRequest(topic_names=("gone",), timeout_ms=5_000), 5, to=node.quorum.leader_id or 0)
+    cluster.delete_topic("gone")
     crowded[0] = False
     cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
     assert node.replicas.get("gone", 0) is None

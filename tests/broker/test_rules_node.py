@@ -8,18 +8,12 @@ from typing import Any
 import pytest
 
 from tanist.broker.replication.replicas import Replicas
-from tanist.client.admin import ElectionType, elect_request
+from tanist.client.admin import ElectionType, create_topics_request, elect_request, new_topic, reassign_request
 from tanist.replica.membership import IsrMembership
 from tanist.replica.partition import Partition
 from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.cluster_rig import Cluster
 
@@ -86,10 +80,7 @@ def test_rule_119_a_produce_that_waits_hears_that_leadership_is_lost() -> None:
     cluster = Cluster(config={"min.insync.replicas": "2"})
     leader, follower = two_that_do_not_control(cluster)
     cluster.create_topic("t", assignment=[[leader, follower]])
-    topic = ReassignableTopic(
-        name="t", partitions=(ReassignablePartition(partition_index=0, replicas=(follower, leader)),)
-    )
-    assert cluster.ask(AlterPartitionReassignmentsRequest(topics=(topic,)), 0).error_code == 0
+    assert cluster.ask(reassign_request("t", 0, (follower, leader)), 0).error_code == 0
     cluster.cut(leader, follower)
     records = encode_batch([NewRecord(timestamp=cluster.client.clock.wall_ms(), key=None, value=b"x")])
     data = PartitionProduceData(index=0, records=bytes(records))
@@ -120,10 +111,8 @@ def test_rule_149_who_waits_for_a_commit_hears_that_the_controller_has_changed()
     controller = cluster.controller()
     cluster.cut(1, 2, 3)
     cluster.cut(2, 3)
-    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    waiting = cluster.send(
-        CreateTopicsRequest(topics=(topic,), timeout_ms=60_000), 7, to=controller, port=CONTROLLER_PORT
-    )
+    request = create_topics_request(new_topic("t", partitions=1, replication_factor=1), timeout_ms=60_000)
+    waiting = cluster.send(request, 7, to=controller, port=CONTROLLER_PORT)
     cluster.run(1_000)
     assert waiting == []  # decided, and not committed
     cluster.until(lambda: bool(waiting), within_ms=5_000)

@@ -41,7 +41,6 @@ from tanist.events.metadata import (
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tests.broker.cluster_rig import Cluster, Heard
 from tests.controller.controller_double import Cluster as Controlled
 from tests.controller.controller_double import directory
@@ -228,7 +227,7 @@ def test_each_committed_change_is_emitted_once_by_the_active_controller() -> Non
     ]
     emitters = {node_id for node_id, event in heard.events if isinstance(event, COMMITTED)}
     assert emitters == {controller}
-    assert cluster.ask(DeleteTopicsRequest(topic_names=("t",), timeout_ms=5_000), 5).responses[0].error_code == 0
+    cluster.delete_topic("t")
     assert heard.of(TopicDeleted) == [TopicDeleted("t", str(before.topic_id))]
 
 

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from tanist.broker.metadata.bootstrap import FILE_NAME, encode_bootstrap
+from tanist.client.admin import UpgradeType, update_feature_request
 from tanist.controller.features import Bootstrap
 from tanist.events.coordination import (
     CoordinatorGivenUp,
@@ -62,7 +63,6 @@ from tanist.wire.apis import ApiKey
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.broker.cluster_rig import Cluster, Heard, out_of_descriptors
 from tests.broker.test_bootstrap import Folder
 from tests.broker.test_internal_topics import ask_for_a_while
@@ -99,8 +99,8 @@ def test_a_broker_that_stops_shuts_down_and_is_taken_off_when_that_is_committed(
 def test_a_feature_changes_from_a_level_to_another() -> None:
     cluster = Cluster()
     heard = Heard(cluster, FeatureLevelChanged)
-    update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
-    assert cluster.ask(UpdateFeaturesRequest(feature_updates=(update,)), 1).error_code == 0
+    update = update_feature_request("eligible.leader.replicas.version", 0, UpgradeType.SAFE_DOWNGRADE)
+    assert cluster.ask(update, 1).error_code == 0
     assert [event for _, event in heard.events] == [FeatureLevelChanged("eligible.leader.replicas.version", 1, 0)]
 
 
@@ -206,8 +206,7 @@ def test_a_controller_does_not_have_the_api_of_what_is_forwarded() -> None:
     for connection in cluster.node(controller).components.connections:
         cast(dict[int, object], connection.handlers).pop(ApiKey.UPDATE_FEATURES, None)  # the listener's own table
     heard = Heard(cluster, ForwardingRefused)
-    update = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
-    cluster.ask(UpdateFeaturesRequest(feature_updates=(update,)), 1, to=asked)
+    cluster.ask(update_feature_request("group.version", 0, UpgradeType.SAFE_DOWNGRADE), 1, to=asked)
     assert heard.events == [(asked, ForwardingRefused("INVALID_REQUEST"))]
 
 
