@@ -276,6 +276,7 @@ class Served:
     def __init__(self, replicas: int) -> None:
         from tanist.broker.api.table import ApiTable
         from tanist.broker.network.client_connection import ClientConnection
+        from tanist.security.session import Session
         from tanist.sim.workload.history import History
         from tanist.sim.workload.operations import Admin, Topic
         from tanist.sim.world.world import World
@@ -299,7 +300,8 @@ class Served:
         components = node.components
         connection: Any = self.wire
         apis = ApiTable(components).of_listener("PLAINTEXT")
-        self._client = ClientConnection(components.connections, components.turn.touch, connection, "PLAINTEXT", apis)
+        session = Session("PLAINTEXT", "PLAINTEXT", "client")
+        self._client = ClientConnection(components.connections, components.turn.touch, connection, session, apis)
 
     def leaders(self, in_sync: int) -> list[Host]:
         return [

@@ -215,6 +215,9 @@ class Connection(Protocol):
     def send(self, chunks: Sequence[Chunk]) -> None:
         """Queue the chunks, in order. The caller has put the frame's 4-byte length in. After a close: dropped."""
 
+    def set_max_frame_bytes(self, size: int) -> None:
+        """From the next frame on, one that declares more closes the connection unread."""
+
     def pause(self) -> None:
         """Deliver no more frames until `resume`: so a node holds back a client that sends too much."""
 

@@ -12,6 +12,7 @@ from tanist.broker.api import produce as produce_api
 from tanist.broker.api.table import ApiTable
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.ports import FileRange
+from tanist.security.session import Session
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_request
@@ -35,6 +36,9 @@ class Wire:
 
     def send(self, chunks: Any) -> None:
         self.sent += chunks
+
+    def set_max_frame_bytes(self, size: int) -> None:
+        raise AssertionError("frames are no object")
 
     def pause(self) -> None:
         raise AssertionError("nobody sends too much here")
@@ -66,7 +70,8 @@ class Bench:
         wire = Wire()
         connections = self.node.components.connections
         apis = ApiTable(self.node.components).of_listener("PLAINTEXT")
-        return ClientConnection(connections, self.node.components.turn.touch, wire, "PLAINTEXT", apis), wire
+        session = Session("PLAINTEXT", "PLAINTEXT", "client")
+        return ClientConnection(connections, self.node.components.turn.touch, wire, session, apis), wire
 
     def ask(self, connection: ClientConnection, wire: Wire, frame: bytes) -> bytes:
         """The answer to a request, as bytes; empty if there is none."""

@@ -14,6 +14,7 @@ from tanist.broker.turn import Turn
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.ports import File
+from tanist.security.session import Session
 from tests.log.log_batches import batch
 from tests.log.log_disks import MemoryDisk
 
@@ -82,6 +83,9 @@ class Wire:
         self.sent += chunks
         self._on_send()
 
+    def set_max_frame_bytes(self, size: int) -> None:
+        raise AssertionError("frames are no object")
+
     def pause(self) -> None:
         self.reading = False
 
@@ -101,7 +105,13 @@ class Client(ClientConnection):
         self.bench = bench
         owner: Any = bench
         self.wire = Wire(bench.sending)
-        super().__init__(owner, bench.turn.touch, self.wire, "PLAINTEXT", ListenerApis({}, lambda _: None))
+        super().__init__(
+            owner,
+            bench.turn.touch,
+            self.wire,
+            Session("PLAINTEXT", "PLAINTEXT", "client"),
+            ListenerApis({}, lambda _: None),
+        )
 
     def append(self, hosted: HostedPartition, answer: bytes = b"", size: int = LARGE) -> memoryview:
         """Take a request to append, as the broker does, and answer it; gives its memory."""

@@ -167,6 +167,20 @@ def test_an_oversized_or_negative_frame_closes_its_connection_unread(world: Any,
         assert str(length) in server.closed[0]
 
 
+def test_a_connection_may_be_given_another_bound_while_it_is_open(world: Any, make_pair: Any) -> None:
+    """A client that has not authenticated yet may send little; then the broker takes more from it, or less again."""
+    pair = make_pair(max_frame_bytes=100)
+    server = pair.opened()
+    accepted = pair.servers[0].connection
+    accepted.set_max_frame_bytes(1000)
+    pair.client.send([(1000).to_bytes(4, "big"), bytes(1000)])
+    world.run_until(lambda: server.frames == [bytes(1000)], "the large frame")
+    accepted.set_max_frame_bytes(10)
+    pair.client.send([(10).to_bytes(4, "big"), bytes(10), (11).to_bytes(4, "big"), bytes(11)])
+    world.run_until(lambda: bool(server.closed), "the end")
+    assert server.frames[1:] == [bytes(10)]
+
+
 def test_frame_memory_is_valid_until_the_callbacks_scheduled_by_then_have_run(
     world: Any, make_recorder: Any, frame_of: Any
 ) -> None:

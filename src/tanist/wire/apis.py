@@ -223,6 +223,32 @@ CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
 }
 """Advertised on a controller's listener."""
 
+FORWARDABLE: frozenset[ApiKey] = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+"""What a broker may pass on for a client, in an Envelope (KIP-590). Nodes' own requests are none of these."""
+
 SERVED: dict[ApiKey, tuple[int, int]] = {ApiKey.PRODUCE: (3, 13)}
 """Where fewer versions are served than advertised. librdkafka takes a broker whose Produce does not begin at 0 for one
 that cannot compress (KAFKA-18659), so Kafka advertises versions that it no longer has; so do we."""

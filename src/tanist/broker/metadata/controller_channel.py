@@ -206,7 +206,7 @@ class _Forward:
         self._route = route
         self._call = call
         self._amend = amend
-        self._envelope = envelope(body, call.connection.connection.peer)
+        self._envelope = envelope(body, call.session)
         self._retry_ms = _RETRY_MS
         self._may_be_done = False
         now_ms = context.clock.now_ms()

@@ -1,45 +1,42 @@
-"""A client's request on its way to the controller: the envelope that a broker puts it into (KIP-590).
+"""A client's request on its way to the controller: the envelope that a broker puts it into, and what it says (KIP-590).
 
-Owns the fields that say whose request it is: the principal, in the form of Apache Kafka's default principal builder
-(DefaultPrincipalData, version 0), and the client's address. A controller of Apache Kafka refuses an envelope without
-them. There is no authentication here, so every client is `User:ANONYMOUS`.
+Owns the fields that say whose request it is: the client's principal and its address. A controller of Apache Kafka
+refuses an envelope without them.
 """
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-from typing import Final
-
+from tanist.security.principal import decode_principal, encode_principal
+from tanist.security.session import Session, host_text, packed_host
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.envelope_request import EnvelopeRequest
-from tanist.wire.primitives import write_uvarint
-
-_LOCAL: Final = b"\x7f\0\0\1"
-_VERSION: Final = 0
 
 
-def default_principal(kind: str, name: str, *, token_authenticated: bool = False) -> bytes:
-    """DefaultPrincipalData, its version first."""
-    data = bytearray(_VERSION.to_bytes(2, "big"))
-    for text in (kind, name):
-        encoded = text.encode()
-        data += write_uvarint(len(encoded) + 1) + encoded
-    data.append(token_authenticated)
-    data.append(0)  # no tagged fields
-    return bytes(data)
+class EnvelopeError(Exception):
+    """An envelope that says for nobody, or for nobody who can be named, what is to be done."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
 
 
-ANONYMOUS: Final = default_principal("User", "ANONYMOUS")
+def envelope(request: bytes, session: Session) -> EnvelopeRequest:
+    """A request, header included and length not, of the client of a session."""
+    return EnvelopeRequest(
+        request_data=request,
+        request_principal=encode_principal(session.principal, by_token=session.by_token),
+        client_host_address=packed_host(session.host),
+    )
 
 
-def address_of(peer: str) -> bytes:
-    """The four or sixteen bytes of a connection's other end, `host:port`; a host that is no address is this one."""
-    host = peer.rpartition(":")[0].strip("[]").partition("%")[0]
+def client_session(request: EnvelopeRequest, listener: str, security_protocol: str) -> Session:
+    """The session of the client whose request is in an envelope that came by a listener. EnvelopeError."""
     try:
-        return ip_address(host).packed
+        host = host_text(bytes(request.client_host_address))
     except ValueError:
-        return _LOCAL
-
-
-def envelope(request: bytes, peer: str) -> EnvelopeRequest:
-    """A request, header included and length not, of the client at `peer`."""
-    return EnvelopeRequest(request_data=request, request_principal=ANONYMOUS, client_host_address=address_of(peer))
+        raise EnvelopeError(ErrorCode.INVALID_REQUEST) from None
+    try:
+        principal, by_token = decode_principal(request.request_principal or b"")
+    except WireError:
+        raise EnvelopeError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
+    return Session(listener, security_protocol, host, principal, by_token)

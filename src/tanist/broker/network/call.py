@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol
 
 from tanist.ports import Chunk, Connection
+from tanist.security.session import Session
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import RequestHeader, encode_response
@@ -51,6 +52,7 @@ class RequestConnection(Protocol):
 
     connection: Connection
     listener: str
+    session: Session
     handlers: Handlers
     closed: bool
     broker_identity: tuple[int, int] | None
@@ -97,10 +99,19 @@ class Continuation(Generic[P]):
 class Call:
     """A request being handled: who asked, with which header, and where its answer goes."""
 
-    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request")
+    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
 
-    def __init__(self, connection: RequestConnection, header: RequestHeader, frame: memoryview, request: Any) -> None:
+    def __init__(
+        self,
+        connection: RequestConnection,
+        header: RequestHeader,
+        frame: memoryview,
+        request: Any,
+        session: Session | None = None,
+    ) -> None:
+        """`session`: of the client whose request a broker has passed on; None: the connection's."""
         self.connection = connection
+        self.session = connection.session if session is None else session
         self.header = header
         self.frame = frame
         self.request = request
@@ -121,8 +132,7 @@ class Call:
     @property
     def client(self) -> tuple[str, str]:
         """Client id and host, as groups describe their members; a host is written as Java writes it."""
-        host = self.connection.connection.peer.rpartition(":")[0]
-        return self.header.client_id or "", f"/{host}"
+        return self.header.client_id or "", f"/{self.session.host}"
 
     # -- the answer
 

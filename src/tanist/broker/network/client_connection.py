@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.broker.network.call import Call, Handlers, Slot, WaitingRequest
 from tanist.ports import Chunk, Connection
+from tanist.security.session import Session
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import WireError
 from tanist.wire.frames import RequestHeader, decode_request, parse_request_header
@@ -94,6 +95,7 @@ class ClientConnection:
         "listener",
         "out",
         "produce",
+        "session",
         "slots",
     )
 
@@ -102,14 +104,15 @@ class ClientConnection:
         owner: ConnectionOwner,
         touch: Callable[[ClientConnection], None],
         connection: Connection,
-        listener: str,
+        session: Session,
         apis: ListenerApis,
     ) -> None:
         """`touch` sees to a `flush` at the end of the turn."""
         self._owner = owner
         self._touch = touch
         self.connection = connection
-        self.listener = listener
+        self.session = session
+        self.listener = session.listener
         self.handlers = apis.handlers
         self._unsupported = apis.unsupported
         self.produce = apis.produce

@@ -15,6 +15,7 @@ from tanist.broker.network.client_connection import ClientConnection, ListenerAp
 from tanist.broker.network.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
+from tanist.security.session import Session, host_of
 from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
@@ -51,7 +52,8 @@ class Connections:
         """Take the address of a listener that is to serve `apis`. `OSError` when it is taken."""
 
         def accept(connection: Connection) -> ClientConnection:
-            client = ClientConnection(self, self._touch, connection, endpoint.name, apis)
+            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
+            client = ClientConnection(self, self._touch, connection, session, apis)
             self._open[client] = None
             return client
 

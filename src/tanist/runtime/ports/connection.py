@@ -437,6 +437,10 @@ class SocketConnection:
             self._network.watch_buffer(self)
         return view
 
+    def set_max_frame_bytes(self, size: int) -> None:
+        self._max_frame_bytes = size
+        self._small_frame_bytes = min(size, BULK_BYTES)
+
     def shrink(self) -> bool:
         """Give up buffer space that was not used since the last call; True while there is more to give up later."""
         received = self._received

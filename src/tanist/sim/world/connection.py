@@ -201,6 +201,9 @@ class SimConnection:
             for index in range(-min(len(chunks), len(outgoing)), 0):
                 outgoing[index] = waiting(outgoing[index])
 
+    def set_max_frame_bytes(self, size: int) -> None:
+        self._max_frame_bytes = size
+
     def pause(self) -> None:
         self._reading = False
 

@@ -1,0 +1,55 @@
+"""The session of a connection: who is at the other end, as far as it has proved that.
+
+One object for each accepted connection; what authenticates the client changes it. The requests that a broker passes on
+to the controller have sessions of their own there, of the client and not of the broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+from tanist.security.principal import ANONYMOUS, Principal
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """Who asks."""
+
+    listener: str
+    security_protocol: str
+    host: str
+    """The client's address as Java writes it and ACLs name it: `10.0.0.1`, `0:0:0:0:0:0:0:1`."""
+    principal: Principal = ANONYMOUS
+    by_token: bool = False
+    """It has authenticated by a delegation token (KIP-48)."""
+    expires_ms: int | None = None
+    """The clock's time at which it has to authenticate again (KIP-368); None: never."""
+
+
+def host_of(peer: str) -> str:
+    """The address in `host:port` or `[host]:port`, as Java writes it. A name stays what it is."""
+    host = peer.rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    return host_text(address.packed)
+
+
+def host_text(packed: bytes) -> str:
+    """Four or sixteen bytes as Java writes an address. ValueError for another number of bytes."""
+    address = ip_address(packed)
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
+    return str(address)
+
+
+def packed_host(host: str) -> bytes:
+    """The bytes of a session's host; the simulator's hosts, which have names, are this one."""
+    try:
+        return ip_address(host).packed
+    except ValueError:
+        return b"\x7f\0\0\1"
