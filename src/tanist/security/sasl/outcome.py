@@ -33,6 +33,8 @@ class Done:
     """The last one for the client."""
     expires_ms: int | None = None
     """The wall time until which what it has shown is good."""
+    by_token: bool = False
+    """It has shown a delegation token."""
 
 
 @dataclass(frozen=True, slots=True)

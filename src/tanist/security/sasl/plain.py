@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hmac import compare_digest
 
-from tanist.security.principal import Principal
+from tanist.security.principal import USER, Principal
 from tanist.security.sasl.outcome import Done, Failed, Outcome, SaslError
 
 _OTHER_ID = "Authentication failed: Client requested an authorization id that is different from username"
@@ -43,7 +43,7 @@ class PlainServer:
             return Failed(_INVALID)
         if authorization_id not in ("", user):
             return Failed(_OTHER_ID)
-        return Done(Principal("User", user))
+        return Done(Principal(USER, user))
 
 
 class PlainClient:

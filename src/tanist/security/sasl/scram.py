@@ -17,8 +17,17 @@ from hmac import compare_digest
 from hmac import digest as hmac
 from typing import Final
 
-from tanist.security.principal import Principal
-from tanist.security.sasl.outcome import SCRAM_SHA_256, SCRAM_SHA_512, Challenge, Done, Failed, Later, Outcome, SaslError
+from tanist.security.principal import USER, Principal
+from tanist.security.sasl.outcome import (
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    Challenge,
+    Done,
+    Failed,
+    Later,
+    Outcome,
+    SaslError,
+)
 from tanist.security.sasl.scram_messages import ClientFinal, ClientFirst, ServerFinal, ServerFirst
 
 MIN_ITERATIONS: Final = 4096
@@ -127,14 +136,14 @@ class ScramServer:
             token = self._token_of(first.user)
             if token is None:
                 return Failed(reason=f"Token Authentication failed: Invalid tokenId : {first.user}")
-            self._done = Done(token.owner, expires_ms=token.expires_ms)
+            self._done = Done(token.owner, expires_ms=token.expires_ms, by_token=True)
             if isinstance(token.credential, ScramCredential):
                 return self._challenge(token.credential)
             return Later(token.credential, self._challenge)
         credential = self._credential_of(first.user)
         if credential is None:
             return Failed(reason="Authentication failed: Invalid user credentials")
-        self._done = Done(Principal("User", first.user))
+        self._done = Done(Principal(USER, first.user))
         return self._challenge(credential)
 
     def _challenge(self, credential: ScramCredential) -> Outcome:
@@ -166,7 +175,7 @@ class ScramServer:
         if not compare_digest(hash_.digest(client_key), credential.stored_key):
             raise SaslError("Invalid client credentials")
         proof = ServerFinal.encode(hash_.hmac(credential.server_key, signed))
-        return Done(done.principal, proof, done.expires_ms)
+        return Done(done.principal, proof, done.expires_ms, done.by_token)
 
 
 class ScramClient:
@@ -207,7 +216,7 @@ class ScramClient:
         if not server.nonce.startswith(self._first.nonce) or server.nonce == self._first.nonce:
             raise SaslError("Invalid server nonce: does not start with client nonce")
         if not MIN_ITERATIONS <= server.iterations <= _CLIENT_MAX_ITERATIONS:
-            raise SaslError(f"Requested iterations {server.iterations} are not between 4096 and {_CLIENT_MAX_ITERATIONS}")
+            raise SaslError(f"Requested iterations {server.iterations} are less than 4096 or too many")
         hash_ = self._hash
         salted = self._salted_password(server.salt, server.iterations)
         unproved = ClientFinal.unproved(server.nonce)
