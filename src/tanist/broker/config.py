@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tanist.broker.authentication.config import SaslConfig, sasl_config
 from tanist.broker.endpoints import (
     ConfigError,
     Endpoint,
@@ -27,6 +26,7 @@ from tanist.broker.endpoints import (
     parse_address,
     quorum,
 )
+from tanist.broker.sasl_properties import SaslConfig, sasl_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tanist.broker.network.channel import Channel, ChannelLogin, Channels
+from tanist.broker.logins import ChannelLogin
+from tanist.broker.network.channel import Channel, Channels
 from tanist.ports import Clock, Network
 from tanist.sim.workload.history import History
 from tanist.sim.world.clock import SimClock, stream
