@@ -135,7 +135,7 @@ def test_scram_between_several_controllers_is_refused_with_what_to_take_instead(
         "listener.name.controller.scram-sha-256.sasl.jaas.config": SCRAM_JAAS,
     }
     assert config(CONTROLLER, **scram).sasl.to_controllers is not None, "one controller reads its own log"
-    with pytest.raises(ConfigError, match="write sasl.mechanism.controller.protocol=PLAIN, or give the listener"):
+    with pytest.raises(ConfigError, match=r"write sasl\.mechanism\.controller\.protocol=PLAIN, or give the listener"):
         config(CONTROLLER, **scram, **{"controller.quorum.voters": "9@h:9093,10@i:9093"})
 
 

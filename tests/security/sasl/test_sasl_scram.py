@@ -119,7 +119,9 @@ def test_a_password_of_the_other_hash_does_not_open() -> None:
 def test_a_proof_is_for_one_conversation() -> None:
     server, client = server_of(SHA_256), client_of(SHA_256)
     outcome = server.step(client.first())
+    assert isinstance(outcome, Challenge)
     final = client.step(outcome.token)
+    assert final is not None
     assert isinstance(server.step(final), Done)
     assert isinstance(server.step(final), Failed)
     other = ScramServer(
