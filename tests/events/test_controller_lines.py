@@ -66,6 +66,7 @@ from tanist.events.metadata import (
 )
 from tanist.events.process import (
     AllFaultsHealed,
+    AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -330,6 +331,14 @@ LINES: list[tuple[Event, str | None]] = [
     (ConnectionsExhausted(250, "enough"), "WARN accepting no connections for now (250 are open): enough"),
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
+    (
+        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
+        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
+    ),
+    (
+        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
+        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
+    ),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

@@ -74,7 +74,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
     """Random lists of all sizes."""
     draw = random.Random(seed)
     for _ in range(count):
-        acls = list(dict.fromkeys(random_acl(draw.choice) for _ in range(draw.choice((0, 1, 2, 5, 20, 60)))))
+        acls = list(dict.fromkeys(random_acl(draw) for _ in range(draw.choice((0, 1, 2, 5, 20, 60)))))
         types = [acl.resource_type for acl in acls] or list(TYPES)
         questions = [
             Question(

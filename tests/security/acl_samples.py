@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from random import Random
+from typing import Final
 
 from tanist.controller.image.acls import Acl
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
-
-T = TypeVar("T")
-Pick = Callable[[Sequence[T]], T]
 
 TYPES: Final = tuple(each for each in ResourceType if each > ResourceType.ANY)
 OPERATIONS: Final = tuple(each for each in AclOperation if each > AclOperation.ALL)
@@ -19,14 +16,14 @@ NAMES: Final = ("a", "ab", "abc", "abcd", "b", "*", "*a", "hardcode", "hard", "k
 """Of resources; a pattern may have each."""
 
 
-def random_acl(pick: Callable[[Sequence[object]], object]) -> Acl:
+def random_acl(draw: Random) -> Acl:
     """An entry."""
     return Acl(
-        pick(TYPES[:2] * 3 + TYPES),  # type: ignore[arg-type]
-        pick(NAMES),  # type: ignore[arg-type]
-        pick((PatternType.LITERAL, PatternType.PREFIXED)),  # type: ignore[arg-type]
-        pick((*PRINCIPALS, "User:*", "User:*", "Group:*")),  # type: ignore[arg-type]
-        pick((*HOSTS, "*", "*", "*")),  # type: ignore[arg-type]
-        pick((AclOperation.ALL, *OPERATIONS)),  # type: ignore[arg-type]
-        pick((AclPermission.ALLOW, AclPermission.ALLOW, AclPermission.DENY)),  # type: ignore[arg-type]
+        draw.choice((*TYPES[:2] * 3, *TYPES)),
+        draw.choice(NAMES),
+        draw.choice((PatternType.LITERAL, PatternType.PREFIXED)),
+        draw.choice((*PRINCIPALS, "User:*", "User:*", "Group:*")),
+        draw.choice((*HOSTS, "*", "*", "*")),
+        draw.choice((AclOperation.ALL, *OPERATIONS)),
+        draw.choice((AclPermission.ALLOW, AclPermission.ALLOW, AclPermission.DENY)),
     )

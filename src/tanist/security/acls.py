@@ -9,7 +9,7 @@ Three oddities are Apache Kafka's, and kept: a literal `*` stands for all names 
 question about any resource of a type (`by_type`) knows no implied operations; and it first asks about a resource that
 is called "hardcode". `tests/interop/test_interop_authorizer.py` compares both questions with the original.
 
-Must not know who asks by which request: that is `requirements`' and `access`'s.
+Must not know who asks by which request: that is `requirements`' and `authorizer`'s.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol
 
 from tanist.ports import Chunk, Connection
+from tanist.security.requirements import Row
 from tanist.security.session import Session
+from tanist.wire.acls import CLUSTER_NAME
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import RequestHeader, encode_response
@@ -133,6 +135,16 @@ class Call:
     def client(self) -> tuple[str, str]:
         """Client id and host, as groups describe their members; a host is written as Java writes it."""
         return self.header.client_id or "", f"/{self.session.host}"
+
+    def may(self, row: Row, name: str | None = CLUSTER_NAME) -> bool:
+        """Whether the client may do what the row of the table needs, on the resource of this name."""
+        session = self.session
+        return session.access.may(session, row, name)
+
+    def operations(self, row: Row, name: str = CLUSTER_NAME) -> int:
+        """What the client may do on the resource: a bit for each operation that its type has."""
+        session = self.session
+        return session.access.operations(session, row, name)
 
     # -- the answer
 

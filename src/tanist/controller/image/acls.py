@@ -5,10 +5,11 @@ Owns `Acl`: `image.acls` has them by their ids. What they allow and deny is deci
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from tanist.wire.metadata import AccessControlEntryRecord
+from tanist.wire.metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,15 @@ class Acl:
             operation=self.operation,
             permission_type=self.permission,
         )
+
+
+def replay_acl(
+    acls: MutableMapping[UUID, Acl], record: AccessControlEntryRecord | RemoveAccessControlEntryRecord
+) -> Acl | None:
+    """Add the record's entry, or remove it; gives what was there. `ValueError` when there is none to remove."""
+    before = acls.get(record.id)
+    if isinstance(record, AccessControlEntryRecord):
+        acls[record.id] = Acl.of(record)
+    elif acls.pop(record.id, None) is None:
+        raise ValueError(f"there is no ACL {record.id} to remove")
+    return before

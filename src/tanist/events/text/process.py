@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tanist.events.process import (
     AllFaultsHealed,
+    AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -188,6 +189,15 @@ def _malformed_request(event: MalformedRequest) -> Line:
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
 
 
+def _authorization_denied(event: AuthorizationDenied) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return (
+        "WARN",
+        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
+        f"{event.resource} ({event.api}){more}",
+    )
+
+
 # -- faults of a live cluster
 
 
@@ -238,6 +248,7 @@ LINES: Lines = {
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
     MalformedRequest: _malformed_request,
+    AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,

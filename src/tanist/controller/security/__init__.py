@@ -1,0 +1,1 @@
+"""Decisions about who may do what: they become records, as all others."""
