@@ -7,6 +7,7 @@ principal, operation and resource has one event in a second, and all of them hav
 from __future__ import annotations
 
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
@@ -68,6 +69,28 @@ class Denials:
                 left_out=self._left_out.pop(key, 0),
             )
         )
+
+
+class TopicAccess:
+    """What clients may do with topics, which requests name by their names or ids."""
+
+    __slots__ = ("_may", "_metadata", "allows")
+
+    def __init__(self, authorizer: Authorizer, metadata: MetadataView) -> None:
+        self._may = authorizer.may
+        self.allows = authorizer.allows
+        """By name; for who asks again before anything is denied."""
+        self._metadata = metadata
+
+    def may(self, session: Session, row: Row, topic: str | UUID) -> bool:
+        """Whether the client may do what the row needs. An id that is nobody's is not denied: it is unknown to all."""
+        name = topic if isinstance(topic, str) else self._metadata.topic_name(topic)
+        return name is None or self._may(session, row, name)
+
+
+def topic_access(access: Access, metadata: MetadataView) -> TopicAccess | None:
+    """None of a node without an authorizer, which asks nothing."""
+    return TopicAccess(access, metadata) if isinstance(access, Authorizer) else None
 
 
 def access_of(context: NodeContext, metadata: MetadataView) -> Access:

@@ -55,6 +55,13 @@ class Authorizer(Access):
             self._forget()
 
     def may(self, session: Session, row: Row, name: str | None = CLUSTER_NAME) -> bool:
+        known = self.allows(session, row, name)
+        if not known and row.logged:
+            self._on_denied(session, row, name or "")
+        return known
+
+    def allows(self, session: Session, row: Row, name: str | None) -> bool:
+        """`may`, asked by who will ask again before anything is denied."""
         view = session.view
         if view is None or view.epoch != self._epoch or view.principal is not session.principal:
             view = self._view(session)
@@ -67,8 +74,6 @@ class Authorizer(Access):
             if name is not None:
                 self._count()
                 allowed[name] = known
-        if not known and row.logged:
-            self._on_denied(session, row, name or "")
         return known
 
     def operations(self, session: Session, row: Row, name: str = CLUSTER_NAME) -> int:

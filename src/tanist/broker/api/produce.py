@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from tanist.broker.access import topic_access
+from tanist.broker.api.produce_wait import ProduceWait, Results
 from tanist.broker.components import NodeComponents
-from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
-from tanist.wire.apis import ApiKey
+from tanist.security import requirements as rows
 from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
@@ -40,100 +40,12 @@ _ADMIN_CLIENT = "__admin_client"
 """The client id by which Apache Kafka, too, lets a client write to internal topics."""
 
 
-class ProduceWait:
-    """An acks=all produce that waits for the high watermark of one or more partitions."""
-
-    __slots__ = (
-        "connection",
-        "correlation_id",
-        "done",
-        "large_bytes",
-        "missing",
-        "produce",
-        "results",
-        "slot",
-        "version",
-        "where",
-    )
-
-    def __init__(
-        self,
-        produce: Produce,
-        connection: ClientConnection,
-        version: int,
-        correlation_id: int,
-        results: list[tuple[str | UUID, list[ProduceResult]]],
-    ) -> None:
-        self.produce = produce
-        self.connection = connection
-        self.version = version
-        self.correlation_id = correlation_id
-        self.results = results
-        self.slot: Slot = connection.reserve(self)
-        self.large_bytes = 0
-        # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
-        self.where: list[tuple[list[ProduceResult], int] | None] = []
-        self.missing = 0
-        self.done = False
-
-    def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
-        """Wait for `hosted`'s high watermark to reach `required_offset`, for the result last added to `results`."""
-        hosted.wait_for_high_watermark(required_offset, self, len(self.where))
-        self.where.append((results, len(results) - 1))
-        self.missing += 1
-
-    def count_large(self, size: int) -> None:
-        """The request is a large one, of so many bytes."""
-        self.large_bytes = size
-        self.connection.add_unreplicated(size)
-
-    def complete(self, ticket: int, error: int) -> None:
-        """One partition's wait is over, with `error` or 0."""
-        place = self.where[ticket]
-        if self.done or place is None:
-            return
-        self.where[ticket] = None
-        self.missing -= 1
-        try:
-            if error:
-                results, position = place
-                results[position] = results[position]._replace(error=error, base_offset=-1)
-            if self.missing == 0:
-                self._answer()
-        except Exception as unexpected:
-            self.done = True
-            self.connection.refuse_waiting(ApiKey.PRODUCE, unexpected, self.slot, self._refusal)
-
-    def expire(self) -> None:
-        """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
-        self.produce.metrics.expired_produces += 1
-        for ticket, place in enumerate(self.where):
-            if place is not None:
-                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
-
-    def _answer(self) -> None:
-        self.done = True
-        if self.large_bytes:
-            self.connection.replicated(self.large_bytes)
-        if self.connection.closed:
-            return
-        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
-        self.connection.complete(self.slot, [frame])
-
-    def _refusal(self) -> list[Chunk]:
-        """What is appended may be committed all the same: the client cannot know."""
-        unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
-        refused = [
-            (topic, [each._replace(error=unknown, base_offset=-1) for each in parts]) for topic, parts in self.results
-        ]
-        return [encode_produce_response(self.version, self.correlation_id, refused)]
-
-
 class Produce:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
     __slots__ = (
         "_absent_error",
+        "_access",
         "_apply",
         "_by_topic",
         "_large_bytes",
@@ -151,6 +63,7 @@ class Produce:
         self._large_bytes = components.turn.large_bytes
         self._by_topic = components.replicas.by_topic
         self._absent_error = components.replicas.absent_error
+        self._access = topic_access(components.access, components.metadata)
         self._leader_has_appended = components.effects.leader_has_appended
         self._apply = components.effects.apply
         self._purgatory = components.purgatory
@@ -164,7 +77,7 @@ class Produce:
         connection: ClientConnection,
         version: int,
         correlation_id: int,
-        results: list[tuple[str | UUID, list[ProduceResult]]],
+        results: Results,
     ) -> bytes:
         """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
         endpoints: tuple[NodeEndpoint, ...] = ()
@@ -203,6 +116,7 @@ class Produce:
                 and leader is not None
                 and not hosted.is_internal
                 and not leader.check_before_append(acks)
+                and (self._access is None or self._access.allows(connection.session, rows.PRODUCE_TOPIC, hosted.topic))
             ):
                 turn = self._turn
                 log = hosted.log
@@ -238,7 +152,9 @@ class Produce:
                                     self.answer(connection, version, correlation_id, [(topic, results)])
                                 )
                                 return
-                            wait = ProduceWait(self, connection, version, correlation_id, [(topic, results)])
+                            wait = ProduceWait(
+                                self.answer, self.metrics, connection, version, correlation_id, [(topic, results)]
+                            )
                             wait.add(hosted, required_offset, results)
                             if large:
                                 wait.count_large(len(frame))
@@ -258,6 +174,14 @@ class Produce:
     ) -> None:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
+        if (
+            connection.session.access.enabled
+            and _has_transactions(frame, call)
+            and not connection.session.access.may(connection.session, rows.PRODUCE_TRANSACTION, call.transactional_id)
+        ):
+            refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+            return
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
             self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
@@ -272,16 +196,20 @@ class Produce:
 
         try:
             TransactionalProduce(self._transactions, verifies=self._verifies).verify(
-                connection, frame, version, call.transactional_id, self._led(frame, call), append
+                connection, frame, version, call.transactional_id, self._led(connection, frame, call), append
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
             self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
 
-    def _led(self, frame: memoryview, call: ProduceCall) -> list[tuple[HostedPartition, memoryview]]:
-        """The batches of the request for partitions that are led here."""
+    def _led(
+        self, connection: ClientConnection, frame: memoryview, call: ProduceCall
+    ) -> list[tuple[HostedPartition, memoryview]]:
+        """The batches of the request for partitions that are led here, and that the client may write to."""
         found: list[tuple[HostedPartition, memoryview]] = []
         for topic, parts in call.topics:
+            if self._access is not None and not self._access.may(connection.session, rows.PRODUCE_TOPIC, topic):
+                continue
             hosted_parts = self._by_topic.get(topic)
             for index, start, end in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(index)
@@ -308,12 +236,17 @@ class Produce:
         wait: ProduceWait | None = None
         failed = False
         taken_bytes = 0
-        answers: list[tuple[str | UUID, list[ProduceResult]]] = []
+        answers: Results = []
         lookup = self._by_topic
         for topic, parts in call.topics:
             hosted_parts = lookup.get(topic)
             results: list[ProduceResult] = []
             answers.append((topic, results))
+            if self._access is not None and not self._access.may(connection.session, rows.PRODUCE_TOPIC, topic):
+                denied = rows.PRODUCE_TOPIC.code
+                results += (ProduceResult(index, denied, -1, -1, -1) for index, _, _ in parts)
+                failed = True
+                continue
             for index, start, end in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(index)
                 if hosted is None:
@@ -380,7 +313,7 @@ class Produce:
                             failed = True
                     else:
                         if wait is None:
-                            wait = ProduceWait(self, connection, version, correlation_id, answers)
+                            wait = ProduceWait(self.answer, self.metrics, connection, version, correlation_id, answers)
                         wait.add(hosted, required_offset, results)
         metrics = self.metrics
         metrics.produce_requests += 1
@@ -437,7 +370,17 @@ class Produce:
         if acks == 0:
             connection.close()
             return
-        refused: list[tuple[str | UUID, list[ProduceResult]]] = [
+        refused: Results = [
             (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
         ]
         connection.respond_one(self.answer(connection, version, correlation_id, refused))
+
+
+def _has_transactions(frame: memoryview, call: ProduceCall) -> bool:
+    """Whether any batch is transactional."""
+    return any(
+        end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL
+        for _, parts in call.topics
+        for _, start, end in parts
+        if start >= 0
+    )

@@ -101,7 +101,7 @@ class Continuation(Generic[P]):
 class Call:
     """A request being handled: who asked, with which header, and where its answer goes."""
 
-    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
+    __slots__ = ("_amend", "_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
 
     def __init__(
         self,
@@ -117,6 +117,7 @@ class Call:
         self.header = header
         self.frame = frame
         self.request = request
+        self._amend: Callable[[Any], Any] | None = None
         self._slot: Slot | None = None
         self.answered = False
         # An envelope's inner call answers through its outer one (`api/envelope.py`).
@@ -148,6 +149,10 @@ class Call:
 
     # -- the answer
 
+    def amend(self, step: Callable[[Any], Any]) -> None:
+        """Have `step` make the answer of the one that is given: for a part of the request that is decided already."""
+        self._amend = step
+
     def reply(self, response: Any, *, version: int | None = None) -> None:
         """Answer. The handler that took the call must do so exactly once.
 
@@ -168,6 +173,9 @@ class Call:
     def _answer(self, response: Any, version: int | None = None) -> None:
         if self.answered:
             return  # it was refused for an unexpected exception, and somebody had gone on with it
+        if self._amend is not None:
+            amend, self._amend = self._amend, None
+            response = amend(response)
         if self.reply_with is not None:
             self.reply_with(response)
             self.answered = True
