@@ -19,7 +19,6 @@ SEVERAL = {
     "__init__": "the package",
     "table": "all of them",
     "controller_apis": "every request that the active controller decides",
-    "produce_wait": "the part of Produce that waits for replicas",
     "produce_transactional": "the part of Produce that waits for coordinators",
     "follower_fetch": "the part of Fetch that answers followers in a session",
     "authorized_operations": "a field that several answers have",

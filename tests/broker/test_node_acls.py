@@ -33,7 +33,7 @@ def test_a_whole_request_is_denied_then_allowed_then_denied(cluster: SecuredClus
     assert cluster.ask_as("alice", request, 5).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
-def test_a_denial_is_told_once_a_second_with_the_principal_as_it_is_written(cluster: SecuredCluster) -> None:
+def test_a_denial_is_reported_once_a_second_with_the_principal_as_it_is_written(cluster: SecuredCluster) -> None:
     request = JoinGroupRequest(group_id="g", protocol_type="consumer", session_timeout_ms=10_000)
     for _ in range(5):
         cluster.ask_as("alice", request, 5)

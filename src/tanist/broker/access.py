@@ -1,4 +1,4 @@
-"""The authorizer of a node, if it has one: fed by the committed metadata, and its denials told to the operator.
+"""The authorizer of a node, if it has one: fed by the committed metadata, and its denials reported to the operator.
 
 Owns `access_of` and `Denials`. Clients decide how often they are denied, and must not fill the disk with it: each
 principal, operation and resource has one event in a second, and all of them have so many.
@@ -30,7 +30,7 @@ _Key: TypeAlias = tuple[Principal, int, int, str]
 
 
 class Denials:
-    """Tells of denials (`security.authorizer.OnDenied`)."""
+    """Reports denials (`security.authorizer.OnDenied`)."""
 
     def __init__(self, clock: Clock, events: Events) -> None:
         self._clock = clock
@@ -39,14 +39,14 @@ class Denials:
         """How many of the last interval had no event, of those that had one."""
         self._known: dict[_Key, int] = {}
         self._ends_ms = 0
-        self._told = 0
+        self._emitted = 0
 
     def __call__(self, session: Session, row: Row, name: str) -> None:
-        """One more. The last of the needs is told: the others are wider."""
+        """One more. The last of the needs is named: the others are wider."""
         now_ms = self._clock.now_ms()
         if now_ms >= self._ends_ms:
             self._ends_ms = now_ms + _INTERVAL_MS
-            self._left_out, self._known, self._told = self._known, {}, 0
+            self._left_out, self._known, self._emitted = self._known, {}, 0
         need = row.needs[-1]
         resource = CLUSTER_NAME if need.resource_type is ResourceType.CLUSTER else name
         key = (session.principal, need.operation, need.resource_type, resource)
@@ -55,9 +55,9 @@ class Denials:
             return
         if len(self._known) < _KEYS_MAX:
             self._known[key] = 0
-        if self._told >= _EVENTS_MAX:
+        if self._emitted >= _EVENTS_MAX:
             return
-        self._told += 1
+        self._emitted += 1
         self._events.emit(
             AuthorizationDenied(
                 principal=str(session.principal),

@@ -139,7 +139,7 @@ def test_a_request_of_too_many_entries_changes_nothing(monkeypatch: pytest.Monke
     assert result.error_code == ErrorCode.POLICY_VIOLATION
 
 
-def test_an_entry_that_two_filters_mean_is_removed_once_and_told_twice() -> None:
+def test_an_entry_that_two_filters_mean_is_removed_once_and_answered_twice() -> None:
     image = image_with(creation("t"), creation("u"))
     request = DeleteAclsRequest(filters=(wanted(resource_name_filter="t"), wanted(), wanted(operation=99)))
     decision = delete_acls(image, request)

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from tanist.broker.access import topic_access
-from tanist.broker.api.produce_wait import ProduceWait, Results
 from tanist.broker.components import NodeComponents
+from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.security import requirements as rows
-from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.apis import ApiKey
+from tanist.wire.batch import ATTRIBUTES_AT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
     NodeEndpoint,
@@ -38,6 +40,95 @@ _ATTRIBUTES_END = ATTRIBUTES_AT + 1
 _TRANSACTIONAL = 0x10
 _ADMIN_CLIENT = "__admin_client"
 """The client id by which Apache Kafka, too, lets a client write to internal topics."""
+
+
+class ProduceWait:
+    """An acks=all produce that waits for the high watermark of one or more partitions."""
+
+    __slots__ = (
+        "connection",
+        "correlation_id",
+        "done",
+        "large_bytes",
+        "missing",
+        "produce",
+        "results",
+        "slot",
+        "version",
+        "where",
+    )
+
+    def __init__(
+        self,
+        produce: Produce,
+        connection: ClientConnection,
+        version: int,
+        correlation_id: int,
+        results: list[tuple[str | UUID, list[ProduceResult]]],
+    ) -> None:
+        self.produce = produce
+        self.connection = connection
+        self.version = version
+        self.correlation_id = correlation_id
+        self.results = results
+        self.slot: Slot = connection.reserve(self)
+        self.large_bytes = 0
+        # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
+        self.where: list[tuple[list[ProduceResult], int] | None] = []
+        self.missing = 0
+        self.done = False
+
+    def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
+        """Wait for `hosted`'s high watermark to reach `required_offset`, for the result last added to `results`."""
+        hosted.wait_for_high_watermark(required_offset, self, len(self.where))
+        self.where.append((results, len(results) - 1))
+        self.missing += 1
+
+    def count_large(self, size: int) -> None:
+        """The request is a large one, of so many bytes."""
+        self.large_bytes = size
+        self.connection.add_unreplicated(size)
+
+    def complete(self, ticket: int, error: int) -> None:
+        """One partition's wait is over, with `error` or 0."""
+        place = self.where[ticket]
+        if self.done or place is None:
+            return
+        self.where[ticket] = None
+        self.missing -= 1
+        try:
+            if error:
+                results, position = place
+                results[position] = results[position]._replace(error=error, base_offset=-1)
+            if self.missing == 0:
+                self._answer()
+        except Exception as unexpected:
+            self.done = True
+            self.connection.refuse_waiting(ApiKey.PRODUCE, unexpected, self.slot, self._refusal)
+
+    def expire(self) -> None:
+        """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
+        self.produce.metrics.expired_produces += 1
+        for ticket, place in enumerate(self.where):
+            if place is not None:
+                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _answer(self) -> None:
+        self.done = True
+        if self.large_bytes:
+            self.connection.replicated(self.large_bytes)
+        if self.connection.closed:
+            return
+        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
+        self.connection.complete(self.slot, [frame])
+
+    def _refusal(self) -> list[Chunk]:
+        """What is appended may be committed all the same: the client cannot know."""
+        unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+        refused = [
+            (topic, [each._replace(error=unknown, base_offset=-1) for each in parts]) for topic, parts in self.results
+        ]
+        return [encode_produce_response(self.version, self.correlation_id, refused)]
 
 
 class Produce:
@@ -77,7 +168,7 @@ class Produce:
         connection: ClientConnection,
         version: int,
         correlation_id: int,
-        results: Results,
+        results: list[tuple[str | UUID, list[ProduceResult]]],
     ) -> bytes:
         """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
         endpoints: tuple[NodeEndpoint, ...] = ()
@@ -152,9 +243,7 @@ class Produce:
                                     self.answer(connection, version, correlation_id, [(topic, results)])
                                 )
                                 return
-                            wait = ProduceWait(
-                                self.answer, self.metrics, connection, version, correlation_id, [(topic, results)]
-                            )
+                            wait = ProduceWait(self, connection, version, correlation_id, [(topic, results)])
                             wait.add(hosted, required_offset, results)
                             if large:
                                 wait.count_large(len(frame))
@@ -174,14 +263,14 @@ class Produce:
     ) -> None:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
-        if (
-            connection.session.access.enabled
-            and _has_transactions(frame, call)
-            and not connection.session.access.may(connection.session, rows.PRODUCE_TRANSACTION, call.transactional_id)
-        ):
-            refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
-            return
+        session = connection.session
+        if session.access.enabled:
+            from tanist.broker.api.produce_transactional import has_transactions
+
+            row = rows.PRODUCE_TRANSACTION
+            if has_transactions(frame, call) and not session.access.may(session, row, call.transactional_id):
+                self._refuse_all(connection, version, correlation_id, call.topics, row.code, call.acks)
+                return
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
             self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
@@ -189,33 +278,21 @@ class Produce:
         if call.transactional_id is None:
             self._append(connection, frame, version, correlation_id, call, {})
             return
-        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce
+        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce, led
+
+        def may_write(topic: str | UUID) -> bool:
+            return self._access is None or self._access.may(session, rows.PRODUCE_TOPIC, topic)
 
         def append(held: memoryview, verified: Mapping[tuple[str, int], int]) -> None:
             self._append(connection, held, version, correlation_id, call, verified)
 
         try:
             TransactionalProduce(self._transactions, verifies=self._verifies).verify(
-                connection, frame, version, call.transactional_id, self._led(connection, frame, call), append
+                connection, frame, version, call.transactional_id, led(self._by_topic, may_write, frame, call), append
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
             self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
-
-    def _led(
-        self, connection: ClientConnection, frame: memoryview, call: ProduceCall
-    ) -> list[tuple[HostedPartition, memoryview]]:
-        """The batches of the request for partitions that are led here, and that the client may write to."""
-        found: list[tuple[HostedPartition, memoryview]] = []
-        for topic, parts in call.topics:
-            if self._access is not None and not self._access.may(connection.session, rows.PRODUCE_TOPIC, topic):
-                continue
-            hosted_parts = self._by_topic.get(topic)
-            for index, start, end in parts:
-                hosted = None if hosted_parts is None else hosted_parts.get(index)
-                if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
-                    found.append((hosted, frame[start:end]))
-        return found
 
     def _append(
         self,
@@ -236,7 +313,7 @@ class Produce:
         wait: ProduceWait | None = None
         failed = False
         taken_bytes = 0
-        answers: Results = []
+        answers: list[tuple[str | UUID, list[ProduceResult]]] = []
         lookup = self._by_topic
         for topic, parts in call.topics:
             hosted_parts = lookup.get(topic)
@@ -269,7 +346,9 @@ class Produce:
                     continue
                 error = leader.check_before_append(acks)
                 if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
-                    error = self._transaction_error(hosted, frame[start:end], call, verified)
+                    from tanist.broker.api.produce_transactional import transaction_error
+
+                    error = transaction_error(hosted, frame[start:end], call, verified)
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -313,7 +392,7 @@ class Produce:
                             failed = True
                     else:
                         if wait is None:
-                            wait = ProduceWait(self.answer, self.metrics, connection, version, correlation_id, answers)
+                            wait = ProduceWait(self, connection, version, correlation_id, answers)
                         wait.add(hosted, required_offset, results)
         metrics = self.metrics
         metrics.produce_requests += 1
@@ -333,29 +412,6 @@ class Produce:
         else:
             connection.respond_one(encode_produce_response(version, correlation_id, answers))
 
-    def _transaction_error(
-        self,
-        hosted: HostedPartition,
-        batch: memoryview,
-        call: ProduceCall,
-        verified: Mapping[tuple[str, int], int],
-    ) -> int:
-        """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
-        if call.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
-        if len(batch) < HEADER_BYTES:
-            return ErrorCode.NONE  # the log says what is wrong with it
-        error = verified.get((hosted.topic, hosted.index))
-        if error:
-            return error
-        header = BatchHeader(*HEADER.unpack_from(batch))
-        producers = hosted.log.producers
-        if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
-            return ErrorCode.INVALID_TXN_STATE
-        if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return ErrorCode.NONE
-
     def _refuse_all(
         self,
         connection: ClientConnection,
@@ -370,17 +426,7 @@ class Produce:
         if acks == 0:
             connection.close()
             return
-        refused: Results = [
+        refused: list[tuple[str | UUID, list[ProduceResult]]] = [
             (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
         ]
         connection.respond_one(self.answer(connection, version, correlation_id, refused))
-
-
-def _has_transactions(frame: memoryview, call: ProduceCall) -> bool:
-    """Whether any batch is transactional."""
-    return any(
-        end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL
-        for _, parts in call.topics
-        for _, start, end in parts
-        if start >= 0
-    )
