@@ -311,6 +311,6 @@ BROKER_ROWS: Final[tuple[Row, ...]] = (
     DESCRIBE_TOPIC_PARTITIONS_ALL,
     DESCRIBE_TOPIC_PARTITIONS_NAMED,
     DESCRIBE_TOPIC_PARTITIONS_BITS,
-    of_cluster(ApiKey.GET_REPLICA_LOG_INFO, CLUSTER_ACTION),
+    of_cluster(ApiKey.GET_REPLICA_LOG_INFO, CLUSTER_ACTION, "every partition"),
 )  # fmt: skip
 """What is checked on a listener for brokers and clients."""

@@ -32,11 +32,6 @@ class OffsetCommit:
 
     def handle(self, request: OffsetCommitRequest, call: Call) -> None:
         """Commit what can be committed; the answer waits until it is."""
-        coordinator = self.groups.coordinator()
-        found = coordinator.find(request.group_id)
-        if isinstance(found, int):
-            call.reply(OffsetCommitResponse(topics=tuple(_refused(topic, found) for topic in request.topics)))
-            return
         known: list[OffsetCommitRequestTopic] = []
         refused: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
@@ -51,6 +46,11 @@ class OffsetCommit:
                 continue
             known.append(topic)
         request.topics = tuple(known)
+        coordinator = self.groups.coordinator()
+        found = coordinator.find(request.group_id)
+        if isinstance(found, int):
+            call.reply(OffsetCommitResponse(topics=(*(_refused(topic, found) for topic in known), *refused)))
+            return
 
         def reply(response: OffsetCommitResponse) -> None:
             response.topics = (*response.topics, *refused)

@@ -25,13 +25,17 @@ class OffsetDelete:
 
     def handle(self, request: OffsetDeleteRequest, call: Call) -> None:
         """Delete what may be deleted; the answer waits until that is stored."""
+        denied = [topic for topic in request.topics if not call.may(rows.OFFSET_DELETE_TOPIC, topic.name)]
+        if denied:
+            request.topics = tuple(topic for topic in request.topics if topic not in denied)
+            if not request.topics:
+                call.reply(OffsetDeleteResponse(topics=tuple(map(_denied, denied))))
+                return
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id)
         if isinstance(found, int):
             call.reply(OffsetDeleteResponse(error_code=found))
             return
-        denied = [topic for topic in request.topics if not call.may(rows.OFFSET_DELETE_TOPIC, topic.name)]
-        request.topics = tuple(topic for topic in request.topics if topic not in denied)
 
         def reply(response: OffsetDeleteResponse) -> None:
             if not response.error_code:
