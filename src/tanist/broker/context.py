@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tanist.broker.authentication.logins import Logins
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
 from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
@@ -27,6 +28,7 @@ class NodeContext:
         "config",
         "disk",
         "events",
+        "logins",
         "metrics",
         "network",
         "node_id",
@@ -58,6 +60,7 @@ class NodeContext:
         self.network = network
         self.random = random
         self.events = events
+        self.logins = Logins(config, clock, random, events)
         self.recent = Recent(clock.wall_ms)
         events.subscribe(self.recent)
         self.metrics = Metrics()

@@ -48,12 +48,19 @@ class Connections:
 
     # -- listeners
 
-    def bind(self, endpoint: Endpoint, apis: ListenerApis) -> None:
-        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken."""
+    def bind(
+        self, endpoint: Endpoint, apis: ListenerApis, guard: Callable[[ClientConnection], None] | None = None
+    ) -> None:
+        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken.
+
+        `guard` puts a gate before each new connection.
+        """
 
         def accept(connection: Connection) -> ClientConnection:
             session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
             client = ClientConnection(self, self._touch, connection, session, apis)
+            if guard is not None:
+                guard(client)
             self._open[client] = None
             return client
 

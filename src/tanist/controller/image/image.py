@@ -22,6 +22,7 @@ from tanist.controller.image.partition_state import PartitionState, merge, state
 from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
 from tanist.controller.image.topic_table import TopicImage, TopicTable
+from tanist.controller.security import scram
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
     AbortTransactionRecord,
@@ -87,6 +88,7 @@ BESIDE_PARTITIONS: Final = (
     "features",
     "next_producer_id",
     "passive",
+    "scram",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -114,6 +116,7 @@ class MetadataImage:
         "features",
         "next_producer_id",
         "passive",
+        "scram",
         "static_configs",
     )
 
@@ -125,6 +128,8 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.passive = PassiveRecords()
+        self.scram: dict[tuple[str, int], UserScramCredentialRecord] = {}
+        """By user and type of mechanism."""
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -150,6 +155,7 @@ class MetadataImage:
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
         clone.passive = self.passive.copy()
+        clone.scram = dict(self.scram)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -456,7 +462,9 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     RemoveTopicRecord: MetadataImage._remove_topic,
     TopicRecord: MetadataImage._create_topic,
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
+    RemoveUserScramCredentialRecord: scram.remove_credential,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
+    UserScramCredentialRecord: scram.set_credential,
     ZkMigrationStateRecord: MetadataImage._no_op,
     **dict.fromkeys(
         (
@@ -465,8 +473,6 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
             DelegationTokenRecord,
             RemoveAccessControlEntryRecord,
             RemoveDelegationTokenRecord,
-            RemoveUserScramCredentialRecord,
-            UserScramCredentialRecord,
         ),
         MetadataImage._keep,
     ),

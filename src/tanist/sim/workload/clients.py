@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tanist.broker.network.channel import Channel, Channels
+from tanist.broker.network.channel import Channel, ChannelLogin, Channels
 from tanist.ports import Clock, Network
 from tanist.sim.workload.history import History
 from tanist.sim.world.clock import SimClock, stream
@@ -25,7 +25,8 @@ REQUEST_TIMEOUT_MS = 3_000
 class SimClient:
     """Channels to brokers, leaders of partitions, and a process that lives as long as the run."""
 
-    def __init__(self, world: World, name: str, history: History) -> None:
+    def __init__(self, world: World, name: str, history: History, login: ChannelLogin | None = None) -> None:
+        """`login`: by what it authenticates."""
         self.world = world
         self.name = name
         self.history = history
@@ -34,7 +35,7 @@ class SimClient:
         self.clock: Clock = SimClock(world.scheduler, self.process)
         world.clients.append(name)
         self._network: Network = world.network.view(name, self.process)
-        self._channels = Channels(self.clock, self._network, client_id=name, max_frame_bytes=64 << 20)
+        self._channels = Channels(self.clock, self._network, client_id=name, max_frame_bytes=64 << 20, login=login)
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
         """(topic, partition) -> (leader, leader epoch)"""
