@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from tests.certificates import CertificateAuthority, Issued, pem
@@ -77,12 +78,12 @@ class TlsCluster:
         for node_id in started:
             self.nodes[node_id].start_node(node_id)
         for node_id in started:
-            wait_for(lambda each=node_id: self.log(each).count(_READY) > before[each] or self._died(each), "ready")
+            wait_for(partial(self._is_ready, node_id, before[node_id]), f"node {node_id} serves")
 
-    def _died(self, node_id: int) -> bool:
+    def _is_ready(self, node_id: int, before: int) -> bool:
         if self.nodes[node_id].pid(node_id) is None:
             raise AssertionError(f"node {node_id} has ended:\n{self.log(node_id)[-3000:]}")
-        return False
+        return self.log(node_id).count(_READY) > before
 
     def until_logged(self, node_id: int, text: str, what: str = "") -> None:
         wait_for(lambda: text in self.log(node_id), f"{what or text} in the log of node {node_id}")

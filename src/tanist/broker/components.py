@@ -22,6 +22,7 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
@@ -38,7 +39,6 @@ from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.housekeeping import Housekeeping
 from tanist.broker.storage.salvage import Salvage
-from tanist.broker.tls.profiles import NodeProfiles
 from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
 from tanist.controller.image.image import MetadataImage

@@ -27,7 +27,7 @@ from tanist.broker.endpoints import (
     parse_address,
     quorum,
 )
-from tanist.broker.tls.config import TlsConfig, is_of_tls, tls_config
+from tanist.broker.tls_config import TlsConfig, is_of_tls, tls_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.tls.profiles import NodeProfiles
 from tanist.controller.alter_configs import Refusal, changes_of
 from tanist.controller.configs.relations import complaint
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels

@@ -2,7 +2,7 @@
 
 Owns the two SSLContexts (one to accept, one to dial), and what a profile tells of its certificate. A profile never
 changes: another one takes its place. Java's rules hold where OpenSSL's differ: a certificate is trusted that stands in
-the trust store, whoever has issued it.
+the trust store, whichever authority has issued it.
 """
 
 from __future__ import annotations
