@@ -15,7 +15,14 @@ from typing import Any
 import pytest
 
 from tanist.ports import TLS_CLIENT
+from tanist.runtime.faults.request_filter import RequestFilters
+from tanist.runtime.faults.request_rules import error_fault
 from tanist.runtime.ports import handshakes
+from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import decode_response, encode_request, encode_response
+from tanist.wire.messages.list_groups_request import ListGroupsRequest
+from tanist.wire.messages.list_groups_response import ListGroupsResponse
 from tests.certificates import CertificateAuthority
 from tests.runtime.network_rig import Handler, frame
 from tests.runtime.tls_rig import TlsClient, TlsServer, client_context
@@ -376,3 +383,30 @@ def test_the_command_of_openssl_gets_in(runner: Any, serve_tls: Make) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_faults_of_requests_happen_to_connections_with_tls(runner: Any, serve_tls: Make, tmp_path: Path) -> None:
+    answer = encode_response(ListGroupsResponse(), 3, 7)
+    server = serve_tls(lambda handler, _: handler.connection.send([answer]))
+    filters = RequestFilters(runner.loop, server.network, tmp_path)
+    clients = [server.client(), server.client()]
+    asked = encode_request(ListGroupsRequest(), 3, 7, "client")
+    runner.until(clients[0].pump)
+    runner.until(lambda: len(server.handlers) == 1)
+    before = type(server.handlers[0].connection)
+    filters.apply(
+        [error_fault(ApiKey.LIST_GROUPS, ErrorCode.COORDINATOR_NOT_AVAILABLE).every_time()]
+    )  # to one that is open
+    runner.until(clients[1].pump)  # and to one that comes
+    for client in clients:
+        client.send(asked)
+        runner.until(lambda each=client: (each.read(), len(each.frames) == len(answer))[1])
+        response = decode_response(ApiKey.LIST_GROUPS, 3, memoryview(client.frames)[4:])
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        client.frames = b""
+    filters.apply([])
+    assert {type(each.connection) for each in server.handlers} == {before}
+    for client in clients:
+        client.send(asked)
+        runner.until(lambda each=client: (each.read(), each.frames == answer)[1])
+        client.close()
