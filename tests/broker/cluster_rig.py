@@ -6,8 +6,8 @@ import errno
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from tanist.broker.logins import ChannelLogin
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
-from tanist.broker.network.channel import ChannelLogin
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.events.event import Event

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tanist.broker.authentication.config import SaslConfig, sasl_config
 from tanist.broker.endpoints import (
     ConfigError,
     Endpoint,
@@ -27,7 +26,8 @@ from tanist.broker.endpoints import (
     parse_address,
     quorum,
 )
-from tanist.broker.tls_config import TlsConfig, is_of_tls, tls_config
+from tanist.broker.sasl_properties import SaslConfig, sasl_config
+from tanist.broker.tls_properties import TlsConfig, is_of_tls, tls_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tanist.broker.authentication.logins import Logins
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
+from tanist.broker.logins import Logins
 from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
 from tanist.events.event import Event
 from tanist.events.stream import Events, Recent

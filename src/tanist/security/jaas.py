@@ -4,7 +4,7 @@
 
 Kafka reads it by Java's StreamTokenizer, and so does this: `//` and `/* */` comments, quotes of both kinds with
 escapes, words without quotes only of letters, digits, `-`, `_`, `$` and `.`, and beginning with none of the digits.
-Must never name a value in an error or a `repr`: it may be a password.
+Must never show a value or an option's name in an error: they may be a password.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def parse_jaas(text: str) -> JaasEntry:
 
 
 def _entry(module: str | None, tokens: Iterator[tuple[str, str]]) -> JaasEntry:
-    if module is None:
+    if not module:
         raise JaasError("it does not begin with the class of a login module")
     kind, flag = next(tokens, ("end", ""))
     if kind == "end":
@@ -72,16 +72,17 @@ def _entry(module: str | None, tokens: Iterator[tuple[str, str]]) -> JaasEntry:
     if kind != "text" or flag.lower() not in _FLAGS:
         raise JaasError("the login module's control flag is none of required, requisite, sufficient, optional")
     options: dict[str, str] = {}
-    for kind, name in tokens:
+    for number, (kind, name) in enumerate(tokens, 1):
         if (kind, name) == ("sign", ";"):
             return JaasEntry(module, options)
+        # An option's name is not shown: where quotes are missing, it is a part of a password.
         if kind != "text":
-            raise JaasError('an option has no name; write OPTION="VALUE", and one `;` at the end')
+            raise JaasError(f'option {number} has no name; write NAME="VALUE", and one `;` at the end')
         if next(tokens, None) != ("sign", "="):
-            raise JaasError(f'the value of option {name} is missing; write {name}="VALUE"')
+            raise JaasError(f'the value of option {number} is missing; write NAME="VALUE"')
         kind, value = next(tokens, ("end", ""))
         if kind != "text":
-            raise JaasError(f"the value of option {name} cannot be read; write it in quotes")
+            raise JaasError(f"the value of option {number} cannot be read; write it in quotes")
         options[name] = value
     raise JaasError("it does not end with a semicolon")
 

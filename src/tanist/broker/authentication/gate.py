@@ -49,7 +49,7 @@ Answer = Callable[[bytes, int], list[Chunk]]
 
 
 class Watcher(Protocol):
-    """Who counts and tells what happens at the gates of a node (`gates.Gates`)."""
+    """Who counts and logs what happens at the gates of a node (`gates.Gates`)."""
 
     def authenticated(self, mechanism: str) -> None: ...
 

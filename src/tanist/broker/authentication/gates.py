@@ -1,4 +1,4 @@
-"""The gates of a node's listeners, and what is counted and told of them.
+"""The gates of a node's listeners, and what is counted and logged of them.
 
 Owns the refusals that are held back, for all listeners together, and one line a second about those that were refused.
 """
@@ -11,7 +11,7 @@ from tanist.broker.authentication.gate import DelayedRefusals, SaslGate, guard
 from tanist.broker.authentication.listener import Mechanisms
 from tanist.broker.context import NodeContext
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.controller.image.image import MetadataImage
 from tanist.events.process import AuthenticationFailed
 from tanist.security.session import Session

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tanist.broker.authentication.config import SaslListener
+from tanist.broker.sasl_properties import SaslListener
 from tanist.controller.image.image import MetadataImage
 from tanist.ports import Random
 from tanist.security.sasl.outcome import PLAIN, Done, ServerMachine

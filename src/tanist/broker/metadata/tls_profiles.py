@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.tls_config import names_of, profile_properties
+from tanist.broker.tls_properties import names_of, profile_properties
 from tanist.controller.configs.settings import BROKER_RESOURCE, Levels
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import AdvertisedHostNotInCertificate, CertificateRefused, CertificateTaken

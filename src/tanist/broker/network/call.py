@@ -55,7 +55,7 @@ class RequestConnection(Protocol):
     session: Session
     handlers: Handlers
     advertised: Handlers
-    """What a client is told of, before it has authenticated too."""
+    """What a client hears of, before it has authenticated too."""
     closed: bool
     broker_identity: tuple[int, int] | None
     """The broker at the other end, and its epoch, once a request has named them."""

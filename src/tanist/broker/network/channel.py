@@ -10,11 +10,11 @@ requests wait meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from tanist.broker.logins import ChannelLogin
 from tanist.ports import Clock, Connection, Network, Timer
-from tanist.security.sasl.client import Authenticated, Credentials, SaslDialogue, version_of
+from tanist.security.sasl.client import Authenticated, SaslDialogue, version_of
 from tanist.security.sasl.outcome import SaslError
 from tanist.wire.errors import WireError
 from tanist.wire.frames import correlation_id_of, decode_response, encode_request
@@ -22,16 +22,6 @@ from tanist.wire.schema import Request
 
 Answer = Callable[[Any | None], None]
 RawAnswer = Callable[[memoryview | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelLogin:
-    """By what a channel authenticates, and who hears that it could not."""
-
-    credentials: Credentials
-    timeout_ms: int
-    on_failed: Callable[[str, int, str], None]
-    """(host, port, why)"""
 
 
 class FrameLender:
@@ -167,7 +157,7 @@ class Channel:
 
         def handle_response(frame: memoryview | None) -> None:
             if frame is None:
-                return  # the requests that wait are told of the end of the connection themselves
+                return  # the requests that wait get the same
             try:
                 step = dialogue.handle_response(decode_response(request.API_KEY, version, frame))
             except (SaslError, WireError) as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
 from tanist.security.session import Session, host_of

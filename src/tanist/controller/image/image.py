@@ -21,8 +21,8 @@ from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
-from tanist.controller.security import scram
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
     AbortTransactionRecord,
@@ -128,8 +128,7 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.passive = PassiveRecords()
-        self.scram: dict[tuple[str, int], UserScramCredentialRecord] = {}
-        """By user and type of mechanism."""
+        self.scram = ScramCredentials()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -155,7 +154,7 @@ class MetadataImage:
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
         clone.passive = self.passive.copy()
-        clone.scram = dict(self.scram)
+        clone.scram = ScramCredentials(self.scram)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -306,6 +305,9 @@ class MetadataImage:
 
     def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
         self.passive.replay(record)
+
+    def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.scram.replay(record)
 
     # brokers and controllers
 
@@ -462,10 +464,9 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     RemoveTopicRecord: MetadataImage._remove_topic,
     TopicRecord: MetadataImage._create_topic,
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
-    RemoveUserScramCredentialRecord: scram.remove_credential,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
-    UserScramCredentialRecord: scram.set_credential,
     ZkMigrationStateRecord: MetadataImage._no_op,
+    **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
     **dict.fromkeys(
         (
             AccessControlEntryRecord,

@@ -1,7 +1,7 @@
-"""SCRAM credentials (KIP-554, KIP-900): AlterUserScramCredentials as records, and the records in the image.
+"""SCRAM credentials (KIP-554, KIP-900): AlterUserScramCredentials as records.
 
-Owns both, and the making of a credential from the salted password that an administrator's client has sent: two HMACs
-and a hash. The salted password is as good as the password, so it must never come into a record or a message.
+Owns what may be set, and the making of a credential from the salted password that an administrator's client has sent:
+two HMACs and a hash. The salted password is as good as the password, so it must never come into a record or a message.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tanist.controller.decision import Decision
+from tanist.controller.image.image import MetadataImage
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -25,10 +26,6 @@ from tanist.wire.messages.alter_user_scram_credentials_response import (
 from tanist.wire.metadata import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from tanist.wire.schema import MetadataRecord
 
-if TYPE_CHECKING:
-    from tanist.controller.image.delta import ImageDelta
-    from tanist.controller.image.image import MetadataImage
-
 ALGORITHMS: Final = {1: "sha256", 2: "sha512"}
 """By type of mechanism."""
 MIN_ITERATIONS: Final = 4096
@@ -38,15 +35,6 @@ SCRAM_FROM: Final = 11
 
 Fault = tuple[ErrorCode, str]
 _Change = ScramCredentialDeletion | ScramCredentialUpsertion
-
-
-def set_credential(image: MetadataImage, record: UserScramCredentialRecord, _delta: ImageDelta | None) -> None:
-    image.scram[record.name, record.mechanism] = record
-
-
-def remove_credential(image: MetadataImage, record: RemoveUserScramCredentialRecord, _delta: ImageDelta | None) -> None:
-    if image.scram.pop((record.name, record.mechanism), None) is None:
-        raise ValueError(f"there is no SCRAM credential of {record.name} of type {record.mechanism} to remove")
 
 
 def credential_record(

@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), both sides, and the credential that a server keeps.
 
-A server needs two HMACs and a hash for an authentication (11 us), never the password: PBKDF2 is the client's, and that
-of whoever sets a password. Must never show a key or a proof.
+A server needs two HMACs and a hash for an authentication (11 us), never the password: PBKDF2 is the work of clients, of
+those that set a password too. Must never show a key or a proof.
 
 A name without a credential is refused at the first message, one with a wrong password at the second, in the same words:
 as in Apache Kafka, who counts messages learns whether there is such a user.

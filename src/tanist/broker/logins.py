@@ -6,16 +6,28 @@ does not ask.
 
 from __future__ import annotations
 
-from tanist.broker.authentication.config import Login
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from tanist.broker.config import NodeConfig
-from tanist.broker.network.channel import ChannelLogin
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.sasl_properties import Login
+from tanist.broker.throttled import Throttled
 from tanist.events.process import PeerAuthenticationFailed
 from tanist.events.stream import Events
 from tanist.ports import Clock, Random
 from tanist.security.sasl.client import Credentials
 
 _FAILED_INTERVAL_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelLogin:
+    """By what a channel authenticates, and who hears that it could not."""
+
+    credentials: Credentials
+    timeout_ms: int
+    on_failed: Callable[[str, int, str], None]
+    """(host, port, why)"""
 
 
 class Logins:
