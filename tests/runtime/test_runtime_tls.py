@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tanist.ports import TLS_CLIENT
+from tanist.runtime.faults import request_counts
 from tanist.runtime.faults.request_filter import RequestFilters
 from tanist.runtime.faults.request_rules import error_fault
 from tanist.runtime.ports import handshakes
@@ -388,6 +389,7 @@ def test_the_command_of_openssl_gets_in(runner: Any, serve_tls: Make) -> None:
 def test_faults_of_requests_happen_to_connections_with_tls(runner: Any, serve_tls: Make, tmp_path: Path) -> None:
     answer = encode_response(ListGroupsResponse(), 3, 7)
     server = serve_tls(lambda handler, _: handler.connection.send([answer]))
+    request_counts.create(tmp_path, 0)
     filters = RequestFilters(runner.loop, server.network, tmp_path)
     clients = [server.client(), server.client()]
     asked = encode_request(ListGroupsRequest(), 3, 7, "client")
@@ -401,7 +403,7 @@ def test_faults_of_requests_happen_to_connections_with_tls(runner: Any, serve_tl
     for client in clients:
         client.send(asked)
         runner.until(lambda each=client: (each.read(), len(each.frames) == len(answer))[1])
-        response = decode_response(ApiKey.LIST_GROUPS, 3, memoryview(client.frames)[4:])
+        response: Any = decode_response(ApiKey.LIST_GROUPS, 3, memoryview(client.frames)[4:])
         assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         client.frames = b""
     filters.apply([])

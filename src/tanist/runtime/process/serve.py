@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.events.event import Event
 from tanist.events.process import (
     CertificateRefused,
