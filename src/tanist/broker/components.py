@@ -23,6 +23,7 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
@@ -67,6 +68,7 @@ class NodeComponents:
     quorum: MetadataQuorum
     connections: Connections
     access: Access
+    tls: NodeProfiles
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -156,6 +158,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         quorum=quorum,
         connections=connections,
         access=access,
+        tls=NodeProfiles(context, metadata),
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,
