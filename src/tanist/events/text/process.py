@@ -6,6 +6,7 @@ from tanist.events.process import (
     AdvertisedHostNotInCertificate,
     AllFaultsHealed,
     AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
     CertificateRefused,
     CertificateTaken,
@@ -234,6 +235,15 @@ def _tls_handshake_failed(event: TlsHandshakeFailed) -> Line:
     return "WARN", f"no TLS with {event.peer} on listener {event.listener}: {event.problem}{more}"
 
 
+def _authorization_denied(event: AuthorizationDenied) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return (
+        "WARN",
+        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
+        f"{event.resource} ({event.api}){more}",
+    )
+
+
 # -- faults of a live cluster
 
 
@@ -290,6 +300,7 @@ LINES: Lines = {
     CertificateRefused: _certificate_refused,
     AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
     TlsHandshakeFailed: _tls_handshake_failed,
+    AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,
