@@ -67,8 +67,8 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
-    access: Access
     tls: NodeProfiles
+    access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -157,8 +157,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
-        access=access,
         tls=NodeProfiles(context, metadata),
+        access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,

@@ -5,8 +5,8 @@ Owns `NodeConfig`: every setting that the code reads is an attribute named like 
 `controller.configs.settings`, so that DescribeConfigs and the node cannot disagree; what must hold *between* settings
 is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
-Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise what this node
-does not give (policies) are refused instead of ignored.
+Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
+node does not give (a policy, a Java class) are refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -303,8 +303,8 @@ class NodeConfig:
                 is_broker="broker" in roles,
                 controllers=len(voters) or len(servers),
             ),
-            authorizer=_authorizer(static),
             tls=tls_config(static, listeners, controller_listener=to_controllers, inter_broker_listener=to_brokers),
+            authorizer=_authorizer(static),
             metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),

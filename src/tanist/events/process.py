@@ -203,20 +203,6 @@ class PeerAuthenticationFailed(Event):
     left_out: int
 
 
-class AuthorizationDenied(Event):
-    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
-
-    principal: str
-    host: str
-    operation: str
-    resource_type: str
-    resource: str
-    api: str
-    """The request."""
-    left_out: int
-    """Such denials that had no event since the last one."""
-
-
 class CertificateTaken(Event):
     """Handshakes of a listener begin with this certificate from now on."""
 
@@ -249,6 +235,20 @@ class TlsHandshakeFailed(Event):
     dialled: bool
     """This node has dialled the other."""
     left_out: int
+
+
+class AuthorizationDenied(Event):
+    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
+
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    resource: str
+    api: str
+    """The request."""
+    left_out: int
+    """Such denials that had no event since the last one."""
 
 
 # -- faults of a live cluster
