@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from tanist.broker.logins import ChannelLogin
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
 from tanist.client.admin import BROKER_RESOURCE, alter_configs_request, delete_topic_request
 from tanist.events.event import Event
@@ -13,7 +14,8 @@ from tanist.sim.scripted.cluster import ScriptedCluster
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
-from tanist.sim.world.world import DATA, Host, Watcher, World
+from tanist.sim.world.world import BROKER_PORT, DATA, Host, Watcher, World
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -50,10 +52,14 @@ class Cluster(ScriptedCluster):
         config: Mapping[str, str] | None = None,
         per_node: Mapping[int, Mapping[str, str]] | None = None,
         features: Mapping[str, int] | None = None,
+        login: ChannelLogin | None = None,
+        tls: bool = False,
     ) -> None:
+        """`login`: by what the client authenticates. `tls`: it dials by TLS."""
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
-        super().__init__(World(seed, nodes=nodes, roles=roles, config=config, trace=self._trace))
+        world = World(seed, nodes=nodes, roles=roles, config=config, trace=self._trace)
+        super().__init__(world, SimClient(world, "client", History(), login, tls=tls))
         self.heard = Heard(self)
         """All events of all nodes."""
         for node_id, more in (per_node or {}).items():
@@ -71,9 +77,20 @@ class Cluster(ScriptedCluster):
     def _trace(self, _us: int, who: str, level: str, message: str) -> None:
         self.log.append(f"{who} {level} {message}")
 
-    def new_client(self, name: str) -> SimClient:
+    def new_client(self, name: str, login: ChannelLogin | None = None, *, tls: bool = False) -> SimClient:
         """Another client, with connections of its own."""
-        return SimClient(self.world, name, History())
+        return SimClient(self.world, name, History(), login, tls=tls)
+
+    def asked_by(
+        self, login: ChannelLogin | None, *, to: int = 1, port: int = BROKER_PORT, tls: bool = False, name: str = ""
+    ) -> str | None:
+        """As whom a node knows a client that logs in so, and asks for the APIs; None: it does not let it in."""
+        client = self.new_client(name or f"client-{len(self.world.clients)}", login, tls=tls)
+        answers = self.send(ApiVersionsRequest(), 4, to=to, port=port, timeout_ms=5_000, client=client)
+        self.until(lambda: bool(answers))
+        known = [each for each in self.node(to).components.connections if each.client_id == client.name]
+        client.end_life()
+        return str(known[0].session.principal) if answers[0] is not None else None
 
     def configure(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
         """An operator's change of configurations; a broker checks its own before it passes them on."""

@@ -207,7 +207,7 @@ def test_a_controller_does_not_have_the_api_of_what_is_forwarded() -> None:
         cast(dict[int, object], connection.handlers).pop(ApiKey.UPDATE_FEATURES, None)  # the listener's own table
     heard = Heard(cluster, ForwardingRefused)
     cluster.ask(update_feature_request("group.version", 0, UpgradeType.SAFE_DOWNGRADE), 1, to=asked)
-    assert heard.events == [(asked, ForwardingRefused("INVALID_REQUEST"))]
+    assert heard.events == [(asked, ForwardingRefused("UNSUPPORTED_VERSION"))]
 
 
 def test_a_topic_that_no_controller_makes() -> None:

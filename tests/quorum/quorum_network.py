@@ -68,7 +68,7 @@ def materialize(response: object) -> None:
 
 
 class Rng(SeededRandom):
-    """`ports.Random` from a seed, and chances."""
+    """`ports.Random` from a seed, which also draws by percent."""
 
     def rng(self, percent: float) -> bool:
         return self._random.random() * 100 < percent

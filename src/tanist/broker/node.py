@@ -13,6 +13,7 @@ from typing import Any
 
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
+from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
@@ -54,6 +55,8 @@ class Node:
         self.quorum = self.components.quorum
         self.lifecycle = self.components.lifecycle
         self.replicas = self.components.replicas
+        if self.quorum.controller_service is not None:
+            self.quorum.controller_service.on_elected = self.components.access.load
         self.quorum.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
@@ -67,8 +70,11 @@ class Node:
         """
         components = self.components
         apis = ApiTable(components)
+        components.tls.start()
+        gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
-            components.connections.bind(endpoint, apis.of_listener(endpoint.name))
+            served = apis.of_listener(endpoint.name)
+            components.connections.bind(endpoint, served, gates.of_listener(endpoint.name, served))
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
@@ -173,6 +179,7 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()
@@ -193,6 +200,9 @@ class Node:
                 self.replicas.activate()
                 self.components.connections.open_broker()
             self.lifecycle.metadata_applied()
+        registration = self.components.controller_registration
+        if self.lifecycle.caught_up or (registration is not None and registration.registered):
+            self.components.access.load()
         if self.components.controller_registration is not None:
             self.components.controller_registration.register_if_due()
 

@@ -41,6 +41,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.SYNC_GROUP: ("sync_group", "build"),
     ApiKey.DESCRIBE_GROUPS: ("describe_groups", "build"),
     ApiKey.LIST_GROUPS: ("list_groups", "build"),
+    ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
     ApiKey.API_VERSIONS: ("api_versions", "build"),
     ApiKey.CREATE_TOPICS: _FORWARD,
     ApiKey.DELETE_TOPICS: _FORWARD,
@@ -59,6 +60,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.DELETE_GROUPS: ("delete_groups", "build"),
     ApiKey.ALTER_CONFIGS: ("alter_configs", "build_replace"),
     ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", "build"),
+    ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.CREATE_PARTITIONS: _FORWARD,
     ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
@@ -94,6 +96,7 @@ _INTER_BROKER: dict[ApiKey, _Builder] = {
 
 _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.FETCH: _QUORUM,
+    ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
     ApiKey.API_VERSIONS: ("api_versions", "build"),
     ApiKey.CREATE_TOPICS: _DECIDE,
     ApiKey.DELETE_TOPICS: _DECIDE,
@@ -105,6 +108,7 @@ _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.ALTER_CONFIGS: _DECIDE,
+    ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),
     ApiKey.ELECT_LEADERS: _DECIDE,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _DECIDE,
@@ -159,15 +163,23 @@ class ApiTable:
         """The APIs of a listener, by its part in the configuration."""
         config = self._components.context.config
         if name in config.controller_listener_names:
-            return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
+            return ListenerApis(self._of_table(CONTROLLER_TABLE, controller=True), self._unsupported)
         private = config.private_requests_enable and name == config.inter_broker_listener_name
         table = INTER_BROKER_TABLE if private else BROKER_TABLE
         if config.unstable_api_versions_enable:
             table = {**table, **UNSTABLE_TABLE}
         return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)
 
-    def _of_table(self, table: _Table) -> Handlers:
-        return {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+    def _of_table(self, table: _Table, *, controller: bool = False) -> Handlers:
+        handlers = {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+        if self._components.access.enabled:
+            from tanist.broker.guard import guarded, rows_before
+
+            for key, (low, high, handler) in handlers.items():
+                rows = rows_before(key, controller=controller)
+                if rows:
+                    handlers[key] = (low, high, guarded(handler, rows))
+        return handlers
 
     def _handler(self, builder: _Builder) -> Handler:
         handler = self._handlers.get(builder)

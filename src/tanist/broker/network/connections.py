@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
-from tanist.security.session import Session, host_of
+from tanist.security.session import Access, Session, host_of
+from tanist.security.ssl_principal import NoMatchingRule
 from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
@@ -30,6 +31,7 @@ class Connections:
         context: NodeContext,
         touch: Callable[[ClientConnection], None],
         broker_lost: Callable[[int, int], None],
+        access: Access,
     ) -> None:
         """`touch` a connection that has something to send. `broker_lost`: the broker (id, epoch) whose heartbeats came
         by a connection has ended it.
@@ -37,6 +39,7 @@ class Connections:
         self._context = context
         self._touch = touch
         self._broker_lost = broker_lost
+        self._access = access
         # A set would be in the order of their addresses, another one in every process.
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
@@ -48,17 +51,35 @@ class Connections:
 
     # -- listeners
 
-    def bind(self, endpoint: Endpoint, apis: ListenerApis) -> None:
-        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken."""
+    def bind(
+        self, endpoint: Endpoint, apis: ListenerApis, guard: Callable[[ClientConnection], None] | None = None
+    ) -> None:
+        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken.
+
+        `guard` puts a gate before each new connection.
+        """
+
+        mapping = self._context.config.tls.mappings.get(endpoint.name)
 
         def accept(connection: Connection) -> ClientConnection:
-            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
+            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer), access=self._access)
             client = ClientConnection(self, self._touch, connection, session, apis)
+            if mapping is not None:
+                try:
+                    session.principal = mapping.principal_of(connection.peer_identity)
+                except NoMatchingRule as error:
+                    client.malformed(error)
+            if guard is not None:
+                guard(client)
             self._open[client] = None
             return client
 
         self._listeners[endpoint.name] = self._context.network.bind(
-            endpoint.host, endpoint.port, accept, max_frame_bytes=self._context.config.socket_request_max_bytes
+            endpoint.host,
+            endpoint.port,
+            accept,
+            max_frame_bytes=self._context.config.socket_request_max_bytes,
+            tls=endpoint.name if endpoint.has_tls else None,
         )
 
     def open_controller(self) -> None:

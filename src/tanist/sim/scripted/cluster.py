@@ -36,8 +36,8 @@ class ScriptedCluster(ScriptedHosts):
     patience_ms = 30_000
     """How long a condition is waited for, in virtual time."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world, SimClient(world, "client", History()))
+    def __init__(self, world: World, client: SimClient | None = None) -> None:
+        super().__init__(world, client or SimClient(world, "client", History()))
 
     # -- time
 
@@ -70,11 +70,18 @@ class ScriptedCluster(ScriptedHosts):
     # -- requests
 
     def ask(
-        self, request: Any, version: int, *, to: int = 1, timeout_ms: int | None = None, port: int = BROKER_PORT
+        self,
+        request: Any,
+        version: int,
+        *,
+        to: int = 1,
+        port: int = BROKER_PORT,
+        timeout_ms: int | None = None,
+        client: SimClient | None = None,
     ) -> Any:
         """Send a request to a node and wait for the answer; None if the connection ends instead."""
         limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        answers = self.send(request, version, to=to, port=port, timeout_ms=limit_ms)
+        answers = self.send(request, version, to=to, port=port, timeout_ms=limit_ms, client=client)
         self.until(lambda: bool(answers), limit_ms + 1_000)
         return answers[0]
 
