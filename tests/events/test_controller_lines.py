@@ -66,6 +66,7 @@ from tanist.events.metadata import (
 )
 from tanist.events.process import (
     AllFaultsHealed,
+    AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
@@ -90,6 +91,7 @@ from tanist.events.process import (
     MetricsServed,
     NodeFailed,
     NodeStarted,
+    PeerAuthenticationFailed,
     RegistrationFailed,
     ServerStarted,
     ShutdownBegun,
@@ -339,6 +341,16 @@ LINES: list[tuple[Event, str | None]] = [
         AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
         "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
     ),
+    (
+        AuthenticationFailed("SASL", "h:1", "PLAIN", "Authentication failed", 0),
+        "WARN h:1 could not authenticate by PLAIN on listener SASL: Authentication failed",
+    ),
+    (
+        AuthenticationFailed("SASL", "h:1", "", "Unsupported SASL mechanism 'GSSAPI'", 3),
+        "WARN h:1 could not authenticate on listener SASL: Unsupported SASL mechanism 'GSSAPI' (and 3 like it)",
+    ),
+    (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
+    (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

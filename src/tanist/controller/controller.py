@@ -30,6 +30,7 @@ from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, U
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.security.acls import create_acls, delete_acls
+from tanist.controller.security.scram import alter_credentials
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -345,8 +346,6 @@ _DECIDE: dict[type, _Decide] = {
     AlterClientQuotasRequest: _not_there(
         ErrorCode.UNSUPPORTED_VERSION, "tanist has no quotas of clients: nothing was changed."
     ),
-    AlterUserScramCredentialsRequest: _not_there(
-        ErrorCode.UNSUPPORTED_VERSION, "tanist has no SASL: no credential was changed."
-    ),
+    AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
 """Every request that a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""

@@ -22,6 +22,7 @@ from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
@@ -89,6 +90,7 @@ BESIDE_PARTITIONS: Final = (
     "features",
     "next_producer_id",
     "passive",
+    "scram",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -117,6 +119,7 @@ class MetadataImage:
         "features",
         "next_producer_id",
         "passive",
+        "scram",
         "static_configs",
     )
 
@@ -129,6 +132,7 @@ class MetadataImage:
         self.next_producer_id = 0
         self.acls: dict[UUID, Acl] = {}
         self.passive = PassiveRecords()
+        self.scram = ScramCredentials()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -155,6 +159,7 @@ class MetadataImage:
         clone.next_producer_id = self.next_producer_id
         clone.acls = dict(self.acls)
         clone.passive = self.passive.copy()
+        clone.scram = ScramCredentials(self.scram)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -305,6 +310,9 @@ class MetadataImage:
 
     def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
         self.passive.replay(record)
+
+    def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.scram.replay(record)
 
     # brokers and controllers
 
@@ -472,13 +480,12 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     ZkMigrationStateRecord: MetadataImage._no_op,
+    **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
     **dict.fromkeys(
         (
             ClientQuotaRecord,
             DelegationTokenRecord,
             RemoveDelegationTokenRecord,
-            RemoveUserScramCredentialRecord,
-            UserScramCredentialRecord,
         ),
         MetadataImage._keep,
     ),

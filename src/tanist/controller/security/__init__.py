@@ -1,1 +1,1 @@
-"""Decisions about who may do what: they become records, as all others."""
+"""Security in the metadata log: what changes credentials and access control lists, and what records say about them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tanist.events.process import (
     AllFaultsHealed,
+    AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
@@ -28,6 +29,7 @@ from tanist.events.process import (
     MetricsServed,
     NodeFailed,
     NodeStarted,
+    PeerAuthenticationFailed,
     RegistrationFailed,
     ServerStarted,
     ShutdownBegun,
@@ -198,6 +200,17 @@ def _authorization_denied(event: AuthorizationDenied) -> Line:
     )
 
 
+def _authentication_failed(event: AuthenticationFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    how = f" by {event.mechanism}" if event.mechanism else ""
+    return "WARN", f"{event.peer} could not authenticate{how} on listener {event.listener}: {event.problem}{more}"
+
+
+def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
+
+
 # -- faults of a live cluster
 
 
@@ -249,6 +262,8 @@ LINES: Lines = {
     ConnectionsExhausted: _connections_exhausted,
     MalformedRequest: _malformed_request,
     AuthorizationDenied: _authorization_denied,
+    AuthenticationFailed: _authentication_failed,
+    PeerAuthenticationFailed: _peer_authentication_failed,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,
