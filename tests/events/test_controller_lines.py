@@ -334,14 +334,6 @@ LINES: list[tuple[Event, str | None]] = [
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
     (
-        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
-        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
-    ),
-    (
-        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
-        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
-    ),
-    (
         AuthenticationFailed("SASL", "h:1", "PLAIN", "Authentication failed", 0),
         "WARN h:1 could not authenticate by PLAIN on listener SASL: Authentication failed",
     ),
@@ -351,6 +343,14 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
     (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
+    (
+        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
+        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
+    ),
+    (
+        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
+        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
+    ),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

@@ -125,7 +125,7 @@ def test_nobodys_resource_is_denied(authorizer: Authorizer) -> None:
 
 
 def test_before_the_entries_are_known_only_super_users_come_through() -> None:
-    def on_denied(_session: Session, _row: Row, _name: str) -> None: ...
+    def on_denied(session: Session, row: Row, name: str) -> None: ...
 
     made = Authorizer({"User:root"}, allow_everyone=True, on_denied=on_denied)
     producer_id = Row(ApiKey.INIT_PRODUCER_ID, (Need(AclOperation.WRITE, TOPIC, any_name=True),), "any", "response")

@@ -182,20 +182,6 @@ class MalformedRequest(Event):
     """Such events that were not emitted since the last one."""
 
 
-class AuthorizationDenied(Event):
-    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
-
-    principal: str
-    host: str
-    operation: str
-    resource_type: str
-    resource: str
-    api: str
-    """The request."""
-    left_out: int
-    """Such denials that had no event since the last one."""
-
-
 class AuthenticationFailed(Event):
     """A client could not say who it is, and is refused. One a second at most."""
 
@@ -215,6 +201,20 @@ class PeerAuthenticationFailed(Event):
     port: int
     problem: str
     left_out: int
+
+
+class AuthorizationDenied(Event):
+    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
+
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    resource: str
+    api: str
+    """The request."""
+    left_out: int
+    """Such denials that had no event since the last one."""
 
 
 # -- faults of a live cluster

@@ -191,15 +191,6 @@ def _malformed_request(event: MalformedRequest) -> Line:
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
 
 
-def _authorization_denied(event: AuthorizationDenied) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
-    return (
-        "WARN",
-        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
-        f"{event.resource} ({event.api}){more}",
-    )
-
-
 def _authentication_failed(event: AuthenticationFailed) -> Line:
     more = f" (and {event.left_out} like it)" if event.left_out else ""
     how = f" by {event.mechanism}" if event.mechanism else ""
@@ -209,6 +200,15 @@ def _authentication_failed(event: AuthenticationFailed) -> Line:
 def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
     more = f" (and {event.left_out} like it)" if event.left_out else ""
     return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
+
+
+def _authorization_denied(event: AuthorizationDenied) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return (
+        "WARN",
+        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
+        f"{event.resource} ({event.api}){more}",
+    )
 
 
 # -- faults of a live cluster
@@ -261,9 +261,9 @@ LINES: Lines = {
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
     MalformedRequest: _malformed_request,
-    AuthorizationDenied: _authorization_denied,
     AuthenticationFailed: _authentication_failed,
     PeerAuthenticationFailed: _peer_authentication_failed,
+    AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,
