@@ -9,10 +9,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from tanist.security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tests.interop import apache
-from tests.interop.cluster import HOST, free_ports, wait_ready
+from tests.interop.cluster import HOST, Cluster, free_ports, wait_ready
 from tests.interop.tanist_cluster import TanistNode, tanist
 
 PLAIN = f'{PLAIN_MODULE} required username="node" password="node-secret" user_node="node-secret" user_alice="alice,s";'
@@ -86,7 +87,7 @@ def running(target: str, folder: Path, **more: str) -> Iterator[SaslNode]:
         )
         with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
             try:
-                wait_ready(node)
+                wait_ready(cast(Cluster, node))
                 yield node
             finally:
                 process.terminate()
