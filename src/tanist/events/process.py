@@ -203,6 +203,20 @@ class PeerAuthenticationFailed(Event):
     left_out: int
 
 
+class TokenKeysFetched(Event):
+    """The keys by which tokens are judged have come for the first time."""
+
+    url: str
+    keys: int
+
+
+class TokenKeysFailed(Event):
+    """They could not be fetched, or made no sense; those in use stay."""
+
+    url: str
+    problem: str
+
+
 # -- faults of a live cluster
 
 

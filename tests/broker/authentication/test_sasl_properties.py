@@ -117,7 +117,7 @@ def test_a_listeners_own_value_comes_before_that_of_all() -> None:
         ),
         (
             {"listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"},
-            "sasl.mechanism.controller.protocol is GSSAPI, which tanist does not have",
+            "sasl.mechanism.controller.protocol is GSSAPI, by which tanist's nodes do not log in; add sasl.mech",
         ),
     ],
 )

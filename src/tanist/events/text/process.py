@@ -35,6 +35,8 @@ from tanist.events.process import (
     ShutdownDone,
     SignalReceived,
     StartFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.text.line import Line, Lines
@@ -201,6 +203,14 @@ def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
     return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
 
 
+def _token_keys_fetched(event: TokenKeysFetched) -> Line:
+    return "INFO", f"{event.url} has {event.keys} keys to judge tokens by"
+
+
+def _token_keys_failed(event: TokenKeysFailed) -> Line:
+    return "ERROR", f"cannot fetch keys to judge tokens by from {event.url}: {event.problem}"
+
+
 # -- faults of a live cluster
 
 
@@ -253,6 +263,8 @@ LINES: Lines = {
     MalformedRequest: _malformed_request,
     AuthenticationFailed: _authentication_failed,
     PeerAuthenticationFailed: _peer_authentication_failed,
+    TokenKeysFetched: _token_keys_fetched,
+    TokenKeysFailed: _token_keys_failed,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,
