@@ -67,6 +67,7 @@ from tanist.events.metadata import (
 from tanist.events.process import (
     AllFaultsHealed,
     AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -348,6 +349,14 @@ LINES: list[tuple[Event, str | None]] = [
     (
         TokenKeysFailed("https://h/keys", "refused"),
         "ERROR cannot fetch keys to judge tokens by from https://h/keys: refused",
+    ),
+    (
+        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
+        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
+    ),
+    (
+        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
+        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
     ),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),

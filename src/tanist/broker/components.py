@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tanist.broker.access import access_of
 from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
@@ -42,6 +43,7 @@ from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
 from tanist.controller.image.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
+from tanist.security.session import Access
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -89,12 +92,13 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     turn = Turn(clock, context.disk)
     purgatory = Purgatory(clock)
     metadata = MetadataView(MetadataImage(config.static), config.inter_broker_listener_name)
+    access = access_of(context, metadata)
     configs = ResolvedConfigs(metadata, config.node_id, config.static)
     effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
     quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)
-    connections = Connections(context, turn.touch, quorum.broker_connection_lost)
+    connections = Connections(context, turn.touch, quorum.broker_connection_lost, access)
     awaited_metadata = AwaitedMetadata(clock, metadata)
     controller_channel = ControllerChannel(context, quorum, awaited_metadata)
     lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
@@ -151,6 +155,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,

@@ -60,6 +60,8 @@ class Node:
         self.quorum = self.components.quorum
         self.lifecycle = self.components.lifecycle
         self.replicas = self.components.replicas
+        if self.quorum.controller_service is not None:
+            self.quorum.controller_service.on_elected = self.components.access.load
         self.quorum.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
@@ -201,6 +203,9 @@ class Node:
                 self.replicas.activate()
                 self.components.connections.open_broker()
             self.lifecycle.metadata_applied()
+        registration = self.components.controller_registration
+        if self.lifecycle.caught_up or (registration is not None and registration.registered):
+            self.components.access.load()
         if self.components.controller_registration is not None:
             self.components.controller_registration.register_if_due()
 

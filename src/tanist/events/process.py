@@ -217,6 +217,20 @@ class TokenKeysFailed(Event):
     problem: str
 
 
+class AuthorizationDenied(Event):
+    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
+
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    resource: str
+    api: str
+    """The request."""
+    left_out: int
+    """Such denials that had no event since the last one."""
+
+
 # -- faults of a live cluster
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tanist.events.process import (
     AllFaultsHealed,
     AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -211,6 +212,15 @@ def _token_keys_failed(event: TokenKeysFailed) -> Line:
     return "ERROR", f"cannot fetch keys to judge tokens by from {event.url}: {event.problem}"
 
 
+def _authorization_denied(event: AuthorizationDenied) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return (
+        "WARN",
+        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
+        f"{event.resource} ({event.api}){more}",
+    )
+
+
 # -- faults of a live cluster
 
 
@@ -265,6 +275,7 @@ LINES: Lines = {
     PeerAuthenticationFailed: _peer_authentication_failed,
     TokenKeysFetched: _token_keys_fetched,
     TokenKeysFailed: _token_keys_failed,
+    AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,

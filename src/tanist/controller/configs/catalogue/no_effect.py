@@ -37,9 +37,8 @@ metrics.recording.level string INFO read-only low
 metrics.sample.window.ms long 30000 read-only low >=1
 telemetry.max.bytes int 1048576 read-only low >=1
 """,
-    "there are no authorizers, policies and providers": """
+    "there are no policies and providers": """
 alter.config.policy.class.name class - read-only low
-authorizer.class.name string "" read-only low
 config.providers list "" cluster-wide low
 create.topic.policy.class.name class - read-only low
 early.start.listeners list - read-only high list
