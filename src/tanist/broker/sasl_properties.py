@@ -16,6 +16,7 @@ from tanist.broker.endpoints import ConfigError, Endpoint
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.configs.definitions import split_list
 from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, JaasError, parse_jaas
+from tanist.security.principal import USER, Principal
 from tanist.security.sasl.oauthbearer import TokenRules
 from tanist.security.sasl.outcome import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 
@@ -92,6 +93,13 @@ class Login:
 
     mechanism: str
     options: Mapping[str, str] = field(repr=False)
+    listener: str
+    """Theirs."""
+
+    @property
+    def principal(self) -> Principal:
+        """As whom they know this node."""
+        return Principal(USER, self.options["username"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,4 +306,4 @@ def _login(
                 f"listener.name.{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config has no {option}, by which "
                 f'this node says to others who it is; add {option}="..."'
             )
-    return Login(mechanism, entry.options)
+    return Login(mechanism, entry.options, listener.name)

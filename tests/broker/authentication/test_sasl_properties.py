@@ -160,6 +160,14 @@ def test_no_password_is_described_warned_of_or_shown() -> None:
     assert "-secret" not in repr(list(entries.values()))
 
 
+def test_a_node_that_its_peers_would_deny_is_refused() -> None:
+    authorizer = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    for users in ("User:ANONYMOUS", "User:ANONYMOUS;User:alice"):
+        with pytest.raises(ConfigError, match=r"super\.users lacks User:node, which this node is .* by SASL_PLAINTEXT"):
+            config(BROKER, **authorizer, **{"super.users": users})
+    assert config(BROKER, **authorizer, **{"super.users": "User:ANONYMOUS;User:node"}).authorizer is not None
+
+
 def test_the_property_of_all_listeners() -> None:
     assert base_name(JAAS) == "sasl.jaas.config"
     assert base_name("listener.name.x.scram-sha-256.connections.max.reauth.ms") == "connections.max.reauth.ms"

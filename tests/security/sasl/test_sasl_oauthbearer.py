@@ -38,7 +38,7 @@ def test_who_a_token_names_comes_in_until_it_expires() -> None:
     assert server().step(token()) == Done(Principal("User", "alice"), expires_ms=(NOW + 60) * 1000)
 
 
-def test_a_refusal_is_told_in_json_and_ends_after_one_byte() -> None:
+def test_a_refusal_comes_in_json_and_ends_after_one_byte() -> None:
     refusing = server()
     challenge = refusing.step(token(exp=NOW - 31))
     assert challenge == Challenge(REFUSED)
