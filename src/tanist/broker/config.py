@@ -422,16 +422,24 @@ def _check_relations(config: NodeConfig) -> None:
 def _check_own_principal(config: NodeConfig) -> None:
     """Nodes are clients of each other: one that its peers deny neither registers nor replicates."""
     authorizer = config.authorizer
-    between_nodes = {*config.controller_listener_names, config.inter_broker_listener_name}
-    unnamed = [each for each in config.listeners if each.name in between_nodes and each.security_protocol in _UNNAMED]
-    if authorizer is None or not unnamed or str(ANONYMOUS) in authorizer.super_users:
+    if authorizer is None:
         return
+    between_nodes = {*config.controller_listener_names, config.inter_broker_listener_name}
+    known_as = {
+        str(ANONYMOUS): f"{each.name} ({each.security_protocol})"
+        for each in config.listeners
+        if each.name in between_nodes and each.security_protocol in _UNNAMED
+    }
+    for login in (config.sasl.between_brokers, config.sasl.to_controllers):
+        if login is not None:
+            known_as[str(login.principal)] = f"{login.listener} ({login.mechanism})"
     alone = len(config.controller_quorum_voters) + len(config.controller_quorum_bootstrap_servers) == 1
     if authorizer.allow_everyone and alone:
         return
-    users = ";".join(sorted({*authorizer.super_users, str(ANONYMOUS)}))
-    raise ConfigError(
-        f"{SUPER_USERS} lacks {ANONYMOUS}, which this node is to the others by {unnamed[0].name} "
-        f"({unnamed[0].security_protocol}): they would deny all that it asks; write {SUPER_USERS}={users}, "
-        "or use listeners with authentication between nodes"
-    )
+    for principal, listener in known_as.items():
+        if principal not in authorizer.super_users:
+            users = ";".join(sorted({*authorizer.super_users, principal}))
+            raise ConfigError(
+                f"{SUPER_USERS} lacks {principal}, which this node is to the others by {listener}: they would deny all "
+                f"that it asks; write {SUPER_USERS}={users}, or use listeners with authentication between nodes"
+            )
