@@ -163,7 +163,9 @@ def test_no_password_is_described_warned_of_or_shown() -> None:
 def test_a_node_that_its_peers_would_deny_is_refused() -> None:
     authorizer = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
     for users in ("User:ANONYMOUS", "User:ANONYMOUS;User:alice"):
-        with pytest.raises(ConfigError, match=r"super\.users lacks User:node, which this node is .* by listener SASL_PLAINTEXT"):
+        with pytest.raises(
+            ConfigError, match=r"super\.users lacks User:node, which this node is .* by listener SASL_PLAINTEXT"
+        ):
             config(BROKER, **authorizer, **{"super.users": users})
     assert config(BROKER, **authorizer, **{"super.users": "User:ANONYMOUS;User:node"}).authorizer is not None
 
