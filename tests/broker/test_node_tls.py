@@ -41,7 +41,7 @@ def test_a_cluster_with_certificates_everywhere_outlives_a_node() -> None:
     cluster.produce("t", [b"one"])
     leader = cluster.leader("t")
     assert leader is not None
-    cluster.world.hosts[leader].kill()
+    cluster.host(leader).kill()
     cluster.until(lambda: cluster.leader("t") not in (None, leader, -1))
     cluster.produce("t", [b"two"])
     assert cluster.values("t") == [b"one", b"two"]
@@ -120,8 +120,8 @@ def test_a_certificate_is_exchanged_by_alter_configs() -> None:
     assert altered(cluster, "listener.name.plaintext.ssl.client.auth", "requested").error_code == 0
     cluster.until(lambda: len(cluster.seen(CertificateTaken)) == taken + 3)
     certificates.unreadable.add("/new.pem")
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     cluster.until(lambda: bool(cluster.seen(CertificateRefused)))
     assert cluster.seen(CertificateRefused)[0].listener == "PLAINTEXT"
     cluster.until(cluster.world.ready)
