@@ -29,8 +29,10 @@ from tanist.controller.features import kraft_version_refusal, update_features_re
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
 from tanist.controller.partitions.unclean_recovery import LogInfo
+from tanist.controller.refusals import refusal
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
+from tanist.quorum import BatchTooLarge
 from tanist.quorum.voter_changes import KRAFT_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
@@ -44,6 +46,7 @@ from tanist.wire.metadata import (
 )
 
 _MAX_PENDING = 10_000
+_TOO_LARGE = "Unable to perform excessively large batch operation."
 _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
@@ -216,9 +219,9 @@ class ControllerService:
             next_offset=self._quorum.log_end_offset,
             api_version=call.version,
         )
-        self._carry_out(decision, call, request)
+        done = self._carry_out(decision, call, request)
         self._go_on()
-        return decision
+        return decision if done else None
 
     def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, update: FeatureUpdateKey) -> None:
         """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""
@@ -246,9 +249,10 @@ class ControllerService:
         if not request.validate_only:
             self._quorum.upgrade_kraft_version(level, validate_only=False)
 
-    def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> None:
+    def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> bool:
+        """False if the request was refused instead, because its records do not fit into one batch."""
         if decision is None:
-            return
+            return True
         if decision.records:
             metadata_version = self.controller.image.metadata_version
             values = []
@@ -261,14 +265,27 @@ class ControllerService:
             if unclean:
                 self._pending.append(_Pending(self._quorum.log_end_offset + len(values) - 1, unclean=unclean))
             # Replayed when they are in the log: the image never has what is not. And before anything comes of that.
-            self._quorum.append(values, atomic=decision.atomic, appended=lambda: self._replay(decision.records))
+            try:
+                self._quorum.append(values, atomic=decision.atomic, appended=lambda: self._replay(decision.records))
+            except BatchTooLarge:
+                if call is None:
+                    raise
+                if unclean:
+                    self._pending.pop()
+                self._refuse_too_large(call, request)
+                return False
         if call is None:
-            return
+            return True
         if decision.wait is not None:
             call.wait()
             self._electing[decision.wait] = (call, request)
-            return
+            return True
         self._reply_when_committed(call, decision.response, request)
+        return True
+
+    def _refuse_too_large(self, call: Call, request: Any) -> None:
+        """Nothing is written or torn. A controller that resigned for it would be followed by the next (KAFKA-14996)."""
+        call.reply(refusal(request, ErrorCode.POLICY_VIOLATION, _TOO_LARGE))
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
         for record in records:
