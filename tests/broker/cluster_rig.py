@@ -103,9 +103,13 @@ class Cluster:
         self.until(lambda: bool(answers), timeout_ms + 1_000)
         return answers[0]
 
+    def client_of(self, login: ChannelLogin) -> SimClient:
+        """Another client, that logs in so."""
+        return SimClient(self.world, f"client-{len(self.world.clients)}", History(), login)
+
     def asked_by(self, login: ChannelLogin, *, to: int = 1, port: int = BROKER_PORT) -> str | None:
         """As whom a node knows a client that logs in so, and asks for the APIs; None: it does not let it in."""
-        client = SimClient(self.world, f"client-{len(self.world.clients)}", History(), login)
+        client = self.client_of(login)
         answers: list[Any] = []
         channel = client.channel((self.world.hosts[to].name, port))
         client.run(lambda: channel.call(ApiVersionsRequest(), 4, 5_000, answers.append))

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tanist.broker.authentication.delegation_tokens import TokenCredentials
 from tanist.broker.authentication.gate import DelayedRefusals, SaslGate, guard
 from tanist.broker.authentication.listener import Mechanisms
 from tanist.broker.context import NodeContext
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
 from tanist.broker.throttled import Throttled
 from tanist.controller.image.image import MetadataImage
+from tanist.controller.security.tokens import TokenSettings
 from tanist.events.process import AuthenticationFailed
 from tanist.security.session import Session
 
@@ -27,8 +29,9 @@ class Gates:
         config = context.config
         self._context = context
         self._delayed = DelayedRefusals(context.clock, config.connection_failed_authentication_delay_ms)
+        tokens = TokenCredentials(TokenSettings.of(config.static), image, context.random.bytes, context.clock.wall_ms)
         self._mechanisms = {
-            name: Mechanisms(context, listener, image) for name, listener in config.sasl.listeners.items()
+            name: Mechanisms(context, listener, image, tokens) for name, listener in config.sasl.listeners.items()
         }
         self._refused = Throttled(context.clock, context.events, _REFUSED_INTERVAL_MS)
 
