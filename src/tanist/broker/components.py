@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tanist.broker.access import access_of
 from tanist.broker.assembly import assemble_quorum, open_directories
+from tanist.broker.authentication.gates import Gates
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.groups.service import Groups
@@ -66,6 +67,7 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    gates: Gates
     access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
@@ -155,6 +157,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        gates=Gates(context, lambda: metadata.image),
         access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,

@@ -122,7 +122,7 @@ def _of_file(node: Node) -> Iterator[Finding]:
     static = node.static
     secured = _secured_listeners(static)
     if secured:
-        yield Finding(REFUSED, "listeners", f"node {node.node_id}: tanist has PLAINTEXT listeners only", tuple(secured))
+        yield Finding(REFUSED, "listeners", f"node {node.node_id}: tanist speaks no TLS", tuple(secured))
     if static.get("authorizer.class.name", "").strip():
         yield Finding(
             REFUSED,
@@ -139,13 +139,13 @@ def _of_file(node: Node) -> Iterator[Finding]:
 
 
 def _secured_listeners(static: Mapping[str, str]) -> list[str]:
-    """The listeners of a node that are not PLAINTEXT."""
+    """The listeners of a node that have TLS."""
     try:
         protocols = parse_protocol_map(static_text(static, "listener.security.protocol.map") or "")
         listeners = parse_listeners(static.get("listeners", ""), protocols, "listeners")
     except ConfigError:
         return []  # the whole file is refused, in these words
-    return [f"{each} is {each.security_protocol}" for each in listeners if each.security_protocol != "PLAINTEXT"]
+    return [f"{each} is {each.security_protocol}" for each in listeners if each.security_protocol.endswith("SSL")]
 
 
 def _transactions(usage: Usage) -> Iterator[Finding]:
@@ -180,17 +180,21 @@ def _groups(usage: Usage) -> Iterator[Finding]:
 
 
 def _security(usage: Usage) -> Iterator[Finding]:
-    if usage.acls:
-        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
     if usage.scram_users:
         yield Finding(
-            LOST,
+            NOTE,
             "scram",
-            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} kept; there is no SASL",
+            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} go on",
             _at_most(usage.scram_users),
         )
     if usage.tokens:
-        yield Finding(LOST, "tokens", f"{counted(usage.tokens, 'delegation token')} kept; there is no SASL")
+        yield Finding(
+            NOTE,
+            "tokens",
+            f"{counted(usage.tokens, 'delegation token')} go on: keep delegation.token.secret.key as it is",
+        )
+    if usage.acls:
+        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
     if usage.quotas:
         yield Finding(
             LOST,
