@@ -30,6 +30,20 @@ def test_without_security(properties: dict[str, str]) -> None:
     assert client_security(properties, zeros).credentials is None
 
 
+def test_tls() -> None:
+    stores = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
+    assert client_security({"security.protocol": "SSL", **stores}, zeros).tls == stores
+    assert client_security({"security.protocol": "SSL", "ssl.ca.location": "/ca.pem"}, zeros).tls == stores
+    both = client_security({**PLAIN, "security.protocol": "SASL_SSL", **stores, "ssl.key.password": "hidden"}, zeros)
+    assert both.credentials is not None
+    assert both.tls == {**stores, "ssl.key.password": "hidden"}
+    assert "hidden" not in repr(both)
+    assert client_security({**PLAIN, **stores}, zeros).tls is None
+    for refused in ({"enable.ssl.certificate.verification": "false"}, {"ssl.key.location": "/key.pem"}):
+        with pytest.raises(ClientConfigError):
+            client_security({"security.protocol": "SSL", **refused}, zeros)
+
+
 @pytest.mark.parametrize(
     "properties",
     [

@@ -24,6 +24,7 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
@@ -68,6 +69,7 @@ class NodeComponents:
     quorum: MetadataQuorum
     connections: Connections
     gates: Gates
+    tls: NodeProfiles
     access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
@@ -158,6 +160,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         quorum=quorum,
         connections=connections,
         gates=Gates(context, lambda: metadata.image),
+        tls=NodeProfiles(context, metadata),
         access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,

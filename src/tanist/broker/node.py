@@ -74,6 +74,7 @@ class Node:
         """
         components = self.components
         apis = ApiTable(components)
+        components.tls.start()
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
             components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
@@ -181,6 +182,7 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()

@@ -89,7 +89,7 @@ client_config_option = click.option(
     show_envvar=True,
     expose_value=False,
     callback=_client_config,
-    help="Properties of a Kafka client: security.protocol, sasl.mechanism, sasl.jaas.config, bootstrap.servers.",
+    help="Properties of a Kafka client: security.protocol, ssl.*, sasl.mechanism, sasl.jaas.config, bootstrap.servers.",
 )
 
 

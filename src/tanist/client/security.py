@@ -14,7 +14,7 @@ from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasE
 from tanist.security.sasl.client import Credentials
 from tanist.security.sasl.outcome import OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, SaslError
 
-_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES: Final = {
     PLAIN: PLAIN_MODULE,
     SCRAM_SHA_256: SCRAM_MODULE,
@@ -34,6 +34,8 @@ class ClientSecurity:
 
     credentials: Credentials | None = field(default=None, repr=False)
     """None: it does not say who it is."""
+    tls: Mapping[str, str] | None = field(default=None, repr=False)
+    """Its `ssl.*` properties; None: it dials without TLS."""
 
 
 def client_security(properties: Mapping[str, str], random: Callable[[int], bytes]) -> ClientSecurity:
@@ -41,8 +43,9 @@ def client_security(properties: Mapping[str, str], random: Callable[[int], bytes
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
         raise ClientConfigError(f"security.protocol is {protocol}; tanist's clients have {' and '.join(_PROTOCOLS)}")
-    if protocol == "PLAINTEXT":
-        return ClientSecurity()
+    tls = _tls(properties) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL_"):
+        return ClientSecurity(tls=tls)
     mechanism = (properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "").strip()
     if mechanism not in _BUILT:
         default = "" if mechanism else " (the default)"
@@ -51,9 +54,28 @@ def client_security(properties: Mapping[str, str], random: Callable[[int], bytes
             f"write one of {', '.join(_BUILT)}"
         )
     try:
-        return ClientSecurity(Credentials(mechanism, _options(properties, mechanism), random))
+        return ClientSecurity(Credentials(mechanism, _options(properties, mechanism), random), tls)
     except SaslError as error:
         raise ClientConfigError(str(error)) from None
+
+
+def _tls(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Kafka's properties; librdkafka's for the authority's certificates is one of them by another name."""
+    tls = {name: value for name, value in properties.items() if name.startswith("ssl.")}
+    if properties.get("enable.ssl.certificate.verification", "true").strip().lower() == "false":
+        raise ClientConfigError(
+            "enable.ssl.certificate.verification=false would let anybody answer in the broker's place; name the "
+            "authority by ssl.ca.location (or ssl.truststore.location)"
+        )
+    trusted = tls.pop("ssl.ca.location", None)
+    if trusted is not None:
+        tls |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": trusted}
+    if tls.keys() & {"ssl.certificate.location", "ssl.key.location"}:
+        raise ClientConfigError(
+            "ssl.certificate.location and ssl.key.location are librdkafka's; put key and certificates into one PEM "
+            "file, and write ssl.keystore.type=PEM and ssl.keystore.location=FILE"
+        )
+    return tls
 
 
 def _options(properties: Mapping[str, str], mechanism: str) -> Mapping[str, str]:

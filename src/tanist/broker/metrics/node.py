@@ -69,6 +69,8 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
         out.add(f"{prefix}_successful_authentication_total", counters.authentications.get(name, 0), name)
         out.add(f"{prefix}_failed_authentication_total", counters.failed_authentications.get(name, 0), name)
         out.add(f"{prefix}_expired_connections_killed_count", counters.expired_connections.get(name, 0), name)
+    for listener, expires_ms in context.metrics.certificates_expire_ms.items():
+        out.add("tanist_certificate_expires_seconds", expires_ms // 1000, listener)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
 

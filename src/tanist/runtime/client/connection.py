@@ -5,6 +5,7 @@ Owns the socket. What may be tried again, and where, is `client.Client`'s matter
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 from collections.abc import Callable
@@ -67,7 +68,16 @@ class BrokerConnection:
         self._sock = socket.create_connection(address, timeout=timeout_s)
         try:
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._negotiate()
+            if security.tls is not None:
+                from tanist.runtime.client import tls  # a command without TLS does not load it
+
+                try:
+                    self._sock = tls.secured(self._sock, address[0], security.tls)
+                    tls.with_refusals_named(self._negotiate)
+                except tls.TlsRefused as error:
+                    raise AuthenticationFailed(f"{self}: {error}") from None
+            else:
+                self._negotiate()
             self._authenticate(timeout_s)
         except BaseException:
             self._sock.close()
@@ -154,13 +164,12 @@ class BrokerConnection:
 
     def _await_answer(self, timeout_s: float, on_long_wait: Callable[[], None]) -> None:
         deadline = time.monotonic() + timeout_s
+        arrival = select.poll()
+        arrival.register(self._sock, select.POLLIN)
         while (left_s := deadline - time.monotonic()) > LONG_WAIT_S:
-            self._sock.settimeout(LONG_WAIT_S)
-            try:
-                self._sock.recv(1, socket.MSG_PEEK)
+            if arrival.poll(LONG_WAIT_S * 1000):
                 break
-            except TimeoutError:
-                on_long_wait()
+            on_long_wait()
         self._sock.settimeout(max(left_s, 0.001))
 
     def _answer_to(self, request: Request, version: int) -> Response:
