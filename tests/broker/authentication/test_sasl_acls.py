@@ -11,14 +11,13 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from tanist.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
-from tests.broker.acl_rig import SECURED
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, login
 from tests.broker.cluster_rig import Cluster
 
 BOB_TOO = PLAIN_JAAS.replace(";", ' user_bob="bob-secret";')
 SECURED = {
     **SASL_EVERYWHERE,
-    **SECURED,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:node",
     "delegation.token.secret.key": "secret-of-all",
     "listener.name.plaintext.plain.sasl.jaas.config": BOB_TOO,
