@@ -124,11 +124,13 @@ def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
     assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "share-groups"), (LOST, "streams-groups")}
 
 
-def test_security_and_quotas_are_lost() -> None:
+def test_acls_and_quotas_are_lost_and_credentials_are_not() -> None:
     found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2, quotas=["user=a"]))
-    assert kinds(found) == {(LOST, kind) for kind in ("acls", "scram", "tokens", "quotas")}
-    assert found[0].message.startswith("7 ACLs")
-    assert found[0].details[-1] == "and 2 more"
+    lost = [each for each in found if each.severity == LOST]
+    assert kinds(lost) == {(LOST, kind) for kind in ("acls", "quotas")}
+    assert lost[0].message.startswith("7 ACLs")
+    assert lost[0].details[-1] == "and 2 more"
+    assert kinds(found) - kinds(lost) == {(NOTE, kind) for kind in ("scram", "tokens")}
 
 
 def test_what_the_cluster_does_not_answer_is_to_be_accepted() -> None:

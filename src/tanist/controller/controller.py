@@ -31,6 +31,8 @@ from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.security.acls import create_acls, delete_acls
 from tanist.controller.security.scram import alter_credentials
+from tanist.controller.security.tokens import TokenSettings, decide_token, sweep_tokens
+from tanist.controller.token_request import TokenRequest, TokenSweep
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -79,6 +81,7 @@ class Controller:
         self.node_id = node_id
         self.image = image
         self.settings = settings
+        self.tokens = TokenSettings.of(settings.static_configs)
         self.active = False
         self.epoch = -1
         self._random = random
@@ -346,6 +349,8 @@ _DECIDE: dict[type, _Decide] = {
     AlterClientQuotasRequest: _not_there(
         ErrorCode.UNSUPPORTED_VERSION, "tanist has no quotas of clients: nothing was changed."
     ),
+    TokenRequest: lambda c, request, now_ms, offset, version: decide_token(c.image, request, c.tokens, c._random),
+    TokenSweep: lambda c, request, now_ms, offset, version: sweep_tokens(c.image, request.wall_ms),
     AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
 """Every request that a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""

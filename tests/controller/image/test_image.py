@@ -287,19 +287,26 @@ def test_features() -> None:
 
 
 def test_records_nobody_acts_on_are_kept() -> None:
-    token, named = DelegationTokenRecord(token_id="t"), EntityData(entity_type="user", entity_name="u")
+    named = EntityData(entity_type="user", entity_name="u")
     quota = ClientQuotaRecord(entity=(named,), key="rate", value=1.0)
     default = ClientQuotaRecord(entity=(EntityData(entity_type="user", entity_name=None),), key="rate", value=2.0)
-    image = image_of(token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [token, quota, default]
+    image = image_of(quota, default, ZkMigrationStateRecord(), NoOpRecord())
+    assert list(image.passive) == [quota, default]
     image.replay(ClientQuotaRecord(entity=(named,), key="rate", value=3.0))
-    assert len(image.passive) == 3
-    for removal in (
-        RemoveDelegationTokenRecord(token_id="t"),
-        ClientQuotaRecord(entity=(named,), key="rate", remove=True),
-    ):
-        image.replay(removal)
+    assert len(image.passive) == 2
+    image.replay(ClientQuotaRecord(entity=(named,), key="rate", remove=True))
     assert list(image.passive) == [default]
+
+
+def test_the_last_record_of_a_token_is_the_token() -> None:
+    image = image_of(DelegationTokenRecord(token_id="t"), DelegationTokenRecord(token_id="u"))
+    later = DelegationTokenRecord(token_id="t", expiration_timestamp=9)
+    copy = image.copy()
+    image.replay(later)
+    image.replay(RemoveDelegationTokenRecord(token_id="u"))
+    assert image.tokens == {"t": later}
+    assert copy != image
+    assert set(copy.tokens) == {"t", "u"}
 
 
 def test_a_user_has_one_credential_of_each_mechanism() -> None:

@@ -30,6 +30,7 @@ from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
 from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.controller.refusals import refusal
+from tanist.controller.token_request import TokenSweep
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
 from tanist.quorum import BatchTooLarge
@@ -132,6 +133,19 @@ class ControllerService:
         self._carry_out(decision, None, None)
         self._probe_brokers()
         self._go_on()
+        self._sweep_tokens_later()
+
+    def _sweep_tokens_later(self) -> None:
+        """Delegation tokens end by the time of day, which the controller does not know."""
+        clock, tokens, epoch = self._context.clock, self.controller.tokens, self._epoch
+
+        def sweep() -> None:
+            if not self._closed and self.controller.active and self._epoch == epoch:
+                self._guarded(lambda: self._decide_alone(TokenSweep(clock.wall_ms())))
+                self._sweep_tokens_later()
+
+        if tokens.secret is not None:
+            clock.call_at(clock.now_ms() + tokens.check_interval_ms, sweep)
 
     def stepped_down(self, image: MetadataImage) -> None:
         """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
@@ -222,6 +236,12 @@ class ControllerService:
         done = self._carry_out(decision, call, request)
         self._go_on()
         return decision if done else None
+
+    def _decide_alone(self, request: Any) -> None:
+        """Of what nobody waits for."""
+        now_ms, offset = self._context.clock.now_ms(), self._quorum.log_end_offset
+        self._carry_out(self.controller.handle(request, now_ms, next_offset=offset, api_version=0), None, None)
+        self._go_on()
 
     def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, update: FeatureUpdateKey) -> None:
         """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""

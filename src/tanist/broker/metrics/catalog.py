@@ -338,6 +338,24 @@ NODE_METRICS = (
         "Open connections that were accepted.",
         "listener",
     ),
+    _counter(
+        "kafka_server_socket_server_metrics_successful_authentication_total",
+        "kafka.server:type=socket-server-metrics,listener=...,networkProcessor=... successful-authentication-total",
+        "Clients that have said by SASL who they are, each time that they did.",
+        "listener",
+    ),
+    _counter(
+        "kafka_server_socket_server_metrics_failed_authentication_total",
+        "kafka.server:type=socket-server-metrics,listener=...,networkProcessor=... failed-authentication-total",
+        "Clients that could not, and were refused.",
+        "listener",
+    ),
+    _counter(
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        "kafka.server:type=socket-server-metrics,listener=...,networkProcessor=... expired-connections-killed-count",
+        "Connections that were closed for a request after the end of their sessions.",
+        "listener",
+    ),
     _gauge(
         "tanist_certificate_expires_seconds",
         "",

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.image.acls import Acl, replay_acl
+from tanist.controller.image.delegation_tokens import DelegationTokens
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
@@ -91,6 +92,7 @@ BESIDE_PARTITIONS: Final = (
     "next_producer_id",
     "passive",
     "scram",
+    "tokens",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -121,6 +123,7 @@ class MetadataImage:
         "passive",
         "scram",
         "static_configs",
+        "tokens",
     )
 
     def __init__(self, static_configs: Mapping[str, str] | None = None) -> None:
@@ -133,6 +136,7 @@ class MetadataImage:
         self.acls: dict[UUID, Acl] = {}
         self.passive = PassiveRecords()
         self.scram = ScramCredentials()
+        self.tokens = DelegationTokens()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -160,6 +164,7 @@ class MetadataImage:
         clone.acls = dict(self.acls)
         clone.passive = self.passive.copy()
         clone.scram = ScramCredentials(self.scram)
+        clone.tokens = DelegationTokens(self.tokens)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -310,6 +315,9 @@ class MetadataImage:
 
     def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
         self.passive.replay(record)
+
+    def _token(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.tokens.replay(record)
 
     def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
         self.scram.replay(record)
@@ -481,12 +489,6 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     ZkMigrationStateRecord: MetadataImage._no_op,
     **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
-    **dict.fromkeys(
-        (
-            ClientQuotaRecord,
-            DelegationTokenRecord,
-            RemoveDelegationTokenRecord,
-        ),
-        MetadataImage._keep,
-    ),
+    **dict.fromkeys((DelegationTokenRecord, RemoveDelegationTokenRecord), MetadataImage._token),
+    ClientQuotaRecord: MetadataImage._keep,
 }

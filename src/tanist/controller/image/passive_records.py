@@ -1,7 +1,7 @@
 """Records of the metadata log that are kept, passed on and described, and have no effect here.
 
-Owns `PassiveRecords`: quotas and delegation tokens. A log that Apache Kafka wrote may hold
-them, and a snapshot of ours must not lose them. Nothing here may act on them.
+Owns `PassiveRecords`: quotas. A log that Apache Kafka wrote may hold them, and a snapshot of ours must not lose them.
+Nothing here may act on them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from tanist.wire.metadata import (
-    ClientQuotaRecord,
-    DelegationTokenRecord,
-    RemoveDelegationTokenRecord,
-)
+from tanist.wire.metadata import ClientQuotaRecord
 from tanist.wire.schema import MetadataRecord
 
 Key: TypeAlias = tuple[object, ...]
@@ -59,10 +55,6 @@ class PassiveRecords:
 def _key(record: MetadataRecord) -> tuple[Key, bool]:
     """The key of the record's object, and whether the record removes it."""
     match record:
-        case DelegationTokenRecord():
-            return ("delegation token", record.token_id), False
-        case RemoveDelegationTokenRecord():
-            return ("delegation token", record.token_id), True
         case ClientQuotaRecord():
             entity = tuple(sorted((each.entity_type, each.entity_name or "") for each in record.entity))
             default = tuple(sorted(each.entity_type for each in record.entity if each.entity_name is None))

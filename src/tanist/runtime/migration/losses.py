@@ -181,17 +181,21 @@ def _groups(usage: Usage) -> Iterator[Finding]:
 
 
 def _security(usage: Usage) -> Iterator[Finding]:
-    if usage.acls:
-        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
     if usage.scram_users:
         yield Finding(
-            LOST,
+            NOTE,
             "scram",
-            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} kept; there is no SASL",
+            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} go on",
             _at_most(usage.scram_users),
         )
     if usage.tokens:
-        yield Finding(LOST, "tokens", f"{counted(usage.tokens, 'delegation token')} kept; there is no SASL")
+        yield Finding(
+            NOTE,
+            "tokens",
+            f"{counted(usage.tokens, 'delegation token')} go on: keep delegation.token.secret.key as it is",
+        )
+    if usage.acls:
+        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
     if usage.quotas:
         yield Finding(
             LOST,
