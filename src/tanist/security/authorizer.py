@@ -41,7 +41,6 @@ class Authorizer(Access):
         self._decisions = 0
         self._epoch = 0
         self.loaded = False
-        """Whether the entries are known. Before, nobody but super users may do anything."""
 
     def change(self, removed: Iterable[Acl], added: Iterable[Acl]) -> None:
         """Entries were committed; what was decided before does not hold any more."""
@@ -56,7 +55,7 @@ class Authorizer(Access):
 
     def may(self, session: Session, row: Row, name: str | None = CLUSTER_NAME) -> bool:
         known = self.allows(session, row, name)
-        if not known and row.logged:
+        if not known and row.logged and self.loaded:
             self._on_denied(session, row, name or "")
         return known
 
