@@ -23,6 +23,7 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
@@ -66,6 +67,7 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    tls: NodeProfiles
     access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
@@ -155,6 +157,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        tls=NodeProfiles(context, metadata),
         access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,

@@ -191,6 +191,24 @@ sasl.mechanism.controller.protocol STRING read-only GSSAPI
 sasl.mechanism.inter.broker.protocol STRING per-broker GSSAPI
 sasl.server.callback.handler.class CLASS read-only null
 sasl.server.max.receive.size INT read-only 524288
+ssl.allow.dn.changes BOOLEAN read-only false
+ssl.allow.san.changes BOOLEAN read-only false
+ssl.cipher.suites LIST per-broker 
+ssl.client.auth STRING per-broker none
+ssl.enabled.protocols LIST per-broker TLSv1.2,TLSv1.3
+ssl.endpoint.identification.algorithm STRING per-broker https
+ssl.key.password PASSWORD per-broker null
+ssl.keystore.certificate.chain PASSWORD per-broker null
+ssl.keystore.key PASSWORD per-broker null
+ssl.keystore.location STRING per-broker null
+ssl.keystore.password PASSWORD per-broker null
+ssl.keystore.type STRING per-broker JKS
+ssl.principal.mapping.rules STRING read-only DEFAULT
+ssl.protocol STRING per-broker TLSv1.3
+ssl.truststore.certificates PASSWORD per-broker null
+ssl.truststore.location STRING per-broker null
+ssl.truststore.password PASSWORD per-broker null
+ssl.truststore.type STRING per-broker JKS
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
 socket.receive.buffer.bytes INT read-only 102400
@@ -291,7 +309,7 @@ def test_setting_falls_back_to_broker_settings_that_exist(setting: ConfigKey) ->
 
 def test_what_has_no_effect_says_so_and_why() -> None:
     for name in (
-        "ssl.keystore.location",
+        "ssl.keymanager.algorithm",
         "num.io.threads",
         "group.share.max.size",
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -299,7 +317,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
         setting = BROKER_SETTINGS[name]
         assert not setting.has_effect
         assert "has no effect in tanist" in setting.doc
-    assert "there is no TLS" in BROKER_SETTINGS["ssl.keystore.location"].doc
+    assert "TLS is OpenSSL's here" in BROKER_SETTINGS["ssl.keymanager.algorithm"].doc
     assert TOPIC_SETTINGS["preallocate"].doc.startswith("Allocate")
     assert BROKER_SETTINGS["min.insync.replicas"].has_effect
 
