@@ -67,7 +67,7 @@ def test_a_plain_cluster_loses_nothing() -> None:
             "listeners",
             "PLAINTEXT listeners only",
         ),
-        ({"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "authorizer", "no auth"),
+        ({"authorizer_class_name": "com.example.Authorizer"}, "configurations", "'com.example.Authorizer' is not"),
         ({"alter_config_policy_class_name": "a.Policy"}, "configurations", "would not enforce it"),
     ],
 )  # fmt: skip
@@ -113,11 +113,12 @@ def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
     assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "share-groups"), (LOST, "streams-groups")}
 
 
-def test_security_and_quotas_are_lost() -> None:
+def test_credentials_and_quotas_are_lost_and_acls_are_not() -> None:
     found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2, quotas=["user=a"]))
-    assert kinds(found) == {(LOST, kind) for kind in ("acls", "scram", "tokens", "quotas")}
-    assert found[0].message.startswith("7 ACLs")
-    assert found[0].details[-1] == "and 2 more"
+    assert kinds(found) == {(NOTE, "acls"), *((LOST, kind) for kind in ("scram", "tokens", "quotas"))}
+    (acls,) = (each for each in found if each.kind == "acls")
+    assert acls.message == "7 ACLs kept and enforced"
+    assert acls.details[-1] == "and 2 more"
 
 
 def test_what_the_cluster_does_not_answer_is_to_be_accepted() -> None:

@@ -27,6 +27,7 @@ class Metrics:
 
     __slots__ = (
         "authentications",
+        "authorization_denied",
         "bytes_in",
         "bytes_out",
         "commit_latency",
@@ -71,6 +72,7 @@ class Metrics:
         """Records that producers have appended during leaderships that have ended."""
         # Requests that are not Produce or Fetch, by API key: as many keys as there are handlers.
         self.requests: dict[int, int] = {}
+        self.authorization_denied = 0
         self.malformed_requests = 0
         self.authentications = 0
         self.failed_authentications = 0

@@ -338,6 +338,7 @@ NODE_METRICS = (
         "Open connections that were accepted.",
         "listener",
     ),
+    _counter("tanist_authorization_denied_total", "", "Requests for something that an access control list denied."),
     _counter("tanist_malformed_requests_total", "", "Connections that were closed for what they sent."),
     _counter("tanist_unexpected_errors_total", "", "Exceptions that nobody expected: each is a bug to report."),
     _gauge(

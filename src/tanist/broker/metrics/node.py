@@ -61,6 +61,7 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
     for endpoint in context.config.listeners:
         count = open_connections[endpoint.name]
         out.add("kafka_server_socket_server_metrics_connection_count", count, endpoint.name)
+    out.add("tanist_authorization_denied_total", context.metrics.authorization_denied)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
 

@@ -123,14 +123,7 @@ def _of_file(node: Node) -> Iterator[Finding]:
     secured = _secured_listeners(static)
     if secured:
         yield Finding(REFUSED, "listeners", f"node {node.node_id}: tanist has PLAINTEXT listeners only", tuple(secured))
-    if static.get("authorizer.class.name", "").strip():
-        yield Finding(
-            REFUSED,
-            "authorizer",
-            f"node {node.node_id}: authorizer.class.name is set, and tanist has no authorizer",
-            (static["authorizer.class.name"],),
-        )
-    if secured or static.get("authorizer.class.name", "").strip():
+    if secured:
         return
     try:
         NodeConfig.from_properties(static)
@@ -181,7 +174,7 @@ def _groups(usage: Usage) -> Iterator[Finding]:
 
 def _security(usage: Usage) -> Iterator[Finding]:
     if usage.acls:
-        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
+        yield Finding(NOTE, "acls", f"{counted(len(usage.acls), 'ACL')} kept and enforced", _at_most(usage.acls))
     if usage.scram_users:
         yield Finding(
             LOST,
