@@ -77,6 +77,13 @@ def test_a_file_that_tanist_does_not_start_from_is_refused(more: Mapping[str, An
     assert said in found.message
 
 
+def test_an_authorizer_whose_super_users_apache_kafka_does_not_describe_is_taken() -> None:
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    assert of(USAGE, node(authorizer_class_name=standard)) == []
+    found = of(USAGE, node(authorizer_class_name=standard, super_users="User:admin"))
+    assert "super.users lacks User:ANONYMOUS" in found[0].message
+
+
 @pytest.mark.parametrize(
     ("name", "level", "severity"),
     [

@@ -58,7 +58,7 @@ def test_a_cluster_as_the_quick_start_makes_it_can_be_rolled(cluster: ApacheClus
     produce(cluster, "plain", enlarged(samples(10)))
     found = plan(cluster)
     assert found["accept"] == []
-    assert not found["refused"]
+    assert not found["refused"], kinds(found, "refused")
     assert [(step["node"], step["under_way"]) for step in found["steps"]] == [(1, False)]
     (node,) = found["nodes"]
     assert (node["software"], node["roles"], node["voter"]) == ("Apache Kafka", ["broker", "controller"], True)
@@ -90,7 +90,7 @@ def test_everything_that_is_in_use_is_found(cluster: ApacheCluster) -> None:
     with RunningTool(SHARE_CONSUMER, *at, "--topic", "used", "--group", "shared"):
         wait_for(lambda: "share-groups" in kinds(plan(cluster), "lost"), "the share group is there", timeout_s=60)
     found = plan(cluster)
-    assert not found["refused"]
+    assert not found["refused"], kinds(found, "refused")
     lost = kinds(found, "lost")
     assert set(lost) == {"scram", "quotas", "share-groups"}
     assert lost["scram"] == ["alice"]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tanist.broker.api.table import BROKER_TABLE
+from tanist.broker.authorizer_properties import CLASS_NAME, STANDARD_AUTHORIZER, SUPER_USERS
 from tanist.broker.config import ConfigError, NodeConfig
 from tanist.broker.endpoints import parse_listeners, parse_protocol_map
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
@@ -119,7 +120,9 @@ def _features(usage: Usage) -> Iterator[Finding]:
 
 def _of_file(node: Node) -> Iterator[Finding]:
     """What `tanist serve` would say of the node's properties file."""
-    static = node.static
+    static = dict(node.static)
+    if static.get(CLASS_NAME) == STANDARD_AUTHORIZER and SUPER_USERS not in static:
+        del static[CLASS_NAME]  # Apache Kafka does not describe super.users: who is one is seen when the file is read
     secured = _secured_listeners(static)
     if secured:
         yield Finding(REFUSED, "listeners", f"node {node.node_id}: tanist has PLAINTEXT listeners only", tuple(secured))
