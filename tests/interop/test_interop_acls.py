@@ -32,11 +32,13 @@ from tanist.wire.messages.find_coordinator_response import FindCoordinatorRespon
 from tanist.wire.schema import Response, Struct
 from tests.broker.acl_requests import GROUP, TOPIC, TRANSACTION, Sample, acl_of, samples
 from tests.broker.acl_rig import DENIED
+from tests.interop.apache import tool
 from tests.interop.pair import Asker, Pair, pair
 from tests.interop.waiting import wait_for
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
 
+ACLS: Final = "org.apache.kafka.tools.AclCommand"
 NODES, STRANGER = "127.0.0.1", "127.0.0.2"
 PROPERTIES: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -264,3 +266,25 @@ def test_filters_mean_the_same_entries(nodes: Pair) -> None:
                 request.resource_type_filter, request.pattern_type_filter = kind, pattern
                 request.resource_name_filter = name
                 assert listed(nodes.tanist, request) == listed(nodes.apache, request), (kind, pattern, name)
+
+
+def test_kafka_acls_does_and_says_the_same(nodes: Pair) -> None:
+    """Apache Kafka's tool, at each node: what it adds it lists, and what it removes is gone."""
+    said = []
+    for host, port in (nodes.apache, nodes.tanist):
+        at = ("--bootstrap-server", f"{host}:{port}")
+        who = ("--allow-principal", "User:CN=tool,O=x")
+        lines = []
+        for arguments in (
+            ("--add", *who, "--producer", "--topic", "tool-", "--resource-pattern-type", "prefixed", "--idempotent"),
+            ("--add", *who, "--consumer", "--topic", "tool", "--group", "*", "--allow-host", "10.0.0.1"),
+            ("--add", "--deny-principal", "User:*", "--operation", "All", "--transactional-id", "tool"),
+            ("--list", "--topic", "tool-x", "--resource-pattern-type", "match"),
+            ("--remove", "--force", "--topic", "tool", "--resource-pattern-type", "any"),
+            ("--list", "--transactional-id", "tool"),
+        ):
+            lines.append(sorted(tool(ACLS, *at, *arguments).stdout.splitlines()))
+        said.append(lines)
+    theirs, ours = said
+    assert ours == theirs
+    assert any("User:CN=tool,O=x" in line for line in ours[0])

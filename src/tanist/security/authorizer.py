@@ -18,7 +18,7 @@ from tanist.security.requirements import Row
 from tanist.security.session import Access, Session, View
 from tanist.wire.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, ResourceType
 
-MAX_DECISIONS: Final = 100_000
+MAX_DECISIONS: Final = 200_000
 """Kept at once; then all are forgotten."""
 
 
@@ -95,7 +95,7 @@ class Authorizer(Access):
     def visible(self, session: Session) -> object:
         if str(session.principal) in self._acls.super_users:
             return None
-        return self._epoch, session.principal, session.host
+        return self._acls.epoch, self.loaded, session.principal, session.host
 
     def _decide(self, session: Session, row: Row, name: str | None) -> bool:
         who, host = str(session.principal), session.host
