@@ -24,6 +24,7 @@ from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.acl_rig import SecuredCluster, error_codes
+from tests.broker.cluster_rig import Cluster
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -256,3 +257,19 @@ def test_the_lists_outlive_the_controller(cluster: SecuredCluster) -> None:
     cluster.until(cluster.world.ready)
     (resource,) = cluster.ask_as("admin", describe, 3, to=first).resources
     assert [entry.principal for entry in resource.acls] == ["User:alice"]
+
+
+def test_a_node_alone_starts_without_super_users_where_everybody_is_allowed_until_there_are_entries() -> None:
+    """What comes before the controller knows the entries is to come again, and is not denied."""
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    cluster = Cluster(nodes=1, config=config)
+    assert not cluster.seen(AuthorizationDenied)
+    cluster.create_topic("t", factor=1)
+    entry = AclCreation(
+        resource_type=TOPIC, resource_name="t", principal="User:bob", host="*", operation=READ, permission_type=3
+    )
+    assert error_codes(cluster.ask(CreateAclsRequest(creations=(entry,)), 3)) == {0}
+    assert cluster.produce("t", [b"v"]).error_code == DENIED

@@ -34,6 +34,8 @@ class Access:
     """A node without an authorizer: each check passes, and all operations that a type has are the client's."""
 
     enabled = False
+    loaded = True
+    """Whether the entries are known. Before, nobody but super users may do anything."""
 
     def may(self, session: Session, row: Row, name: str | None = CLUSTER_NAME) -> bool:
         """Whether the client may do what the row needs, on the resource of this name."""

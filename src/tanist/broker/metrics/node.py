@@ -71,6 +71,7 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
         out.add(f"{prefix}_expired_connections_killed_count", counters.expired_connections.get(name, 0), name)
     for listener, expires_ms in context.metrics.certificates_expire_ms.items():
         out.add("tanist_certificate_expires_seconds", expires_ms // 1000, listener)
+    out.add("tanist_authorization_denied_total", context.metrics.authorization_denied)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
 
