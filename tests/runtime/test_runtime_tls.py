@@ -368,6 +368,21 @@ def test_a_large_answer_waits_as_plain_text_and_little_of_it_encrypted(runner: A
     client.close()
 
 
+def test_what_the_other_side_can_make_wait_has_a_bound(runner: Any, serve_tls: Make) -> None:
+    """As one that asks for new keys, and does not read the answers."""
+    server = serve_tls(lambda handler, _: handler.connection.send([frame(bytes(8 << 20))]))
+    client = server.client()
+    runner.until(client.pump)
+    client.send(frame(b"give"))
+    runner.until(lambda: bool(server.handlers) and server.handlers[0].connection.pending_bytes > 0)
+    connection = server.handlers[0].connection
+    for _ in range(300):
+        connection.push(bytes(1000))
+    runner.until(lambda: bool(server.handlers[0].closed))
+    assert "does not read" in server.handlers[0].closed[0]
+    client.close()
+
+
 def test_the_command_of_openssl_gets_in(runner: Any, serve_tls: Make) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl speaks")
