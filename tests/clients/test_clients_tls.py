@@ -346,8 +346,8 @@ def test_java_with_pem_and_a_certificate(guarded: TlsCluster, topic_name: str, t
     lines = [f"line {number}" for number in range(1000)]
     apache.tool(apache.CONSOLE_PRODUCER, *where, "--topic", topic_name, stdin="".join(f"{line}\n" for line in lines))
     output = apache.tool(
-        apache.CONSOLE_CONSUMER, *where, "--topic", topic_name, "--partition", "0", "--offset", "earliest", "--max-messages", "1000",
-        "--timeout-ms", "30000",
+        apache.CONSOLE_CONSUMER, *where, "--topic", topic_name, "--partition", "0", "--offset", "earliest",
+        "--max-messages", "1000", "--timeout-ms", "30000",
     )  # fmt: skip
     assert output.stdout.splitlines() == lines
     before = shown_by(guarded, 1, tls_own=guarded.client("admin"))
