@@ -14,6 +14,7 @@ from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.settings import BROKER_RESOURCE
 from tanist.events.process import (
     AdvertisedHostNotInCertificate,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     MalformedRequest,
@@ -170,6 +171,23 @@ def test_profiles_of_a_node() -> None:
     assert NodeConfig.from_properties(plain).tls.profiles == ()
     with pytest.raises(ConfigError, match="Invalid rule"):
         NodeConfig.from_properties({**BASE, "ssl.principal.mapping.rules": "nonsense"})
+
+
+def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    assert cluster.seen(CertificateExpires) == []
+    wall_ms = cluster.node(1).context.clock.wall_ms()
+    cluster.world.network.certificates.expires_ms = wall_ms + 36 * 3_600_000
+    cluster.world.hosts[1].kill()
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 2)
+    assert {each.listener for each in cluster.seen(CertificateExpires)} == {"PLAINTEXT", "CONTROLLER"}
+    assert all(0 < each.left_ms <= 36 * 3_600_000 for each in cluster.seen(CertificateExpires))
+    cluster.world.hosts[1].kill()
+    cluster.world.network.certificates.expires_ms = wall_ms - 1
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 4)
+    assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
 
 
 def test_when_certificates_expire_is_a_metric() -> None:
