@@ -36,6 +36,8 @@ class ImageDelta:
     """(resource type, name) of each resource with a changed configuration; name "" is the cluster default."""
     features: set[str] = field(default_factory=set)
     producer_ids: bool = False
+    quotas: bool = False
+    """Whether quotas of clients have changed."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -47,6 +49,7 @@ class ImageDelta:
             or self.configs
             or self.features
             or self.producer_ids
+            or self.quotas
         )
 
     @property

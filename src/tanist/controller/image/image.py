@@ -17,6 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.controller.image.client_quotas import ClientQuotas
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
@@ -87,6 +88,7 @@ BESIDE_PARTITIONS: Final = (
     "features",
     "next_producer_id",
     "passive",
+    "quotas",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -114,6 +116,7 @@ class MetadataImage:
         "features",
         "next_producer_id",
         "passive",
+        "quotas",
         "static_configs",
     )
 
@@ -125,6 +128,7 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.passive = PassiveRecords()
+        self.quotas = ClientQuotas()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -150,6 +154,7 @@ class MetadataImage:
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
         clone.passive = self.passive.copy()
+        clone.quotas = self.quotas.copy()
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -301,6 +306,11 @@ class MetadataImage:
     def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
         self.passive.replay(record)
 
+    def _set_client_quota(self, record: ClientQuotaRecord, delta: ImageDelta | None) -> None:
+        self.quotas.replay(record)
+        if delta is not None:
+            delta.quotas = True
+
     # brokers and controllers
 
     def _register_broker(self, record: RegisterBrokerRecord, delta: ImageDelta | None) -> None:
@@ -443,6 +453,7 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     BeginTransactionRecord: MetadataImage._begin_transaction,
     BrokerRegistrationChangeRecord: MetadataImage._change_registration,
     ClearElrRecord: MetadataImage._clear_elr,
+    ClientQuotaRecord: MetadataImage._set_client_quota,
     ConfigRecord: MetadataImage._configure,
     EndTransactionRecord: MetadataImage._end_transaction,
     FeatureLevelRecord: MetadataImage._set_feature,
@@ -461,7 +472,6 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     **dict.fromkeys(
         (
             AccessControlEntryRecord,
-            ClientQuotaRecord,
             DelegationTokenRecord,
             RemoveAccessControlEntryRecord,
             RemoveDelegationTokenRecord,

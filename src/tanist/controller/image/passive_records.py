@@ -1,6 +1,6 @@
 """Records of the metadata log that are kept, passed on and described, and have no effect here.
 
-Owns `PassiveRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
+Owns `PassiveRecords`: ACLs, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
 them, and a snapshot of ours must not lose them. Nothing here may act on them.
 """
 
@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from tanist.wire.metadata import (
     AccessControlEntryRecord,
-    ClientQuotaRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
@@ -75,8 +74,4 @@ def _key(record: MetadataRecord) -> tuple[Key, bool]:
             return ("delegation token", record.token_id), False
         case RemoveDelegationTokenRecord():
             return ("delegation token", record.token_id), True
-        case ClientQuotaRecord():
-            entity = tuple(sorted((each.entity_type, each.entity_name or "") for each in record.entity))
-            default = tuple(sorted(each.entity_type for each in record.entity if each.entity_name is None))
-            return ("client quota", entity, default, record.key), record.remove
     raise ValueError(f"{type(record).__name__} is not kept")

@@ -107,6 +107,7 @@ def _records(image: MetadataImage) -> Iterator[MetadataRecord]:
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
     yield from image.passive
+    yield from image.quotas.records()
 
 
 def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
