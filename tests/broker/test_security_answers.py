@@ -12,7 +12,6 @@ from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire import metadata_records_security as records
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import alter_client_quotas_request as quotas_request
 from tanist.wire.messages import alter_user_scram_credentials_request as scram_request
 from tanist.wire.messages import describe_client_quotas_request, describe_user_scram_credentials_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -49,28 +48,10 @@ def test_the_listeners_advertise_them(cluster: Cluster) -> None:
         }
 
 
-def _altered_quota(version: int) -> quotas_request.AlterClientQuotasRequest:
-    return quotas_request.AlterClientQuotasRequest(
-        entries=(
-            quotas_request.EntryData(
-                entity=(quotas_request.EntityData(entity_type="user", entity_name="a"),),
-                ops=(quotas_request.OpData(key="producer_byte_rate", value=1000.0),),
-            ),
-        ),
-        validate_only=bool(version),
-    )
-
-
 def test_what_cannot_be_stored_is_not_acknowledged(cluster: Cluster) -> None:
-    """Apache Kafka takes these: it has quotas, and keeps credentials for a SASL listener to come."""
+    """Apache Kafka takes these: it keeps credentials for a SASL listener to come."""
     before = cluster.node(1).metadata.image.passive.copy()
     for node_id in cluster.world.hosts:
-        for version in (0, 1):
-            answer = cluster.ask(_altered_quota(version), version, to=node_id)
-            (entry,) = answer.entries
-            assert [(part.entity_type, part.entity_name) for part in entry.entity] == [("user", "a")]
-            assert entry.error_code == ErrorCode.UNSUPPORTED_VERSION
-            assert entry.error_message == "tanist has no quotas of clients: nothing was changed."
         request = scram_request.AlterUserScramCredentialsRequest(
             deletions=(scram_request.ScramCredentialDeletion(name="a", mechanism=1),),
             upsertions=(

@@ -6,7 +6,7 @@ fails by itself. Deviation: an address must be written as one, for a controller 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
 
@@ -15,7 +15,6 @@ from tanist.controller.image.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, U
 from tanist.controller.image.image import MetadataImage
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
-from tanist.wire.messages.alter_client_quotas_request import EntityData as RequestedEntity
 from tanist.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 from tanist.wire.metadata import ClientQuotaRecord
 
@@ -46,7 +45,7 @@ def alter_client_quotas(image: MetadataImage, request: AlterClientQuotasRequest)
     records: list[ClientQuotaRecord] = []
     results: dict[Entity, str | None] = {}
     for entry in request.entries:
-        entity = tuple(sorted(_parts(entry.entity).items()))
+        entity = tuple(sorted({part.entity_type: part.entity_name for part in entry.entity}.items()))
         try:
             operations = {each.key: None if each.remove else each.value for each in entry.ops}
             if entity in results or len(operations) < len(entry.ops):
@@ -70,17 +69,11 @@ def alter_client_quotas(image: MetadataImage, request: AlterClientQuotasRequest)
     return Decision(records=() if request.validate_only else tuple(records), response=response)
 
 
-def _parts(entity: Iterable[RequestedEntity]) -> dict[str, str | None]:
-    return {part.entity_type: part.entity_name for part in entity}
-
-
 def _changes(
-    present: Mapping[str, float],
-    parts: Mapping[str, str | None],
-    operations: Mapping[str, float | None],
-    entity: Entity,
+    present: Mapping[str, float], entity: Entity, operations: Mapping[str, float | None]
 ) -> list[ClientQuotaRecord]:
-    kinds = _keys_of(parts)
+    """The records of one entity. `operations`: the new value of each key; None: it is to be removed."""
+    kinds = _keys_of(dict(entity))
     records = []
     for key, value in operations.items():
         if value is None:
@@ -105,7 +98,8 @@ def _keys_of(parts: Mapping[str, str | None]) -> Mapping[str, str]:
     if IP not in parts:
         return _CLIENT_KEYS
     if USER in parts or CLIENT_ID in parts:
-        raise _Invalid("Invalid quota entity combination, IP entity should not be combined with User or ClientId")
+        # The blank is missing there as well.
+        raise _Invalid("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
     address = parts[IP]
     if address is not None:
         try:
