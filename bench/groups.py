@@ -26,8 +26,8 @@ from bench.measure import in_turn
 from bench.stands import single_node
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness
-from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Witness
+from tanist.sim.workload.group_members import SimGroupMember
 from tests.interop import apache
 from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
 from tests.interop.raw import RawClient
@@ -37,7 +37,7 @@ PROPERTIES = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "6",
 }
-KINDS: dict[str, type[GroupMember]] = {"classic": ClassicMember, "consumer": ConsumerMember}
+KINDS = ("classic", "consumer")
 SETTLE_MS = 180_000
 LOOK_MS = 10
 SHARE = 2
@@ -45,7 +45,7 @@ SHARE = 2
 SESSION_MS = 45_000
 
 
-class CommitCount(SilentWitness):
+class CommitCount(Witness):
     """Counts commits, and nothing else."""
 
     def __init__(self) -> None:
@@ -78,12 +78,13 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
     loop, witness = Loop(), CommitCount()
     network = SocketNetwork(loop)
     bootstrap = [cluster.address(node_id) for node_id in cluster.node_ids]
-    group: list[GroupMember] = [
-        KINDS[kind](
+    group: list[SimGroupMember] = [
+        SimGroupMember(
             ClientContext(loop, network, bootstrap, random.Random(n), witness),
             f"{name}/{n}",
             name,
             (name,),
+            is_classic=kind == "classic",
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=SESSION_MS,
             pause_ms=0,

@@ -25,9 +25,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, Producer, list_offset
+from tanist.runtime.client.records import Producer, list_offset
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.spark.sink.options import SinkOptions

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tanist.sim.world.world import Host
 
-DRIVER = ("tanist.cli", "tanist.lab", "tanist.sim.run")
+DRIVER = ("tanist.cli.", "tanist.lab.", "tanist.sim.run.")
 WORLD = "tanist.sim"
 SEED = 1
 _CALM_MS = 100

@@ -96,7 +96,9 @@ def test_each_rule_that_is_cited_exists() -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("package", ["sim", "lab", "replica", "controller", "quorum", "coordinator", "log", "broker"])
+@pytest.mark.parametrize(
+    "package", ["sim", "lab", "client", "replica", "controller", "quorum", "coordinator", "log", "broker"]
+)
 def test_each_property_that_is_cited_exists(package: str) -> None:
     wrong = {
         str(path.relative_to(ROOT)): found

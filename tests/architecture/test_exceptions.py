@@ -11,7 +11,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tanist"
 WATCHED = (
-    "broker", "controller", "coordinator", "log", "quorum", "replica",
+    "broker", "client", "controller", "coordinator", "log", "quorum", "replica",
     "runtime/ports", "runtime/process", "sim", "wire",
 )  # fmt: skip
 ANY = {"Exception", "BaseException"}

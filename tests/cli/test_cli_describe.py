@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
 from tanist.cli.commands import topics as topics_cli
-from tanist.runtime.client.client import Broker, Client, ClusterView, Unreachable
+from tanist.client.metadata import Broker, ClusterView
+from tanist.runtime.client.client import Client, Unreachable
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.records import LATEST, Producer, list_offset
+from tanist.runtime.client.records import Producer, list_offset
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults.settings import FaultSet, load

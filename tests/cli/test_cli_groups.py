@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tanist.cli.commands import groups, wait
+from tanist.client.requests import CoordinatorKind
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.coordinators import coordinator_of
 from tanist.runtime.client.records import list_offset
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest

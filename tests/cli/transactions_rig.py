@@ -20,7 +20,7 @@ FEW_TRANSACTIONS = [
 def begin(client: Client, transactional_id: str) -> tuple[int, int]:
     producer = TransactionalProducer(client, transactional_id)
     producer.initialize()
-    return producer.producer_id, producer.producer_epoch
+    return producer.transactions.producer
 
 
 def write(
@@ -28,7 +28,7 @@ def write(
 ) -> int:
     """Gives the offset. The record is of now: an old one is deleted by the next look at `retention.ms`."""
     record = NewRecord(time.time_ns() // 1_000_000, None, b"value")
-    return _begun(client, transactional_id, producer).write(topic, partition, [record], 0)
+    return _begun(client, transactional_id, producer).write(topic, partition, [record])
 
 
 def add(
@@ -39,5 +39,5 @@ def add(
 
 def _begun(client: Client, transactional_id: str, producer: tuple[int, int]) -> TransactionalProducer:
     begun = TransactionalProducer(client, transactional_id)
-    begun.producer_id, begun.producer_epoch = producer
+    begun.transactions.begin_as(producer)
     return begun

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.groups import commit_offsets, committed_offsets
-from tanist.runtime.client.topic_partition import TopicPartition
 from tests.clients.exactly_once import SETTLE_S, Committed, application, coordinator, produce, without
 from tests.interop import target
 from tests.interop.cluster import Cluster, metadata

@@ -29,10 +29,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher, TopicPartition
-from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher, Witness
+from tanist.sim.workload.group_members import SimGroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_in_sync, wait_ready
@@ -65,10 +66,10 @@ class ReportedCommit:
 
 
 @dataclass(slots=True)
-class Account:
+class Account(Witness):
     """The `Witness` of all members, and what it has to say in the end."""
 
-    members: dict[str, GroupMember] = field(default_factory=dict)
+    members: dict[str, SimGroupMember] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     kills: int = 0
@@ -166,7 +167,7 @@ class Account:
     def __str__(self) -> str:
         refused: Counter[str] = Counter()
         for member in self.members.values():
-            refused.update({ErrorCode(error).name: count for error, count in member.refused.items()})
+            refused.update({ErrorCode(error).name: count for error, count in member.errors.items()})
         counted = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
         lines = [
             f"{len(self.members)} members, {self.kills} coordinators killed: {counted}",
@@ -238,17 +239,17 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
         return ClientContext(loop, network, bootstrap, random.Random(f"{seed}/{name}"), account)
 
     watchers = [
-        OffsetWatcher(ground_of(f"{name}/watcher"), f"{name}/watcher", name, (TOPIC,), pause_ms=WATCH_PAUSE_MS)
-        for name in names
+        OffsetWatcher(ground_of(f"{name}/watcher"), f"{name}/watcher", name, pause_ms=WATCH_PAUSE_MS) for name in names
     ]
     for n in range(per_group * groups):
         group = n % groups
         name = f"{names[group]}/member{n // groups}"
-        account.members[name] = (ClassicMember if group % 2 else ConsumerMember)(
+        account.members[name] = SimGroupMember(
             ground_of(name),
             name,
             names[group],
             (TOPIC,),
+            is_classic=group % 2 == 1,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=SESSION_MS,
             pause_ms=COMMIT_PAUSE_MS,

@@ -32,7 +32,7 @@ def member(group: str, name: str, epoch: int, *partitions: Any) -> Any:
         epoch=epoch,
         owned=dict.fromkeys(partitions, 1),
         reported_commits=dict.fromkeys(partitions, 1),
-        refused={},
+        errors={},
     )
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+from tanist.client.requests import CoordinatorKind
 from tanist.runtime.client.client import Client
-from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
+from tanist.runtime.client.coordinators import coordinator_of
 from tanist.runtime.client.transactions import describe_transaction
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.client.client import Client, ClusterView, KafkaError, PartitionView, TopicView, Unreachable
-from tanist.runtime.client.records import LATEST, Producer, fetch, list_offset, partition_for, read
+from tanist.client.metadata import ClusterView, PartitionView, TopicView
+from tanist.client.positions import LATEST
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.records import Producer, fetch, list_offset, partition_for, read
 from tanist.wire.batch import NewRecord, encode_batch, read_header
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
@@ -175,3 +177,14 @@ def test_list_offset() -> None:
 def test_keys_go_where_java_puts_them(key: bytes, hash_value: int) -> None:
     for partitions in (1, 3, 7, 1000):
         assert partition_for(key, partitions) == (hash_value & 0x7FFFFFFF) % partitions
+
+
+def test_a_batch_with_another_crc_is_not_believed_and_fetched_again() -> None:
+    rotten = bytearray(batch(2, b"c"))
+    rotten[-1] ^= 1
+    client = Scripted(fetched(batch(0, b"a", b"b") + bytes(rotten)), fetched(bytes(rotten)), fetched(batch(2, b"c")))
+    first = fetch(client, "t", 0, 0)
+    assert [record.offset for record in first.records] == [0, 1], "what stands before it is intact"
+    assert first.next_offset == 2
+    assert [record.value for record in fetch(client, "t", 0, 2).records] == [b"c"]
+    assert len(client.asked) == 3

@@ -106,7 +106,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 def test_a_group_that_does_not_settle_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tanist.sim.workload.group_members.ClassicMember._divided", lambda self, members: {})
+    monkeypatch.setattr("tanist.client.classic_member.assign_range", lambda subscriptions, partitions: {})
     violation = ChaosRun(3, calm(CLASSIC, settle_time_ms=5_000)).run().violation
     assert violation is not None
     assert violation.property_id == "C5"

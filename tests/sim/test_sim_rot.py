@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tanist.client import positions
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun, SeedResult
-from tanist.sim.workload import readers
 
 SEED = 5
 
@@ -51,7 +51,7 @@ def test_consumers_refuse_what_is_rotten(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not [outcome.violation for outcome in outcomes.values() if outcome.violation]
     leaders = [host for host, outcome in outcomes.items() if outcome.counts["rotten batches refused by consumers"]]
     assert leaders
-    monkeypatch.setattr(readers, "crc_matches", lambda view, at, size: True)
+    monkeypatch.setattr(positions, "crc_matches", lambda view, at, size: True)
     violation = play_late(leaders[0]).violation
     assert violation is not None, "a client that does not look at CRCs is found out"
     assert violation.property_id in ("S18", "crash")

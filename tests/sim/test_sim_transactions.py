@@ -39,7 +39,7 @@ SHOWN_BY = {
     "T21": {"L12", "X10", "X5", "X7", "X8"},
     "T22": {"X8", "X10"},
 }
-SOON = {"T4": 1, "T7": 17, "T10": 3, "T12": 3, "T13": 3, "T19": 7}
+SOON = {"T4": 1, "T7": 17, "T10": 3, "T12": 3, "T13": 3, "T15": 3, "T19": 7}
 """Shown by the first seeds: the search begins at the one that showed it last."""
 PATIENCE = 80
 

@@ -100,8 +100,8 @@ def test_a_voter_whose_disk_is_lost_comes_back_as_another_replica() -> None:
     host.start()
     assert run.world.run_until(run.world.ready, within_ms=10_000)
     assert run.voter_admin is not None
-    run.voter_admin.settle_on(frozenset({1, 2, 3, 21}))
-    assert run.world.run_until(run.voter_admin.has_settled, within_ms=10_000)
+    run.voter_admin.change_to(frozenset({1, 2, 3, 21}))
+    assert run.world.run_until(run.voter_admin.has_changed, within_ms=10_000)
     assert host.node is not None
     assert run.world.run_until(lambda: host.node is not None and host.node.quorum.raft.is_voter, within_ms=1_000)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import clients, lost
 from tanist.spark.jobs.audit import findings as audit_findings
 from tanist.spark.jobs.audit import order as audit_order

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.history import history
 from tanist.spark.jobs.audit.parquet_lines import ParquetLines

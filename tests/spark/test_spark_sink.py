@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import BrokerConnection, Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, list_offset, partition_for
+from tanist.runtime.client.records import list_offset, partition_for
 from tanist.runtime.client.records import read as read_records
-from tanist.spark.sink.landed import NotTheSame, identity
+from tanist.spark.sink.already_written import NotTheSame, identity
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.producer import ProduceFailed
 from tanist.spark.sink.sink import write_rows

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, Producer, list_offset
+from tanist.runtime.client.records import Producer, list_offset
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.topic.plan import OffsetRange

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, KafkaError, parse_bootstrap
-from tanist.runtime.client.records import LATEST, list_offset
+from tanist.runtime.client.records import list_offset
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
-from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
+from tanist.spark.sink.encoding import Rows, encode, seal
 from tanist.spark.sink.producer import TaskProducer
 from tanist.spark.topic.plan import OffsetRange
 from tanist.spark.topic.reading import read_range
@@ -67,8 +68,7 @@ def test_batches_on_their_way_to_a_leader_that_dies_are_in_the_log_once_and_in_o
             values = [b"%d" % number for number in range(sent, sent + 20)]
             rows = Rows(None, pa.array(values, pa.binary()), None)
             records = encode(rows, np.arange(20)).cut(0, 20)
-            sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
-            producer.send(where, seal(records, 20, sealing, timestamp_ms=-1, compression=0))
+            producer.send(where, seal(records, 20, producer.sealing(where), timestamp_ms=-1, compression=0))
         sent += 20
         if sent == RECORDS // 2:
             # Up to five batches have no answer yet.

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.spark import MetadataDataSource, SegmentsDataSource, TopicDataSource
 from tanist.spark.segments import planning as segments_planning
 from tanist.spark.sink.options import SinkOptions

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.spark.topic.offsets import Found
+from tanist.spark.topic.offsets import OffsetAndEpoch
 from tanist.spark.topic.plan import OffsetRange, together
 from tanist.spark.topic.positions import (
     Begin,
@@ -46,15 +46,15 @@ def test_a_checkpoint_of_sparks_own_source_has_offsets_without_epochs() -> None:
 
 
 def test_a_log_that_goes_on_in_a_new_epoch_is_whole() -> None:
-    at, latest = Position(100, 3), Found(150, 4)
+    at, latest = Position(100, 3), OffsetAndEpoch(150, 4)
     assert doubtful(at, latest)
-    assert truncated(ZERO, at, latest, Found(120, 3)) is None
-    assert not doubtful(at, Found(150, 3))
+    assert truncated(ZERO, at, latest, OffsetAndEpoch(120, 3)) is None
+    assert not doubtful(at, OffsetAndEpoch(150, 3))
 
 
 def test_a_log_that_grew_again_after_it_was_cut_off_is_found_out_by_its_epoch() -> None:
     """Offsets alone say nothing: the stream is at 100, and the log goes to 150."""
-    found = truncated(ZERO, Position(100, 3), Found(150, 5), Found(60, 3))
+    found = truncated(ZERO, Position(100, 3), OffsetAndEpoch(150, 5), OffsetAndEpoch(60, 3))
     assert found is not None
     assert found.offset == 60
     assert found.lost == (
@@ -64,31 +64,35 @@ def test_a_log_that_grew_again_after_it_was_cut_off_is_found_out_by_its_epoch() 
 
 
 def test_a_high_watermark_that_lags_after_an_election_is_no_loss() -> None:
-    assert truncated(ZERO, Position(100, 3), Found(90, 4), Found(100, 3)) is None
+    assert truncated(ZERO, Position(100, 3), OffsetAndEpoch(90, 4), OffsetAndEpoch(100, 3)) is None
 
 
 def test_without_epochs_only_an_end_below_tells() -> None:
-    assert truncated(ZERO, Position(100, -1), Found(150, 5), Found(-1, -1)) is None
-    found = truncated(ZERO, Position(100, -1), Found(90, 5), Found(-1, -1))
+    assert truncated(ZERO, Position(100, -1), OffsetAndEpoch(150, 5), OffsetAndEpoch(-1, -1)) is None
+    found = truncated(ZERO, Position(100, -1), OffsetAndEpoch(90, 5), OffsetAndEpoch(-1, -1))
     assert found is not None
     assert found.offset == 90
 
 
 def test_a_loss_is_part_of_the_batch_that_goes_on_behind_it() -> None:
     at: Positions = {ZERO: Position(100, 3)}
-    end = advanced(at, {ZERO: Begin(60, "cut off")}, {ZERO: Found(150, 5)})
+    end = advanced(at, {ZERO: Begin(60, "cut off")}, {ZERO: OffsetAndEpoch(150, 5)})
     assert end == {ZERO: Position(150, 5, 60, "cut off")}
     assert ranges_between(at, end) == [OffsetRange("orders", 0, 60, 150, 5)]
     # Also if there is nothing to read behind it; and what is said once is not said again.
-    assert advanced(at, {ZERO: Begin(60, "cut off")}, {ZERO: Found(60, 5)}) == {ZERO: Position(60, 5, 60, "cut off")}
-    following = advanced(end, {ZERO: Begin(150), ONE: Begin(0)}, {ZERO: Found(150, 5), ONE: Found(9, 0)})
+    assert advanced(at, {ZERO: Begin(60, "cut off")}, {ZERO: OffsetAndEpoch(60, 5)}) == {
+        ZERO: Position(60, 5, 60, "cut off")
+    }
+    following = advanced(
+        end, {ZERO: Begin(150), ONE: Begin(0)}, {ZERO: OffsetAndEpoch(150, 5), ONE: OffsetAndEpoch(9, 0)}
+    )
     assert following == {ZERO: Position(150, 5), ONE: Position(9, 0, 0)}
     assert ranges_between(end, following) == [OffsetRange("orders", 1, 0, 9, 0)]
 
 
 def test_a_new_epoch_alone_makes_no_batch() -> None:
     at: Positions = {ZERO: Position(100, 3, 60, "cut off")}
-    assert advanced(at, {ZERO: Begin(100)}, {ZERO: Found(100, 4)}) == at
+    assert advanced(at, {ZERO: Begin(100)}, {ZERO: OffsetAndEpoch(100, 4)}) == at
     assert ranges_between(at, at) == []
 
 
@@ -100,7 +104,7 @@ def test_expired_offsets_are_named() -> None:
 def test_a_limit_is_kept_and_nobody_is_forgotten(waiting: list[int], most: int) -> None:
     places = [("t", number) for number in range(len(waiting))]
     at = {where: Position(10, 0) for where in places}
-    latest = {where: Found(10 + size, 0) for where, size in zip(places, waiting)}
+    latest = {where: OffsetAndEpoch(10 + size, 0) for where, size in zip(places, waiting)}
     end = advanced(at, {where: Begin(10) for where in places}, latest, most=most)
     taken = [end[where].offset - 10 for where in places]
     assert all(0 <= each <= size for each, size in zip(taken, waiting))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tanist.runtime.client.client import Client, ClusterView, KafkaError, PartitionView, TopicView
+from tanist.client.metadata import ClusterView, PartitionView, TopicView
+from tanist.runtime.client.client import Client, KafkaError
 from tanist.spark.segments.record_columns import PADDING_BYTES
 from tanist.spark.topic import reading as topic_reading
 from tanist.spark.topic.fetching import Fetched

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from tanist.client.positions import EARLIEST
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST
 from tanist.spark.topic.options import TopicOptions
 from tanist.spark.topic.plan import DataLoss, OffsetRange
 from tanist.spark.topic.positions import from_json, ranges_between
@@ -97,7 +97,7 @@ class Query:
 
     def trigger(self) -> list[OffsetRange]:
         """What the next trigger reads."""
-        self.reader._looked_at_s = None
+        self.reader._found_at_s = None
         end = self.reader.latestOffset(self.at, ReadAllAvailable())
         read = ranges_between(from_json(self.at), from_json(end))
         self.at = end

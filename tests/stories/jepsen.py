@@ -23,11 +23,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.lab.history import Anomaly
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import Account, compare, ranges
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.wire.batch import NewRecord
 from tests.faults.history import Ack, Stored

@@ -32,11 +32,12 @@ from pathlib import Path
 
 from tanist.cli.commands.topic_states import describe
 from tanist.cli.output.topic_description import topic_lines
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import compare
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
+from tanist.runtime.client.records import list_offset, read
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry, load
 from tests.interop.cluster import free_ports
 from tests.interop.tanist_cluster import node_metric

@@ -13,21 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tanist.client.errors import Meaning, refusal_in
+from tanist.client.requests import Ask
+from tanist.client.transactions import State, Transactions
+from tanist.runtime.client.asking import attempt
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.coordinators import CoordinatorKind, coordinator_of
-from tanist.runtime.client.transactional import PRODUCE_VERSION_MAX, TransactionalProducer
 from tanist.runtime.client.transactions import describe_transaction
 from tanist.text import counted
-from tanist.wire.batch import NewRecord, encode_batch
-from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.end_txn_request import EndTxnRequest
-from tanist.wire.messages.end_txn_response import EndTxnResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tanist.wire.messages.produce_response import ProduceResponse
+from tanist.wire.batch import NewRecord
+from tanist.wire.schema import Response
 from tests.interop.waiting import wait_for
 
-_PRODUCE_VERSION: Final = {False: PRODUCE_VERSION_MAX, True: 12}
-_END_VERSION: Final = {False: 4, True: 5}
 HELD: Final = "--held"
 
 
@@ -37,9 +33,7 @@ class TransactionalClient:
     def __init__(self, client: Client, name: str, *, bumps: bool) -> None:
         """`bumps`: by the rules of `transaction.version` 2 (KIP-890)."""
         self._client = client
-        self._bumps = bumps
-        self._producer = TransactionalProducer(client, name)
-        self._sequences: dict[tuple[str, int], int] = {}
+        self._transactions = Transactions(name, timeout_ms=60_000, adds_itself=bumps)
         self._held: list[Callable[[], str]] = []
 
     def run(self, words: Sequence[str]) -> str:
@@ -48,9 +42,9 @@ class TransactionalClient:
         verb, *rest = (word for word in words if word != HELD)
         match verb:
             case "begin":
-                if self._producer.producer_epoch < 0:
-                    self._producer.initialize()
-                return f"a transaction begins; the producer's epoch is {self._producer.producer_epoch}"
+                if self._transactions.state is State.NEW:
+                    self._carry_out(self._transactions.initialize())
+                return f"a transaction begins; the producer's epoch is {self._transactions.producer[1]}"
             case "write":
                 return self._send(self._write(rest[0], int(rest[1]), rest[2:]), held=held)
             case "commit" | "abort":
@@ -68,70 +62,34 @@ class TransactionalClient:
         return "the network holds the request; the client has no answer"
 
     def _write(self, topic: str, partition: int, values: Sequence[str]) -> Callable[[], str]:
-        producer = self._producer
-        place = topic, partition
-        if not self._bumps:
-            producer.add_partitions([place])
+        transactions, where = self._transactions, (topic, partition)
+        adding = transactions.add_partitions([where])
+        if adding is not None:
+            self._carry_out(adding)
         now_ms = time.time_ns() // 1_000_000
-        batch = encode_batch(
-            [NewRecord(now_ms, value=value.encode()) for value in values],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=self._sequences.get(place, 0),
-            transactional=True,
-        )
-        self._sequences[place] = self._sequences.get(place, 0) + len(values)
-        data = PartitionProduceData(index=partition, records=bytes(batch))
-        request = ProduceRequest(
-            transactional_id=producer.transactional_id,
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-        )
-
-        def attempt() -> int:
-            leader = self._client.leader_of(topic, partition)
-            version = _PRODUCE_VERSION[self._bumps]
-            answer = self._client.ask(request, ProduceResponse, node_id=leader, max_version=version)
-            return _checked(answer.responses[0].partition_responses[0].error_code)
-
-        return lambda: self._outcome(attempt, f"{counted(len(values), 'record')} written to {topic}-{partition}")
+        records = [NewRecord(now_ms, value=value.encode()) for value in values]
+        batch = transactions.batch(where, records, timeout_ms=10_000)
+        transactions.written(where, len(values))
+        return lambda: self._outcome(batch, f"{counted(len(values), 'record')} written to {topic}-{partition}")
 
     def _end(self, *, committed: bool) -> Callable[[], str]:
-        producer = self._producer
-        request = EndTxnRequest(
-            transactional_id=producer.transactional_id,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            committed=committed,
-        )
+        end = self._transactions.end(committed=committed)
+        return lambda: self._outcome(end, "committed" if committed else "aborted", ends=True)
 
-        def attempt() -> int:
-            node_id = coordinator_of(self._client, CoordinatorKind.TRANSACTION, producer.transactional_id)
-            version = _END_VERSION[self._bumps]
-            answer = self._client.ask(request, EndTxnResponse, node_id=node_id, max_version=version)
-            _checked(answer.error_code)
-            if self._bumps and (answer.producer_id, answer.producer_epoch) != (
-                producer.producer_id,
-                producer.producer_epoch,
-            ):
-                producer.producer_id, producer.producer_epoch = answer.producer_id, answer.producer_epoch
-                self._sequences.clear()
-            name = producer.transactional_id
-            wait_for(lambda: describe_transaction(self._client, name).state.startswith("Complete"), "all markers")
-            return 0
-
-        return lambda: self._outcome(attempt, "committed" if committed else "aborted")
-
-    def _outcome(self, attempt: Callable[[], int], done: str) -> str:
+    def _outcome(self, asked: Ask, done: str, *, ends: bool = False) -> str:
         try:
-            self._client.persist(attempt)
+            self._carry_out(asked)
         except KafkaError as error:
             return f"refused: {error.name}"
+        if ends:
+            name = self._transactions.transactional_id
+            wait_for(lambda: describe_transaction(self._client, name).state.startswith("Complete"), "all markers")
         return done
 
+    def _carry_out(self, asked: Ask) -> None:
+        def once() -> None:
+            answer = attempt(self._client, asked, Response)
+            if self._transactions.handle_response(answer) is not Meaning.DONE:
+                raise KafkaError(*refusal_in(answer))
 
-def _checked(code: int) -> int:
-    if code and code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-        raise KafkaError(code)
-    return 0
+        self._client.persist(once)

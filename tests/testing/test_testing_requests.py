@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import pytest
 
 from tanist.cli.main import main
+from tanist.client.positions import LATEST
 from tanist.runtime.client import groups
 from tanist.runtime.client.admin import create_topic, delete_topic, describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, parse_bootstrap
-from tanist.runtime.client.records import LATEST, Producer, list_offset
+from tanist.runtime.client.records import Producer, list_offset
 from tanist.testing import Kafka, NotInTime
 from tanist.testing.aio import AsyncKafka
 from tanist.wire.apis import ApiKey

@@ -153,5 +153,3 @@ def test_our_error_code_is_none_of_kafkas() -> None:
     assert [int(code) for code in kafkas] == list(range(-1, 134))
     assert ErrorCode.name_of(107) == "INELIGIBLE_REPLICA"
     assert ErrorCode.name_of(700) == "ERROR_700"
-    assert ErrorCode.NOT_LEADER_OR_FOLLOWER.is_retriable
-    assert not ErrorCode.INVALID_REQUEST.is_retriable

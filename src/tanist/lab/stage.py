@@ -13,6 +13,8 @@ from typing import Any
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.client.positions import fetch_request
+from tanist.client.sequences import produce_request
 from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.patching import Patch
 from tanist.lab.mutations.rules_of_replicas import a1_ignores_min_isr
@@ -31,9 +33,7 @@ from tanist.wire.messages.create_topics_request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 _PATIENCE_MS = 60_000
@@ -159,9 +159,7 @@ class Stage:
     def offer(self, number: int) -> Sequence[bool]:
         """Write one number and do not wait. The list gets whether it was acknowledged, when that is known."""
         records = encode_batch([NewRecord(timestamp=self._client.clock.wall_ms(), key=None, value=b"%d" % number)])
-        data = PartitionProduceData(index=0, records=bytes(records))
-        topic = TopicProduceData(name=self.setup.topic, partition_data=(data,))
-        request = ProduceRequest(acks=-1, timeout_ms=2_000, topic_data=(topic,))
+        request = produce_request((self.setup.topic, 0), bytes(records), timeout_ms=2_000)
         outcome: list[bool] = []
         self.asked = number
 
@@ -273,21 +271,7 @@ class Stage:
         numbers: list[int] = []
         offset = 0
         while True:
-            partition = FetchPartition(
-                partition=0,
-                current_leader_epoch=-1,
-                fetch_offset=offset,
-                last_fetched_epoch=-1,
-                partition_max_bytes=1 << 20,
-            )
-            request = FetchRequest(
-                replica_id=-1,
-                max_wait_ms=0,
-                min_bytes=1,
-                max_bytes=1 << 20,
-                session_epoch=-1,
-                topics=(FetchTopic(topic=self.setup.topic, partitions=(partition,)),),
-            )
+            request = fetch_request((self.setup.topic, 0), offset, max_bytes=1 << 20, max_wait_ms=0)
             response = self.ask(request, _FETCH_VERSION, to=self.leader())
             if response is None:
                 continue

@@ -28,7 +28,7 @@ IMPORTED: Final = (
     "tanist.spark.segments.source",
     "tanist.spark.segments.planning",
     "tanist.spark.segments.reading",
-    "tanist.spark.sink.settling",
+    "tanist.spark.sink.missing_rows",
     "tanist.spark.sink.transaction",
 )
 _ARROW_MEMORY: Final = "JE_ARROW_MALLOC_CONF"

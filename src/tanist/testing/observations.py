@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client.admin import describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.node_pages import NoAnswer, ask
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
+from tanist.runtime.client.records import list_offset, read
 from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.runtime.cluster.cluster_file import ClusterFile
 from tanist.runtime.cluster.layout import metrics_address

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
+from tanist.client.metadata import ClusterView
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin, partition_context
 from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription
-from tanist.runtime.client.client import Address, Client, ClusterView, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.explain import Situation, explain
 from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset
+from tanist.runtime.client.records import list_offset
 from tanist.web.groups import read_groups
 from tanist.web.source import NotHere, Watched
 from tanist.web.state import (

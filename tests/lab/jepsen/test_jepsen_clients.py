@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from tanist.client.positions import Fetched
 from tanist.lab.history import HistoryWriter
 from tanist.lab.jepsen import confluent_client, own_client
 from tanist.lab.jepsen.plan import Plan, Role
 from tanist.runtime.client.client import KafkaError, Unreachable
-from tanist.runtime.client.records import Fetched
 from tanist.wire.errors import ErrorCode
 
 RECORDS = 1203

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tanist.client.metadata import PartitionView
 from tanist.lab.jepsen.nemesis import Nemesis, View
 from tanist.lab.jepsen.schedule import INJECTED, KINDS, Episode, possible
 from tanist.lab.jepsen.target import Reach
-from tanist.runtime.client.client import Address, PartitionView
+from tanist.runtime.client.client import Address
 from tanist.runtime.faults.settings import DiskState
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from tanist.client.positions import EARLIEST, Fetched
 from tanist.lab.history import Checker, Verdict
 from tanist.lab.jepsen import confluent_transactions, final, own_transactions
 from tanist.lab.jepsen.outcome import account
 from tanist.lab.jepsen.plan import Plan
 from tanist.lab.jepsen.transactions import POLL, Drawn, Noted, Pace, draw
 from tanist.runtime.client.client import KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, Fetched
 from tanist.wire.errors import ErrorCode
 from tests.lab.jepsen.test_jepsen_clients import Lines
 

@@ -13,11 +13,12 @@ import click
 from tanist.cli.commands.topic_partitions import partitions_of
 from tanist.cli.options import client_options, connect
 from tanist.cli.output.record_lines import Form
+from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.group_member import PROTOCOLS, Member, new_member
+from tanist.runtime.client.group_member import PROTOCOLS, PolledGroupMember, new_member
 from tanist.runtime.client.groups import committed_offsets
-from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.records import fetch, list_offset
 from tanist.text import counted
 from tanist.wire.batch import Record
 from tanist.wire.errors import ErrorCode
@@ -185,7 +186,7 @@ def _read(client: Client, topic: str, positions: dict[int, int], shown: _Shown) 
             positions[partition] = fetched.next_offset
 
 
-def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
+def _read_as_member(member: PolledGroupMember, where: int, shown: _Shown) -> None:
     # A SIGTERM leaves the group as Ctrl-C does: the others would wait for the session's end otherwise.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -245,7 +246,7 @@ def _read_round(
 
 
 def _positions(
-    member: Member, before: dict[TopicPartition, int], where: int, read_committed: bool
+    member: PolledGroupMember, before: dict[TopicPartition, int], where: int, read_committed: bool
 ) -> dict[TopicPartition, int]:
     """Where to go on in what is assigned now: as before, or where the group is, or at the end that was asked for."""
     fresh = member.assigned - before.keys()

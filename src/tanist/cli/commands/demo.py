@@ -15,10 +15,11 @@ import click
 
 from tanist.cli.output import lines
 from tanist.cli.output.tables import print_json
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import compare
 from tanist.runtime.client.client import Client
-from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.layout import next_free_port

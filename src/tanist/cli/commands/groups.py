@@ -14,12 +14,13 @@ import click
 from tanist.cli.options import client_options, connect, json_option
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
+from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import describe_topics
 from tanist.runtime.client.client import Address, Client, KafkaError
 from tanist.runtime.client.groups import GroupDescription
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.records import list_offset
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
 

@@ -12,10 +12,10 @@ from tanist.cli.options import client_options, connect, json_option
 from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client import transactions as of_transactions
 from tanist.runtime.client.admin import describe_topics
 from tanist.runtime.client.client import Address, Client
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transactions import HangingTransaction, ProducerDescription
 
 _DEFAULT_MINUTES = 15

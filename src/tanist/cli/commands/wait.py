@@ -10,11 +10,12 @@ import click
 
 from tanist.cli.options import client_options, json_option
 from tanist.cli.output.tables import print_json
+from tanist.client.positions import LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError
-from tanist.runtime.client.records import LATEST, list_offset
+from tanist.runtime.client.records import list_offset
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.waiting import wait_until_so

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.activity import Sample, rates
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.text import counted
 
 _WIDTH = 79

@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.lab.history import HistoryWriter
 from tanist.lab.jepsen.outcome import FINAL
 from tanist.lab.jepsen.own_client import value_of
 from tanist.lab.jepsen.plan import Workload
 from tanist.lab.jepsen.target import RunFailed
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
+from tanist.runtime.client.records import fetch, list_offset
 
 _PATIENCE_S = 60.0
 _ASK_EVERY_S = 0.5

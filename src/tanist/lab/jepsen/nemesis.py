@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tanist.client.metadata import PartitionView
 from tanist.lab.jepsen.schedule import Episode
 from tanist.lab.jepsen.target import Reach, RunFailed, Target
-from tanist.runtime.client.client import Address, Client, KafkaError, PartitionView, Unreachable
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.faults.settings import DiskState
 
 IN_SYNC_PATIENCE_S = 60.0

@@ -87,7 +87,6 @@ class _Transactor:
 
     def _take_steps(self, client: Client, producer: TransactionalProducer, drawn: Drawn, noted: Noted) -> None:
         values = iter(noted.values)
-        sequences: dict[int, int] = {}
         places = sorted({step for step in drawn.steps if step != POLL})
         if places:
             producer.add_partitions([(self._plan.topic, partition) for partition in places])
@@ -100,11 +99,9 @@ class _Transactor:
                 self._plan.topic,
                 step,
                 [NewRecord(time.time_ns() // 1_000_000, None, next(values).encode())],
-                sequences.get(step, 0),
                 request_timeout_ms=_REPLICAS_PATIENCE_MS,
                 answer_within_s=REQUEST_PATIENCE_S,
             )
-            sequences[step] = sequences.get(step, 0) + 1
             if offset >= 0:
                 op["offset"] = offset
 

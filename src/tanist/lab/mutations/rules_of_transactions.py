@@ -234,6 +234,20 @@ def _among(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     return Mutation(rule, patches, lambda seed: ChaosRun(seed, config_of(seed, TRANSACTIONS).with_settings(**changes)))
 
 
+def _late(rule: str, patches: Breaks) -> Mutation:
+    """Shows where a marker comes late: brokers hear of each other late or not at all, and a client that keeps its epoch
+    begins the next transaction at once.
+    """
+
+    def play(seed: int) -> ChaosRun:
+        config = config_of(seed, TRANSACTIONS).with_settings(
+            clients=OLD, instances=1, client_pause_ms=5, abort_share=0.5
+        )
+        return ChaosRun(seed, replace(config, kinds=("partition", "slow"), fault_pause_ms=(100, 800)))
+
+    return Mutation(rule, patches, play)
+
+
 def _trimmed(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows where records go, by retention and DeleteRecords."""
 
@@ -292,7 +306,7 @@ TRANSACTION_MUTANTS: Mapping[str, Mutation] = {
         transaction_timeout_ms=1_000,
         abandons=True,
     ),
-    "T15": _drawn("a transaction is complete with the first marker", t15_a_marker_of_any_partition_completes),
+    "T15": _late("a transaction is complete with the first marker", t15_a_marker_of_any_partition_completes),
     "T16": _drawn("what the log has refused stays under way", t16_a_refused_append_stays_pending),
     "T17": _losing("a transaction without a marker stays open", t17_hanging_transactions_are_left),
     "T18": _losing(

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tanist.client.sequences import produce_request
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import TOPIC
-from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import Send
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 _PRODUCE_VERSION = 9
 _PRODUCER_ID = 77
@@ -71,10 +72,7 @@ class ScriptedWriter(SimClient):
             if send.ordered
             else encode_batch([record])
         )
-        data = (PartitionProduceData(index=0, records=bytes(batch)),)
-        request = ProduceRequest(
-            acks=acks, timeout_ms=2_000, topic_data=(TopicProduceData(name=send.topic, partition_data=data),)
-        )
+        request = produce_request((send.topic, 0), bytes(batch), acks=acks, timeout_ms=2_000)
         channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
 
         def handle_response(response: Any) -> None:

@@ -16,10 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client.acknowledged import NOT_KNOWN, Acknowledged, Digest, digest_of
 from tanist.runtime.client.client import Client
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
+from tanist.runtime.client.records import list_offset, read
 from tanist.runtime.client.salvaged import by_partition, find_entries
 
 T = TypeVar("T", bound=Hashable)
@@ -130,7 +131,7 @@ def account_of(
             one = PartitionAccount(topic, partition, account, list(noted))
         found.append(one)
     if salvage is not None:
-        _look_into_salvage(salvage, topic, found)
+        _count_salvaged(salvage, topic, found)
     return found
 
 
@@ -161,7 +162,7 @@ def _partition_account(
     return found
 
 
-def _look_into_salvage(folder: Path, topic: str, accounts: Sequence[PartitionAccount]) -> None:
+def _count_salvaged(folder: Path, topic: str, accounts: Sequence[PartitionAccount]) -> None:
     entries, _ = find_entries(folder)
     saved = {
         found.partition: Counter(digest_of(salvaged.record) for salvaged in found.records())

@@ -13,8 +13,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.record_json import NotARecord, line_of, read_object, read_record, record_json
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.batch import NewRecord, Record
 
 Digest = bytes

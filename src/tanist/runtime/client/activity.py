@@ -7,16 +7,15 @@ asks each leader once for all its partitions, so that thousands of partitions ar
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tanist.client.positions import LATEST, list_offsets_request
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client import admin
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.records import LATEST
-from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
 
 _TIMEOUT_MS = 5_000
@@ -84,7 +83,7 @@ def high_watermarks(client: Client, leaders: Mapping[TopicPartition, int]) -> di
             by_leader.setdefault(leader, []).append(place)
     found: dict[TopicPartition, int] = {}
     for leader, places in sorted(by_leader.items()):
-        request = ListOffsetsRequest(replica_id=-1, topics=_asked(places), timeout_ms=_TIMEOUT_MS)
+        request = list_offsets_request(dict.fromkeys(places, LATEST), timeout_ms=_TIMEOUT_MS)
         try:
             answer = client.ask(request, ListOffsetsResponse, node_id=leader)
         except (Unreachable, KafkaError):
@@ -94,10 +93,3 @@ def high_watermarks(client: Client, leaders: Mapping[TopicPartition, int]) -> di
                 if not each.error_code:
                     found[topic.name, each.partition_index] = each.offset
     return found
-
-
-def _asked(places: Iterable[TopicPartition]) -> tuple[ListOffsetsTopic, ...]:
-    by_topic: dict[str, list[ListOffsetsPartition]] = {}
-    for topic, index in places:
-        by_topic.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=LATEST))
-    return tuple(ListOffsetsTopic(name=topic, partitions=tuple(parts)) for topic, parts in by_topic.items())

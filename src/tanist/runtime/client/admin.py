@@ -157,7 +157,7 @@ def create_topic(
         _raise_for(answer.topics[0].error_code, answer.topics[0].error_message)
         return answer.topics[0].topic_id
 
-    def look() -> UUID | None:
+    def find_result() -> UUID | None:
         found = client.metadata([name]).topics.get(name)
         if found is None or found.error_code:
             return None
@@ -174,7 +174,7 @@ def create_topic(
         client,
         f"create topic {name}",
         attempt,
-        look,
+        find_result,
         already=(ErrorCode.TOPIC_ALREADY_EXISTS,),
         patience_s=client.timeout_s + _REPLICA_S * max(1, partitions) * max(1, replication_factor),
     )
@@ -195,11 +195,11 @@ def delete_topic(client: Client, name: str) -> None:
         _raise_for(response.error_code, response.error_message)
         return True
 
-    def look() -> bool | None:
+    def find_result() -> bool | None:
         found = client.metadata([name]).topics.get(name)
         return True if found is None or found.error_code in DENIALS or found.topic_id != topic_id else None
 
-    carry_out(client, f"delete topic {name}", attempt, look, already=DENIALS)
+    carry_out(client, f"delete topic {name}", attempt, find_result, already=DENIALS)
 
 
 def add_partitions(client: Client, name: str, count: int, assignment: Sequence[Sequence[int]] = ()) -> None:
@@ -223,7 +223,7 @@ def add_partitions(client: Client, name: str, count: int, assignment: Sequence[S
         _raise_for(result.error_code, result.error_message)
         return True
 
-    def look() -> bool | None:
+    def find_result() -> bool | None:
         found = client.metadata([name]).topics.get(name)
         has = 0 if found is None else len(found.partitions)
         if has > count:
@@ -234,7 +234,7 @@ def add_partitions(client: Client, name: str, count: int, assignment: Sequence[S
         client,
         f"give topic {name} {count} partitions",
         attempt,
-        look,
+        find_result,
         already=(ErrorCode.INVALID_PARTITIONS,),
         patience_s=client.timeout_s + _REPLICA_S * count,
     )

@@ -38,22 +38,22 @@ def carry_out(
     client: Client,
     what: str,
     attempt: Callable[[float], T],
-    look: Callable[[], T | None],
+    find_result: Callable[[], T | None],
     *,
     already: Collection[int] = (),
     patience_s: float | None = None,
 ) -> T:
     """Have a change made, and give its result.
 
-    `attempt` sends one request, which may take so many seconds. `look` gives the result if the change is there, None if
-    it is not, and raises `KafkaError` if something else is there; it looks before the first request as well, because
-    what was there before is not the change. `already` are the codes by which a repeated request is refused because the
-    first one was carried out. `what` names the change: "create topic t".
+    `attempt` sends one request, which may take so many seconds. `find_result` gives the result if the change is there,
+    None if it is not, and raises `KafkaError` if something else is there; it is called before the first request as
+    well, because what was there before is not the change. `already` are the codes by which a repeated request is
+    refused because the first one was carried out. `what` names the change: "create topic t".
 
     `KafkaError` for a refusal, `Unreachable` if nothing was asked, `OutcomeUnknown` if nobody says what became of it.
     """
     patience_s = client.timeout_s if patience_s is None else patience_s
-    if _is_there(look):
+    if _is_there(find_result):
         return client.persist(lambda: attempt(patience_s), timeout_s=patience_s)  # a refusal is meant as it is said
     began = time.monotonic()
     deadline = began + patience_s
@@ -63,7 +63,7 @@ def carry_out(
         try:
             if asking:
                 return attempt(max(1.0, deadline - time.monotonic()))
-            found = look()
+            found = find_result()
             if found is not None:
                 return found
             trouble: Exception = lost or Unreachable("it is not to be seen")
@@ -77,7 +77,7 @@ def carry_out(
         except KafkaError as error:
             trouble = error
             if asking and lost is not None and error.code in already:
-                refused, asking = True, False  # by the first request, or by something else in its place: look which
+                refused, asking = True, False  # by the first request, or by something else in its place: ask which
             elif not error.retriable:
                 raise
             elif asking:
@@ -90,9 +90,9 @@ def carry_out(
         time.sleep(_PAUSE_S)
 
 
-def _is_there(look: Callable[[], object | None]) -> bool:
+def _is_there(find_result: Callable[[], object | None]) -> bool:
     try:
-        return look() is not None
+        return find_result() is not None
     except KafkaError as error:
         return not error.retriable
     except Unreachable:

@@ -12,15 +12,14 @@ import math
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
-from uuid import UUID
 
+from tanist.client.errors import meaning_of
+from tanist.client.metadata import ClusterView, cluster_view, metadata_request
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import correlation_id_of, decode_response, encode_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
-from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.schema import Request, Response
 
@@ -49,7 +48,7 @@ class KafkaError(Exception):
     @property
     def retriable(self) -> bool:
         """Whether trying again may help; never when the caller knows better (`final`)."""
-        return not self._final and self.code in ErrorCode._value2member_map_ and ErrorCode(self.code).is_retriable
+        return not self._final and meaning_of(self.code).is_retriable
 
 
 class Unreachable(Exception):
@@ -78,43 +77,6 @@ class OutcomeUnknown(Exception):
 
 class Unsupported(Exception):
     """The broker does not have this request, or no version of it that we have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broker:
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionView:
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    offline: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicView:
-    name: str
-    topic_id: UUID
-    error_code: int
-    internal: bool
-    partitions: dict[int, PartitionView]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """One broker's answer to Metadata."""
-
-    brokers: dict[int, Broker] = field(default_factory=dict)
-    cluster_id: str | None = None
-    controller_id: int = -1
-    topics: dict[str, TopicView] = field(default_factory=dict)
 
 
 class BrokerConnection:
@@ -246,7 +208,9 @@ class Client:
         self.timeout_s = timeout_s
         """How long a request and its retries may take altogether, unless the caller says otherwise."""
         self.view = ClusterView()
-        """The last metadata that was asked for."""
+        """The metadata that was asked for so far."""
+        self._doubted: set[str] = set()
+        """Topics whose leaders in `view` have proved wrong."""
         self.on_long_wait: Callable[[], bool] | None = None
         """Called each `LONG_WAIT_S` while a change is not answered, or something is tried again, until it says True."""
         self._looked = 0.0
@@ -358,7 +322,7 @@ class Client:
                     raise
                 self.waits_since(began)
                 if isinstance(error, KafkaError) and error.code in DENIALS:
-                    self._turn_to_another()
+                    self._switch_broker()
                 pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
                 if time.monotonic() + pause_s > self.patient_until(began, deadline):
                     raise
@@ -386,23 +350,23 @@ class Client:
     # -- who is who
 
     def metadata(self, topics: Iterable[str] | None = (), *, node_id: int | None = None) -> ClusterView:
-        """Ask one broker; `topics` None means all of them. The answer also becomes `view`.
+        """Ask one broker; `topics` None means all of them. The answer is also added to `view`.
 
         Unless it is to be this broker's (`node_id`), what it denies is asked of the others that are alive, and a topic
         is there if one of them has it. `Unreachable` if nobody knows of a broker that is alive.
         """
         names = None if topics is None else tuple(topics)
-        request = _metadata_request(names)
+        request = metadata_request(names)
         answer = self.ask(request, MetadataResponse, node_id=node_id, timeout_s=min(self.timeout_s, 10.0))
         if answer.error_code:
             raise KafkaError(answer.error_code)
-        view = _cluster_view(answer)
+        view = cluster_view(answer)
         if node_id is None:
             self._doubt(view, names)
             if not view.brokers:
                 raise Unreachable("no broker is in the cluster yet")
         self.known_topics |= {name for name, topic in view.topics.items() if not topic.error_code}
-        self.view = view
+        self.view = self.view.merged(view)
         return view
 
     def _doubt(self, view: ClusterView, names: Sequence[str] | None) -> None:
@@ -415,18 +379,18 @@ class Client:
             return
         # What a broker knows that the cluster does not count in is old. Where none is named, all that are known.
         others = view.brokers or self.view.brokers
-        addresses = [(broker.host, broker.port) for broker in others.values()]
+        addresses = [broker.address for broker in others.values()]
         if nothing or not view.brokers:
             addresses += self._bootstrap
         for address in dict.fromkeys(addresses):
             if address == self._last:
                 continue
-            request = _metadata_request(None if nothing else sorted(denied))
+            request = metadata_request(None if nothing else sorted(denied))
             try:
                 answer = self._ask_at(address, request, MetadataResponse, min(self.timeout_s, _DOUBT_S))
             except (Unreachable, Unsupported, KafkaError):
                 continue
-            other = _cluster_view(answer)
+            other = cluster_view(answer)
             found = {name: topic for name, topic in other.topics.items() if topic.error_code not in DENIALS}
             view.topics.update(found)
             denied -= found.keys()
@@ -437,21 +401,21 @@ class Client:
                 break
         self.known_topics -= denied
 
-    def _turn_to_another(self) -> None:
+    def _switch_broker(self) -> None:
         """Another broker than the one that answered last is to be asked next."""
-        around = list(dict.fromkeys([(each.host, each.port) for each in self.view.brokers.values()] + self._bootstrap))
+        around = list(dict.fromkeys([each.address for each in self.view.brokers.values()] + self._bootstrap))
         if self._last in around:
             self._last = around[(around.index(self._last) + 1) % len(around)]
 
     def leader_of(self, topic: str, partition: int) -> int:
         """The leader's id by the present view, which is refreshed if it does not know. Raises `KafkaError`."""
-        found = self._partition(topic, partition)
+        found = None if topic in self._doubted else self.view.partition(topic, partition)
         if found is None:
-            view = self.metadata([topic])
-            about = view.topics.get(topic)
+            about = self.metadata([topic]).topics.get(topic)
             if about is not None and about.error_code:
                 raise KafkaError(about.error_code, topic)
-            found = self._partition(topic, partition)
+            self._doubted.discard(topic)
+            found = self.view.partition(topic, partition)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
         if found.leader < 0:
@@ -461,21 +425,17 @@ class Client:
 
     def forget(self, topic: str) -> None:
         """The view of a topic has proved wrong."""
-        self.view.topics.pop(topic, None)
+        self._doubted.add(topic)
 
     # -- inner
-
-    def _partition(self, topic: str, partition: int) -> PartitionView | None:
-        about = self.view.topics.get(topic)
-        return None if about is None else about.partitions.get(partition)
 
     def _addresses(self, node_id: int | None) -> list[Address]:
         if node_id is not None:
             if node_id not in self.view.brokers:
                 self.metadata()
             broker = self.view.brokers.get(node_id)
-            return [] if broker is None else [(broker.host, broker.port)]
-        known = [(broker.host, broker.port) for broker in self.view.brokers.values()]
+            return [] if broker is None else [broker.address]
+        known = [broker.address for broker in self.view.brokers.values()]
         ordered = ([self._last] if self._last is not None else []) + known + self._bootstrap
         return list(dict.fromkeys(ordered))
 
@@ -492,11 +452,6 @@ class Client:
             connection.close()
 
 
-def _metadata_request(names: Sequence[str] | None) -> MetadataRequest:
-    wanted = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
-    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-
-
 def parse_bootstrap(text: str) -> list[Address]:
     """`host:port,host:port`, Kafka's bootstrap.servers. `ValueError` says what is wrong with it."""
     found: list[Address] = []
@@ -506,30 +461,6 @@ def parse_bootstrap(text: str) -> list[Address]:
             raise ValueError(f"{item.strip()!r} is not host:port")
         found.append((host.removeprefix("[").removesuffix("]"), int(port)))
     return found
-
-
-def _cluster_view(answer: MetadataResponse) -> ClusterView:
-    topics = {}
-    for topic in answer.topics:
-        partitions = {
-            found.partition_index: PartitionView(
-                found.partition_index,
-                found.leader_id,
-                found.leader_epoch,
-                found.replica_nodes,
-                found.isr_nodes,
-                found.offline_replicas,
-            )
-            for found in topic.partitions
-        }
-        name = topic.name or ""
-        topics[name] = TopicView(name, topic.topic_id, topic.error_code, topic.is_internal, partitions)
-    return ClusterView(
-        {broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers},
-        answer.cluster_id,
-        answer.controller_id,
-        topics,
-    )
 
 
 def _placed(error: Exception, address: Address) -> Exception:

@@ -6,44 +6,29 @@ asked: what a partition without one holds is not known, which is not the same as
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import IntEnum
 from typing import Final, TypeVar
 
-from tanist.runtime.client.client import Client, KafkaError, PartitionView
+from tanist.client.errors import error_in, refusal_in
+from tanist.client.metadata import PartitionView
+from tanist.client.requests import CoordinatorKind, coordinator_in, find_coordinator
+from tanist.runtime.client.client import Client, KafkaError
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
 from tanist.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
 
-_ONE_KEY_VERSION: Final = 3
-"""The last version that asks for one key."""
 _ELECTION_S: Final = 5.0
 """How long a partition may have no leader before that is said."""
 
 
-class CoordinatorKind(IntEnum):
-    """`key_type` of FindCoordinator."""
-
-    GROUP = 0
-    TRANSACTION = 1
-
-    @property
-    def topic(self) -> str:
-        """The internal topic whose partitions' leaders are the coordinators."""
-        return TRANSACTIONS_TOPIC if self is CoordinatorKind.TRANSACTION else OFFSETS_TOPIC
-
-
 def coordinator_of(client: Client, kind: CoordinatorKind, key: str) -> int:
     """The broker that coordinates a group or a transactional id. `KafkaError`."""
-    request = FindCoordinatorRequest(key=key, key_type=kind)
-    answer = client.ask(request, FindCoordinatorResponse, max_version=_ONE_KEY_VERSION)
-    if answer.error_code:
-        raise KafkaError(answer.error_code, answer.error_message or f"the coordinator of {key}")
-    return answer.node_id
+    answer = client.ask(find_coordinator(kind, key), FindCoordinatorResponse)
+    code, message = refusal_in(answer)
+    if code:
+        raise KafkaError(code, message or f"the coordinator of {key}")
+    return coordinator_in(answer).node_id
 
 
 def ask_all_coordinators(
@@ -51,7 +36,6 @@ def ask_all_coordinators(
     kind: CoordinatorKind,
     request: Request,
     answers: type[R],
-    error_of: Callable[[R], int],
     *,
     some: bool = False,
 ) -> dict[int, R]:
@@ -65,8 +49,8 @@ def ask_all_coordinators(
         found: dict[int, R] = {}
         for node_id in sorted(client.view.brokers):
             answer = client.ask(request, answers, node_id=node_id)
-            if error_of(answer):
-                raise KafkaError(error_of(answer), f"broker {node_id}")
+            if error_in(answer):
+                raise KafkaError(error_in(answer), f"broker {node_id}")
             found[node_id] = answer
         if some:
             return found

@@ -6,18 +6,21 @@ Each question goes to the group's coordinator, which is looked up anew when it h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tanist.client.errors import Meaning, meaning_in, refusal_in
+from tanist.client.offsets import VERSION_MAX, offset_commit, offset_fetch, offsets_in
+from tanist.client.requests import CoordinatorKind
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.changes import carry_out
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.coordinators import CoordinatorKind, ask_all_coordinators, coordinator_of
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.coordinators import ask_all_coordinators, coordinator_of
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import consumer_group_describe_response, offset_commit_request
+from tanist.wire.messages import consumer_group_describe_response
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -35,8 +38,7 @@ from tanist.wire.schema import Request, Response
 R = TypeVar("R", bound=Response)
 
 
-_ONE_GROUP = {OffsetFetchRequest: 7, OffsetCommitRequest: 9}
-"""The last versions that ask for one group, and name topics by their names."""
+_OF_OFFSETS: dict[type[Request], int] = dict.fromkeys((OffsetFetchRequest, OffsetCommitRequest), VERSION_MAX)
 DEAD = "Dead"
 
 
@@ -83,7 +85,6 @@ def list_groups(client: Client, *, some: bool = False) -> list[GroupListing]:
         CoordinatorKind.GROUP,
         ListGroupsRequest(),
         ListGroupsResponse,
-        lambda answer: answer.error_code,
         some=some,
     )
     found = [
@@ -112,7 +113,6 @@ def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
         group,
         ConsumerGroupDescribeRequest(group_ids=(group,)),
         ConsumerGroupDescribeResponse,
-        lambda answer: answer.groups[0].error_code,
     )
     described = answer.groups[0]
     return GroupDescription(
@@ -147,7 +147,6 @@ def _describe_classic_group(client: Client, group: str) -> GroupDescription:
         group,
         DescribeGroupsRequest(groups=(group,)),
         DescribeGroupsResponse,
-        lambda answer: answer.groups[0].error_code,
     )
     described = answer.groups[0]
     if described.group_state == DEAD:
@@ -185,9 +184,8 @@ def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
 
 def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
     """The offsets that the group has committed: none, if there is no such group."""
-    request = OffsetFetchRequest(group_id=group, topics=None)
-    answer, _ = ask_coordinator(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
-    return offsets_in(answer)
+    answer, _ = ask_coordinator(client, group, offset_fetch(group), OffsetFetchResponse)
+    return {where: offset for where, (offset, _) in offsets_in(answer).items() if offset >= 0}
 
 
 def existing(client: Client, group: str, places: Iterable[TopicPartition]) -> set[TopicPartition]:
@@ -215,45 +213,9 @@ def existing(client: Client, group: str, places: Iterable[TopicPartition]) -> se
     return wanted & client.persist(attempt)
 
 
-def offsets_in(answer: OffsetFetchResponse) -> dict[TopicPartition, int]:
-    """The committed offsets of an answer of version 7 or below."""
-    return {
-        (topic.name, each.partition_index): each.committed_offset
-        for topic in answer.topics
-        for each in topic.partitions
-        if each.committed_offset >= 0
-    }
-
-
 def commit_offsets(client: Client, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Move a group that nobody is in. `KafkaError` if somebody is, or a partition is refused."""
-    ask_coordinator(client, group, commit_request(group, offsets), OffsetCommitResponse, commit_error)
-
-
-def commit_request(
-    group: str, offsets: Mapping[TopicPartition, int], *, member_id: str = "", epoch: int = -1
-) -> OffsetCommitRequest:
-    """To commit offsets: as a member in its epoch (or generation), or from outside."""
-    topics: dict[str, list[offset_commit_request.OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in sorted(offsets.items()):
-        place = offset_commit_request.OffsetCommitRequestPartition(
-            partition_index=index, committed_offset=offset, committed_metadata=""
-        )
-        topics.setdefault(topic, []).append(place)
-    return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=epoch,
-        member_id=member_id,
-        topics=tuple(
-            offset_commit_request.OffsetCommitRequestTopic(name=topic, partitions=tuple(places))
-            for topic, places in topics.items()
-        ),
-    )
-
-
-def commit_error(answer: OffsetCommitResponse) -> int:
-    """The first error of a commit; 0 if there is none."""
-    return next((each.error_code for topic in answer.topics for each in topic.partitions if each.error_code), 0)
+    ask_coordinator(client, group, offset_commit(group, offsets), OffsetCommitResponse)
 
 
 def delete_groups(client: Client, groups: Iterable[str]) -> dict[str, int]:
@@ -279,7 +241,7 @@ def _delete_group(client: Client, group: str) -> None:
             raise KafkaError(answer.results[0].error_code, f"group {group}")
         return True
 
-    def look() -> bool | None:
+    def find_result() -> bool | None:
         try:
             describe_group(client, group)
         except KafkaError as error:
@@ -288,7 +250,7 @@ def _delete_group(client: Client, group: str) -> None:
             raise
         return None
 
-    carry_out(client, f"delete group {group}", attempt, look, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
+    carry_out(client, f"delete group {group}", attempt, find_result, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
 
 
 def ask_coordinator(
@@ -296,13 +258,14 @@ def ask_coordinator(
     group: str,
     request: Request,
     answers: type[R],
-    error_of: Callable[[R], int],
     *,
+    expected: Collection[Meaning] = (),
     answer_within_s: float | None = None,
 ) -> tuple[R, int]:
     """Ask the group's coordinator, wherever it is by then; also gives its id. `Unsupported` by broker or by cluster.
 
-    `answer_within_s`: of one attempt, where the coordinator may take its time (JoinGroup).
+    An answer that means one of `expected` is no error. `answer_within_s`: of one attempt, where the coordinator may
+    take its time (JoinGroup).
     """
 
     def attempt() -> tuple[R, int]:
@@ -313,17 +276,16 @@ def ask_coordinator(
                 answers,
                 node_id=node_id,
                 timeout_s=answer_within_s,
-                max_version=_ONE_GROUP.get(type(request)),
+                max_version=_OF_OFFSETS.get(type(request)),
             )
         except Unreachable as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
-        code = error_of(answer)
+        code, said = refusal_in(answer)
         if code == ErrorCode.UNSUPPORTED_VERSION:
             # The coordinator has the request, and the cluster not the feature: it is as if neither had it.
             raise Unsupported(f"the cluster's features (group.version) do not allow {type(request).__name__}")
-        if code:
+        if code and meaning_in(answer) not in expected:
             missing = code == ErrorCode.GROUP_ID_NOT_FOUND
-            said: str | None = getattr(answer, "error_message", None)
             raise KafkaError(code, f"there is no group {group}" if missing else said or f"group {group}")
         return answer, node_id
 

@@ -21,26 +21,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from tanist.client import positions
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
+from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.leaders import Refusal, ask_leader
 from tanist.runtime.client.merge_presence import MARK, Presence
-from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset
+from tanist.runtime.client.records import Producer, list_offset
 from tanist.runtime.client.salvaged import PartitionSalvage, SalvagedRecord
 from tanist.runtime.client.transaction_outcomes import TransactionOutcome
 from tanist.wire.batch import BatchHeader, NewRecord, Record, decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_response import FetchResponse
-from tanist.wire.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
-_FETCH_VERSION_MAX = 12
 _FETCH_BYTES = 8 << 20
 _BATCH_RECORDS = 500
 _BATCH_BYTES = 256 << 10
@@ -191,10 +187,7 @@ def _batches(
     """The batches from `start` on that begin below `end`: those of transactions whatever came of them, and markers."""
     position = start
     while position < end:
-        asked = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
-        request = FetchRequest(
-            max_wait_ms=500, min_bytes=1, max_bytes=_FETCH_BYTES, topics=(FetchTopic(topic=topic, partitions=(asked,)),)
-        )
+        request = positions.fetch_request((topic, partition), position, max_bytes=_FETCH_BYTES)
         data = memoryview(client.persist(partial(_fetched, client, topic, partition, request)))
         for at, header in iterate_headers(data):
             if header.base_offset < end:
@@ -211,33 +204,22 @@ def _parting(client: Client, salvage: PartitionSalvage) -> int:
     if not salvage.batches:
         return -1
     topic, index = salvage.topic, salvage.partition
-    asked = OffsetForLeaderPartition(partition=index, leader_epoch=max(salvage.batches[0].epoch, 0))
-    request = OffsetForLeaderEpochRequest(
-        replica_id=-1, topics=(OffsetForLeaderTopic(topic=topic, partitions=(asked,)),)
-    )
+    request = positions.epoch_ends_request({(topic, index): max(salvage.batches[0].epoch, 0)})
 
     def attempt() -> int:
-        answer = ask_leader(
-            client,
-            topic,
-            index,
-            request,
-            OffsetForLeaderEpochResponse,
-            lambda answer: (answer.topics[0].partitions[0].error_code, None),
-        )
+        answer = ask_leader(client, topic, index, request, OffsetForLeaderEpochResponse)
         return answer.topics[0].partitions[0].end_offset
 
     return min(client.persist(attempt), min(batch.base_offset for batch in salvage.batches))
 
 
 def _fetched(client: Client, topic: str, partition: int, request: FetchRequest) -> bytes:
-    def refusal(answer: FetchResponse) -> Refusal:
-        code = int(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if answer.responses:
-            code = answer.responses[0].partitions[0].error_code
-        return answer.error_code or code, f"{topic}-{partition} while reading what is there"
-
-    answer = ask_leader(client, topic, partition, request, FetchResponse, refusal, max_version=_FETCH_VERSION_MAX)
+    about = f"{topic}-{partition} while reading what is there"
+    answer = ask_leader(
+        client, topic, partition, request, FetchResponse, max_version=positions.FETCH_VERSION_MAX, about=about
+    )
+    if not answer.responses:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, about)
     return bytes(answer.responses[0].partitions[0].records or b"")
 
 

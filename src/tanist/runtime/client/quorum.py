@@ -72,14 +72,14 @@ def missing_quorum(client: Client) -> str:
 def watching(client: Client, say: Callable[[str], None]) -> Client:
     """The client, which says that there is no quorum as soon as it has to wait for longer than an election takes."""
 
-    def look() -> bool:
+    def report_missing_quorum() -> bool:
         with client.apart() as other:
             trouble = missing_quorum(other)
         if trouble:
             say(trouble)
         return bool(trouble)
 
-    client.on_long_wait = look
+    client.on_long_wait = report_missing_quorum
     return client
 
 

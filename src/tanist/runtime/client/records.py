@@ -7,30 +7,22 @@ takes a new producer id, because its next sequence number is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+from tanist.client import positions
+from tanist.client.positions import Fetched, list_offsets_request, partition_in, read_from
+from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id, produce_request
+from tanist.client.sequences import VERSION_MAX as PRODUCE_VERSION_MAX
+from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.leaders import Refusal, ask_leader
-from tanist.wire.batch import NewRecord, Record, encode_batch
+from tanist.wire.batch import NewRecord, Record
 from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode
-from tanist.wire.isolation import committed_batches
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.messages.produce_response import ProduceResponse
-
-EARLIEST = -2
-LATEST = -1
-
-_PRODUCE_VERSION_MAX = 12
-_FETCH_VERSION_MAX = 12
-"""The last that name a topic by its name; later ones use its id."""
 
 _REQUEST_TIMEOUT_MS = 10_000
 
@@ -53,8 +45,7 @@ class Producer:
         self._acks = acks
         self._request_timeout_ms = request_timeout_ms
         self._idempotent = idempotent
-        self._id: tuple[int, int] | None = None
-        self._sequences: dict[tuple[str, int], int] = {}
+        self._sequences = Sequences()
 
     def send(
         self,
@@ -69,49 +60,41 @@ class Producer:
 
         -1 if the broker does not say: with acks=0, and for a batch that turns out to have been in the log already.
         """
-        if self._idempotent and self._id is None:
-            self._id = self._client.persist(self._new_id, timeout_s=timeout_s)
-        producer_id, epoch = self._id or (-1, -1)
-        sequence = self._sequences.get((topic, partition), 0) if self._idempotent else -1
-        batch = encode_batch(
-            records,
-            compression=compression,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-        )
-        data = TopicProduceData(
-            name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),)
-        )
-        request = ProduceRequest(acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=(data,))
+        sequences = self._sequences
+        if self._idempotent and sequences.producer == NO_PRODUCER:
+            sequences.begin(new_producer(self._client, timeout_s))
+        batch = sequences.batch((topic, partition), records, compression=compression)
+        request = produce_request((topic, partition), batch, acks=self._acks, timeout_ms=self._request_timeout_ms)
         try:
             offset = self._client.persist(lambda: self._attempt(request, topic, partition), timeout_s=timeout_s)
         except (KafkaError, Unreachable):
-            self._id = None
-            self._sequences.clear()
+            sequences.begin(NO_PRODUCER)
             raise
-        if self._idempotent:
-            self._sequences[topic, partition] = (sequence + len(records)) & 0x7FFFFFFF
+        sequences.advance((topic, partition), len(records))
         return offset
 
     def _attempt(self, request: ProduceRequest, topic: str, partition: int) -> int:
         if self._acks:
-            return produce(self._client, topic, partition, request, max_version=_PRODUCE_VERSION_MAX)
+            return produce(self._client, topic, partition, request, max_version=PRODUCE_VERSION_MAX)
         client = self._client
         try:
-            client.tell(request, client.leader_of(topic, partition), max_version=_PRODUCE_VERSION_MAX)
+            client.tell(request, client.leader_of(topic, partition), max_version=PRODUCE_VERSION_MAX)
         except Unreachable:
             client.forget(topic)
             raise
         return -1
 
-    def _new_id(self) -> tuple[int, int]:
-        answer = self._client.ask(
-            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), InitProducerIdResponse
-        )
+
+def new_producer(client: Client, timeout_s: float | None = None) -> ProducerEpoch:
+    """The id and epoch of a new producer without transactions."""
+
+    def attempt() -> ProducerEpoch:
+        answer = client.ask(new_producer_id(), InitProducerIdResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code, "InitProducerId")
         return answer.producer_id, answer.producer_epoch
+
+    return client.persist(attempt, timeout_s=timeout_s)
 
 
 def produce(
@@ -127,27 +110,11 @@ def produce(
 
     -1 for a batch that is in the log already. `KafkaError` and `Unreachable` as of `ask_leader`.
     """
-
-    def refusal(answer: ProduceResponse) -> Refusal:
-        found = answer.responses[0].partition_responses[0]
-        known = found.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-        return 0 if known else found.error_code, found.error_message
-
     answer = ask_leader(
-        client, topic, partition, request, ProduceResponse, refusal, timeout_s=timeout_s, max_version=max_version
+        client, topic, partition, request, ProduceResponse, timeout_s=timeout_s, max_version=max_version
     )
     found = answer.responses[0].partition_responses[0]
     return -1 if found.error_code else found.base_offset
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The result of one fetch."""
-
-    records: tuple[Record, ...]
-    next_offset: int
-    """Where to go on; beyond control batches and what compaction has taken."""
-    high_watermark: int
 
 
 def fetch(
@@ -167,33 +134,20 @@ def fetch(
     `timeout_s` is for all attempts, `answer_within_s` for each. `read_committed` leaves out the records of transactions
     that were aborted, and ends before the first one that is open.
     """
-    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-    request = FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=int(read_committed),
-        topics=(FetchTopic(topic=topic, partitions=(asked,)),),
+    request = positions.fetch_request(
+        (topic, partition), offset, max_bytes=max_bytes, max_wait_ms=max_wait_ms, read_committed=read_committed
     )
+    about = f"{topic}-{partition} at offset {offset}"
 
     def attempt() -> Fetched:
+        version, within_s = positions.FETCH_VERSION_MAX, answer_within_s
         answer = ask_leader(
-            client,
-            topic,
-            partition,
-            request,
-            FetchResponse,
-            lambda answer: (
-                answer.error_code or answer.responses[0].partitions[0].error_code,
-                f"{topic}-{partition} at offset {offset}",
-            ),
-            timeout_s=answer_within_s,
-            max_version=_FETCH_VERSION_MAX,
+            client, topic, partition, request, FetchResponse, timeout_s=within_s, max_version=version, about=about
         )
-        found = answer.responses[0].partitions[0]
-        aborted = [(each.first_offset, each.producer_id) for each in found.aborted_transactions or ()]
-        records, next_offset = _records_from(found.records or b"", offset, aborted if read_committed else ())
-        return Fetched(records, next_offset, found.high_watermark)
+        found = read_from(partition_in(answer), offset, read_committed=read_committed)
+        if found.is_corrupt and found.next_offset == offset:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, about)
+        return found
 
     return client.persist(attempt, timeout_s=timeout_s)
 
@@ -229,35 +183,12 @@ def list_offset(client: Client, topic: str, partition: int, timestamp: int, *, r
 
     With `read_committed` `LATEST` is where the first open transaction begins.
     """
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=int(read_committed),
-        topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
-        timeout_ms=_REQUEST_TIMEOUT_MS,
+    request = list_offsets_request(
+        {(topic, partition): timestamp}, read_committed=read_committed, timeout_ms=_REQUEST_TIMEOUT_MS
     )
 
     def attempt() -> int:
-        answer = ask_leader(
-            client,
-            topic,
-            partition,
-            request,
-            ListOffsetsResponse,
-            lambda answer: (answer.topics[0].partitions[0].error_code, None),
-        )
-        return answer.topics[0].partitions[0].offset
+        answer = ask_leader(client, topic, partition, request, ListOffsetsResponse)
+        return int(partition_in(answer).offset)
 
     return client.persist(attempt)
-
-
-def _records_from(
-    data: bytes | memoryview, offset: int, aborted: Iterable[tuple[int, int]]
-) -> tuple[tuple[Record, ...], int]:
-    """Records from `offset` on (a batch may begin before it), and where to go on."""
-    records: list[Record] = []
-    position = offset
-    for header, batch in committed_batches(data, aborted):
-        records.extend(record for record in batch if record.offset >= offset)
-        position = max(position, header.next_offset)
-    return tuple(records), position

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from tanist.client.requests import CoordinatorKind
+from tanist.client.topic_partition import TopicPartition
+from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.coordinators import CoordinatorKind, ask_all_coordinators, coordinator_of
-from tanist.runtime.client.leaders import Refusal, ask_leader
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.coordinators import ask_all_coordinators, coordinator_of
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -88,9 +89,7 @@ def list_transactions(
         duration_filter=longer_than_ms,
         transactional_id_pattern=pattern,
     )
-    answers = ask_all_coordinators(
-        client, CoordinatorKind.TRANSACTION, request, ListTransactionsResponse, lambda answer: answer.error_code
-    )
+    answers = ask_all_coordinators(client, CoordinatorKind.TRANSACTION, request, ListTransactionsResponse)
     found: list[TransactionListing] = []
     for broker_id, answer in answers.items():
         if answer.unknown_state_filters:
@@ -133,11 +132,7 @@ def describe_producers(client: Client, topic: str, partition: int) -> list[Produ
     request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
 
     def attempt() -> list[ProducerDescription]:
-        def refusal(answer: DescribeProducersResponse) -> Refusal:
-            found = answer.topics[0].partitions[0]
-            return found.error_code, found.error_message
-
-        answer = ask_leader(client, topic, partition, request, DescribeProducersResponse, refusal)
+        answer = ask_leader(client, topic, partition, request, DescribeProducersResponse)
         return sorted(
             (
                 ProducerDescription(
@@ -200,10 +195,7 @@ def abort_transaction(client: Client, topic: str, partition: int, producer: Prod
         )
     )
 
-    def refusal(answer: WriteTxnMarkersResponse) -> Refusal:
-        return answer.markers[0].topics[0].partitions[0].error_code, None
-
-    client.persist(lambda: ask_leader(client, topic, partition, request, WriteTxnMarkersResponse, refusal))
+    client.persist(lambda: ask_leader(client, topic, partition, request, WriteTxnMarkersResponse))
 
 
 def force_terminate(client: Client, transactional_id: str) -> tuple[int, int]:
@@ -211,4 +203,4 @@ def force_terminate(client: Client, transactional_id: str) -> tuple[int, int]:
     describe_transaction(client, transactional_id)  # an unknown id is not to be made by this
     producer = TransactionalProducer(client, transactional_id)
     producer.initialize()
-    return producer.producer_id, producer.producer_epoch
+    return producer.transactions.producer

@@ -12,19 +12,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tanist.client.positions import EARLIEST, FETCH_VERSION_MAX, LATEST, fetch_request, list_offsets_request
 from tanist.runtime.client.admin import TopicDescription
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.partition_context import topic_settings
-from tanist.runtime.client.records import EARLIEST, LATEST, list_offset
+from tanist.runtime.client.records import list_offset
 from tanist.wire.batch import Record, crc_matches, decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
 
 _CLEANUP_POLICY = "cleanup.policy"
-_VERSION = 12
 """The last that names topics by their names; a consumer's version that followers answer."""
 _BYTES = 1 << 16
 _WAIT_MS = 100
@@ -141,16 +139,10 @@ def _fetch(client: Client, topic: str, partition: int, node_id: int, offset: int
 
     A follower learns a moment later than the leader that records are committed, so it is waited for: `_Missing`.
     """
-    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
-    request = FetchRequest(
-        max_wait_ms=_WAIT_MS,
-        min_bytes=1,
-        max_bytes=_BYTES,
-        topics=(FetchTopic(topic=topic, partitions=(asked,)),),
-    )
+    request = fetch_request((topic, partition), offset, max_bytes=_BYTES, max_wait_ms=_WAIT_MS)
     deadline = time.monotonic() + _CATCH_UP_S
     while True:
-        answer = client.ask(request, FetchResponse, node_id=node_id, max_version=_VERSION)
+        answer = client.ask(request, FetchResponse, node_id=node_id, max_version=FETCH_VERSION_MAX)
         found = answer.responses[0].partitions[0]
         code = answer.error_code or found.error_code
         if not code and found.records:
@@ -168,10 +160,7 @@ def _fetch(client: Client, topic: str, partition: int, node_id: int, offset: int
 
 def _first_offset(client: Client, topic: str, partition: int, node_id: int) -> int:
     """Where the log of this replica begins: each replica's retention runs by itself."""
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
-    request = ListOffsetsRequest(
-        replica_id=_ANY_REPLICA, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),), timeout_ms=1000
-    )
+    request = list_offsets_request({(topic, partition): EARLIEST}, replica_id=_ANY_REPLICA, timeout_ms=1000)
     found = client.ask(request, ListOffsetsResponse, node_id=node_id).topics[0].partitions[0]
     return -1 if found.error_code else found.offset
 

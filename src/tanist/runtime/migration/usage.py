@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tanist import __version__
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.admin import ConfigEntry, TopicDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
 from tanist.runtime.client.features import Features, describe_features
 from tanist.runtime.client.groups import GroupListing, list_groups
 from tanist.runtime.client.partition_context import topic_settings
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transactions import list_transactions
 from tanist.runtime.migration.nodes import APACHE, ClusterDescription
 from tanist.wire.errors import ErrorCode

@@ -108,7 +108,7 @@ class AnswerChecks(Watcher):
         host = self._world.hosts[broker_id]
         return Asked(host.lives, {led: dict(entries.since) for led, entries in self._led(host).items()})
 
-    def answered(self, broker_id: int, asked: object, answer: Any) -> None:
+    def check_answer(self, broker_id: int, asked: object, answer: Any) -> None:
         host = self._world.hosts[broker_id]
         life = self._lives.get(broker_id)
         if not isinstance(asked, Asked) or life is None or not asked.life == life.number == host.lives:

@@ -18,11 +18,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import MemberAssigned, MemberRevoked, Place
 from tanist.sim.oracle import PartitionOracle, batch_bytes
-from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicPartition
+from tanist.sim.workload.group_client import GroupPartition, Offsets, Witness
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue
@@ -63,7 +64,7 @@ class Tenure:
     classic: bool
 
 
-class Ledger(Watcher):
+class Ledger(Watcher, Witness):
     """The `Witness` of a run's clients, and a `Watcher` of its world. It reads the checkers' oracle, so it runs after
     them. A process that ends takes nothing from it: committed records stay."""
 

@@ -126,9 +126,9 @@ class LivenessPhase:
         count = len(controllers) if admin.joins_by_itself else rng.randint(1, len(controllers))
         wanted = frozenset(rng.sample(controllers, count))
         self.must(lambda: admin.idle, "L14", lambda: "a change of the voters is not answered")
-        admin.settle_on(wanted)
+        admin.change_to(wanted)
         self.must(
-            admin.has_settled, "L14", lambda: f"the voters are {admin.described()}, and are to be {sorted(wanted)}"
+            admin.has_changed, "L14", lambda: f"the voters are {admin.described()}, and are to be {sorted(wanted)}"
         )
         self._must_be_up(frozenset())
 
@@ -136,9 +136,9 @@ class LivenessPhase:
 
     def _trim(self, trimmer: Trimmer) -> None:
         """L15: records can be deleted, and every replica's log begins where its leader's does, or above it."""
-        trimmer.settle()
+        trimmer.delete_older_halves()
         self.must(
-            lambda: trimmer.has_settled and trimmer.idle,
+            lambda: trimmer.all_acknowledged and trimmer.idle,
             "L15",
             lambda: f"DeleteRecords is not acknowledged: {trimmer.described()}",
         )

@@ -24,7 +24,7 @@ from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.config import CLASSIC, CONSUMER, MOVING, GroupPlan
 from tanist.sim.run.workload import Run
 from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
-from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import MICROSECONDS, Process
 from tanist.sim.world.world import BROKER_PORT, World
@@ -78,23 +78,24 @@ class Groups:
         replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
         self.members = [member for plan in self._settings.plans for member in self._members_of(plan)]
         self._churning = True
-        self._resting: set[GroupMember] = set()
+        self._resting: set[SimGroupMember] = set()
         """Members whose protocol their group does not speak at the time."""
         self.watchers = [self._watcher_of(plan) for plan in self._settings.plans]
 
     # -- clients
 
-    def _members_of(self, plan: GroupPlan) -> list[GroupMember]:
-        made: list[GroupMember] = []
+    def _members_of(self, plan: GroupPlan) -> list[SimGroupMember]:
+        made: list[SimGroupMember] = []
         for n in range(2 * plan.members if plan.protocol == MOVING else plan.members):
             consumer = plan.protocol == CONSUMER or (plan.protocol != CLASSIC and n % 2 == 1)
             name = f"{plan.group}/member{n}"
             made.append(
-                (ConsumerMember if consumer else ClassicMember)(
+                SimGroupMember(
                     self._context(name),
                     name,
                     plan.group,
                     plan.topics,
+                    is_classic=not consumer,
                     session_timeout_ms=self._settings.session_timeout_ms,
                     rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
                     pause_ms=self._settings.commit_pause_ms,
@@ -104,7 +105,7 @@ class Groups:
 
     def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
         name = f"{plan.group}/watcher"
-        return OffsetWatcher(self._context(name), name, plan.group, plan.topics, pause_ms=self._settings.watch_pause_ms)
+        return OffsetWatcher(self._context(name), name, plan.group, pause_ms=self._settings.watch_pause_ms)
 
     def _context(self, name: str) -> ClientContext:
         world, process = self.world, Process(name)
@@ -143,7 +144,7 @@ class Groups:
             self._as(watcher, watcher.stop)
         world.run_for(1_000)
         liveness.run(stream(run.seed, LIVENESS_STREAM))
-        world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
+        world.counts["groups: commits refused"] += sum(sum(member.errors.values()) for member in self.members)
 
     def _check_recovery(self, liveness: LivenessPhase) -> None:
         """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""
@@ -178,7 +179,7 @@ class Groups:
 
     # -- members come and go
 
-    def _churn(self, member: GroupMember, rng: random.Random) -> None:
+    def _churn(self, member: SimGroupMember, rng: random.Random) -> None:
         low_ms, high_ms = self._settings.churn_pause_ms
         if not self._settings.churn:
             return
@@ -219,11 +220,11 @@ class Groups:
             there, others = others, there
         self._resting.update(others)
 
-        def comes(member: GroupMember) -> None:
+        def comes(member: SimGroupMember) -> None:
             self._resting.discard(member)
             self._as(member, member.start)
 
-        def goes(member: GroupMember, act: Callable[[], None]) -> None:
+        def goes(member: SimGroupMember, act: Callable[[], None]) -> None:
             self._resting.add(member)
             self._resume(member)
             self._as(member, act)
@@ -255,7 +256,7 @@ class Groups:
         """Act then, if the groups have not been asked to settle by then."""
         self.world.scheduler.after(delay_ms * MICROSECONDS, lambda: act() if self._churning else None)
 
-    def _resume(self, member: GroupMember) -> None:
+    def _resume(self, member: SimGroupMember) -> None:
         process = _process_of(member)
         if process.frozen:
             self.world.scheduler.thaw(process)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.run.coverage import EXPECTED
 from tanist.sim.run.workload import Run
 from tanist.sim.workload.producer import Producer, no_key
-from tanist.sim.workload.readers import EARLIEST, LATEST, Consumer, Observer
+from tanist.sim.workload.readers import Consumer, Observer
 from tanist.sim.world.clock import stream
 
 

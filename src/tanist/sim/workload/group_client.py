@@ -10,50 +10,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
-from uuid import UUID
+from typing import Any
 
-from tanist.broker.network.channel import Channel, Channels
+from tanist.client.errors import error_in
+from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
+from tanist.client.offsets import offset_commit, offset_fetch, offsets_in
+from tanist.client.requests import Ask, Coordinator, CoordinatorKind
+from tanist.client.topic_partition import TopicPartition
 from tanist.ports import Clock, Network
-from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from tanist.wire.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from tanist.wire.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-
-BACKOFF_MS: Final = 60
-REQUEST_TIMEOUT_MS: Final = 3_000
-MAX_FRAME_BYTES: Final = 64 << 20
-
-_FIND_COORDINATOR_VERSION = 4
-_METADATA_VERSION = 12
-_OFFSET_COMMIT_VERSION = 9
-_OFFSET_FETCH_VERSION = 9
-
-ELSEWHERE: Final = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-)
-"""Errors after which a client looks for the coordinator again."""
+from tanist.sim.workload.cluster_client import ClusterClient
 
 GroupPartition = tuple[str, str, int]
 """Group, topic and partition."""
-TopicPartition = tuple[str, int]
-"""Topic and partition."""
 Offsets = Mapping[TopicPartition, tuple[int, str]]
 """The commits of a group: offset and metadata. An offset of -1: nothing."""
-Answered = Callable[[Any | None], None]
 
 
-class Witness(Protocol):
-    """Gets the answers to clients of groups."""
+class Witness:
+    """Gets the answers to clients of groups. This one looks at nothing."""
 
     def assigned(
         self,
@@ -72,6 +46,7 @@ class Witness(Protocol):
 
     def asks(self, group: str) -> Mapping[GroupPartition, Any]:
         """A client will fetch a group's offsets. The result, the offsets returned so far, goes to `fetched`."""
+        return {}
 
     def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
         """The client received these offsets. If it asked for all, a missing partition has no committed offset."""
@@ -81,37 +56,6 @@ class Witness(Protocol):
 
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         """The commit was acknowledged."""
-
-
-class SilentWitness:
-    """A `Witness` that looks at nothing: the base of those that look at little."""
-
-    def assigned(
-        self,
-        client: str,
-        group: str,
-        member_id: str,
-        epoch: int,
-        partitions: Iterable[TopicPartition],
-        *,
-        classic: bool,
-    ) -> None:
-        pass
-
-    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
-        pass
-
-    def asks(self, group: str) -> Mapping[GroupPartition, Any]:
-        return {}
-
-    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
-        pass
-
-    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
-
-    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,117 +69,19 @@ class ClientContext:
     witness: Witness
 
 
-class GroupClient:
-    """Finds the coordinator of one group and speaks to it; each of its lives is a process of its own to the cluster."""
+class GroupClient(ClusterClient):
+    """A client of one group, with a witness."""
 
-    def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str]) -> None:
+    def __init__(self, context: ClientContext, name: str, group: str) -> None:
+        super().__init__(name, context.clock, context.network, context.bootstrap)
         self.context = context
-        self.name = name
         self.group = group
-        self.topics = tuple(topics)
-        self.partitions: dict[str, tuple[UUID, int]] = {}
-        """The topics in the last Metadata response: id, and number of partitions."""
-        self.life = 0
-        """Answers to an earlier life are ignored."""
-        self.refused: dict[int, int] = {}
-        """Error -> how often it was the answer."""
-        self._channels = Channels(context.clock, context.network, client_id=name, max_frame_bytes=MAX_FRAME_BYTES)
-        self._coordinator: tuple[str, int] | None = None
-        self._finding = False
-        self._next_bootstrap = 0
+        self._coordinator = Coordinator(CoordinatorKind.GROUP, group)
         self._commits = 0
-
-    # -- lives
 
     def start(self) -> None:
         """Start the client's work."""
         raise NotImplementedError
-
-    def next_life(self) -> None:
-        """Ignore all open requests and timers from here on."""
-        self.life += 1
-        self._finding = False
-
-    def end_life(self) -> None:
-        """As if the process was killed: its connections close, without a goodbye."""
-        self.next_life()
-        self._coordinator = None
-        self._channels.close()
-
-    def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
-        """Call later, if this life still runs then."""
-        life = self.life
-
-        def due() -> None:
-            if self.life == life:
-                callback()
-
-        clock = self.context.clock
-        clock.call_at(clock.now_ms() + delay_ms, due)
-
-    # -- requests
-
-    def call(self, channel: Channel, request: Any, version: int, timeout_ms: int, answered: Answered) -> None:
-        life = self.life
-        channel.call(request, version, timeout_ms, lambda response: answered(response) if self.life == life else None)
-
-    def channel(self, address: tuple[str, int]) -> Channel:
-        return self._channels.to(address)
-
-    def any_broker(self) -> Channel:
-        self._next_bootstrap += 1
-        bootstrap = self.context.bootstrap
-        return self.channel(bootstrap[self._next_bootstrap % len(bootstrap)])
-
-    def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
-        """Ask the coordinator. `None`, a little later, also if the coordinator is unknown."""
-        if self._coordinator is None:
-            self._find_coordinator()
-            self.later(BACKOFF_MS, lambda: answered(None))
-            return
-
-        def heard(response: Any | None) -> None:
-            if response is None:
-                self._coordinator = None
-            answered(response)
-
-        self.call(self.channel(self._coordinator), request, version, timeout_ms, heard)
-
-    def note(self, error: int) -> int:
-        """Count an error; some of them make the client look for the coordinator again."""
-        if error:
-            self.refused[error] = self.refused.get(error, 0) + 1
-        if error in ELSEWHERE:
-            self._coordinator = None
-        return error
-
-    def _find_coordinator(self) -> None:
-        if self._finding:
-            return
-        self._finding = True
-
-        def answered(response: Any | None) -> None:
-            self._finding = False
-            found = None if response is None else response.coordinators[0]
-            if found is not None and not found.error_code:
-                self._coordinator = (found.host, found.port)
-
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(self.group,))
-        self.call(self.any_broker(), request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
-
-    def learn_topics(self, done: Callable[[], None]) -> None:
-        """Ask any broker for the topics; `done` is called in any case."""
-
-        def answered(response: Any | None) -> None:
-            for topic in () if response is None else response.topics:
-                if not topic.error_code and topic.name is not None:
-                    self.partitions[topic.name] = (topic.topic_id, len(topic.partitions))
-            done()
-
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in self.topics), allow_auto_topic_creation=False
-        )
-        self.call(self.any_broker(), request, _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     # -- offsets
 
@@ -248,71 +94,48 @@ class GroupClient:
     ) -> None:
         """The group's commits for these partitions, or for all; None if the answer was an error."""
         asked = self.context.witness.asks(self.group)
-        wanted: dict[str, list[int]] = {}
-        for name, index in partitions or ():
-            wanted.setdefault(name, []).append(index)
-        topics = tuple(
-            OffsetFetchRequestTopics(name=name, partition_indexes=tuple(indexes)) for name, indexes in wanted.items()
-        )
 
-        def answered(response: Any | None) -> None:
-            group = None if response is None else response.groups[0]
-            if group is None or self.note(group.error_code):
+        def handle_response(response: Any | None) -> None:
+            if response is None or error_in(response):
                 done(None)
                 return
-            found = {
-                (topic.name, each.partition_index): (each.committed_offset, each.metadata or "")
-                for topic in group.topics
-                for each in topic.partitions
-                if not each.error_code
-            }
+            found = offsets_in(response)
             nothing = {group_partition[1:]: (-1, "") for group_partition in asked} if partitions is None else {}
             self.context.witness.fetched(self.name, self.group, asked, {**nothing, **found})
             done(found)
 
-        group = OffsetFetchRequestGroup(
-            group_id=self.group,
-            member_id=member_id,
-            member_epoch=member_epoch,
-            topics=None if partitions is None else topics,
-        )
-        self.ask(OffsetFetchRequest(groups=(group,)), _OFFSET_FETCH_VERSION, answered)
+        request = offset_fetch(self.group, partitions, member_id=member_id, epoch=member_epoch)
+        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), handle_response)
 
     def commit(
-        self, partition: TopicPartition, offset: int, member_id: str, epoch: int, done: Callable[[int | None], None]
+        self,
+        partition: TopicPartition,
+        offset: int,
+        member_id: str,
+        epoch: int,
+        done: Callable[[Any | None, int], None],
     ) -> None:
-        """Commit one offset; `done` gets the error, or None if there was no answer."""
+        """Commit one offset; `done` gets the response, or None, and the error in it."""
         self._commits += 1
         tag = f"{self.name}#{self._commits}"
         group_partition = (self.group, *partition)
         self.context.witness.commits(self.name, group_partition, offset, tag)
 
-        def answered(response: Any | None) -> None:
-            if response is None:
-                done(None)
-                return
-            error = response.topics[0].partitions[0].error_code
-            if not error:
+        def handle_response(response: Any | None) -> None:
+            error = 0 if response is None else error_in(response)
+            if response is not None and not error:
                 self.context.witness.committed(self.name, group_partition, offset, tag)
-            done(self.note(error))
+            done(response, error)
 
-        committed = OffsetCommitRequestPartition(
-            partition_index=partition[1], committed_offset=offset, committed_metadata=tag
-        )
-        request = OffsetCommitRequest(
-            group_id=self.group,
-            generation_id_or_member_epoch=epoch,
-            member_id=member_id,
-            topics=(OffsetCommitRequestTopic(name=partition[0], partitions=(committed,)),),
-        )
-        self.ask(request, _OFFSET_COMMIT_VERSION, answered)
+        request = offset_commit(self.group, {partition: offset}, member_id=member_id, epoch=epoch, metadata=tag)
+        self.ask(Ask(self._coordinator, request, OFFSETS_VERSION_MAX), handle_response)
 
 
 class OffsetWatcher(GroupClient):
     """Fetches its group's offsets again and again, like an operator's dashboard, and never joins."""
 
-    def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str], *, pause_ms: int) -> None:
-        super().__init__(context, name, group, topics)
+    def __init__(self, context: ClientContext, name: str, group: str, *, pause_ms: int) -> None:
+        super().__init__(context, name, group)
         self._pause_ms = pause_ms
         self.answers = 0
         self.stopped = False

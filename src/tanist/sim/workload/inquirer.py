@@ -9,7 +9,8 @@ from __future__ import annotations
 from itertools import cycle
 from typing import Any, Protocol
 
-from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT, World
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -37,7 +38,7 @@ class Witness(Protocol):
     def asks(self, broker_id: int) -> object:
         """A broker is about to be asked. What is given back comes along with the answer."""
 
-    def answered(self, broker_id: int, asked: object, answer: Any) -> None:
+    def check_answer(self, broker_id: int, asked: object, answer: Any) -> None:
         """The answer to a request of an inquirer."""
 
 
@@ -66,11 +67,11 @@ class Inquirer(SimClient):
         request, version = next(self._questions)
         asked = self._witness.asks(self._broker_id)
 
-        def answered(answer: Any) -> None:
+        def handle_response(answer: Any) -> None:
             if answer is None:
                 self.later(_REFUSED_MS, self._ask)
                 return
-            self._witness.answered(self._broker_id, asked, answer)
+            self._witness.check_answer(self._broker_id, asked, answer)
             self.later(self._pause_ms, self._ask)
 
-        self.channel(self._address).call(request, version, REQUEST_TIMEOUT_MS, answered)
+        self.channel(self._address).call(request, version, REQUEST_TIMEOUT_MS, handle_response)

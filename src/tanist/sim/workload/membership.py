@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tanist.sim.workload.group_client import ClientContext, GroupPartition, SilentWitness, TopicPartition
-from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.client.topic_partition import TopicPartition
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Witness
+from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import BROKER_PORT, World
@@ -17,17 +18,7 @@ from tanist.sim.world.world import BROKER_PORT, World
 CLASSIC, CONSUMER = "classic", "consumer"
 
 
-class _Classic(ClassicMember):
-    def _commit_again(self) -> None:
-        """Its offsets are committed in transactions."""
-
-
-class _Consumer(ConsumerMember):
-    def _commit_again(self) -> None:
-        """Its offsets are committed in transactions."""
-
-
-class Assignments(SilentWitness):
+class Assignments(Witness):
     """The newest assignment of each partition of each group, and when its member got it."""
 
     def __init__(self, world: World) -> None:
@@ -61,7 +52,7 @@ class Assignments(SilentWitness):
 
 def member_of(
     world: World, process: Process, kind: str, name: str, group: str, topic: str, assignments: Assignments
-) -> GroupMember:
+) -> SimGroupMember:
     """A member that lives in the process of its application."""
     world.clients.append(name)
     context = ClientContext(
@@ -71,5 +62,13 @@ def member_of(
         rng=stream(world.seed, name),
         witness=assignments,
     )
-    made = _Classic if kind == CLASSIC else _Consumer
-    return made(context, name, group, (topic,), session_timeout_ms=1_500, rebalance_timeout_ms=2_000, pause_ms=1_000)
+    return SimGroupMember(
+        context,
+        name,
+        group,
+        (topic,),
+        is_classic=kind == CLASSIC,
+        session_timeout_ms=1_500,
+        rebalance_timeout_ms=2_000,
+        pause_ms=None,
+    )

@@ -170,9 +170,9 @@ class Admin(SimClient):
                 ),
                 timeout_ms=10_000,
             )
-            self.any_broker().call(request, _CREATE_TOPICS_VERSION, 10_000, answered)
+            self.any_broker().call(request, _CREATE_TOPICS_VERSION, 10_000, handle_response)
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             for topic in () if response is None else response.topics:
                 if topic.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
                     wanted.pop(topic.name, None)
@@ -338,10 +338,10 @@ class Admin(SimClient):
     def _send(self, request: Any, version: int, to: Channel | None = None) -> None:
         self._under_way += 1
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             self._under_way -= 1
 
-        (to or self.any_broker()).call(request, version, _TIMEOUT_MS + 1_000, answered)
+        (to or self.any_broker()).call(request, version, _TIMEOUT_MS + 1_000, handle_response)
 
     def _partition(self, choice: float) -> tuple[TopicIdPartition, str]:
         keys = list(self._oracle.states)

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tanist.client.errors import Meaning, meaning_in
+from tanist.client.sequences import NO_PRODUCER, ProducerEpoch, Sequences, new_producer_id, produce_request
 from tanist.sim.situations import BEGUN_ANEW, PRODUCED, count
-from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import History, Send
 from tanist.sim.world.world import World
-from tanist.wire.batch import NewRecord, encode_batch
-from tanist.wire.errors import RETRIABLE, ErrorCode
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.batch import NewRecord
+from tanist.wire.errors import ErrorCode
 
-_MAY_BE_DONE = RETRIABLE | {ErrorCode.UNKNOWN_SERVER_ERROR}
-"""The last after a planted exception only: any other is a violation by itself. Some of the request may be written."""
 _PRODUCE_VERSION = 9
 _INIT_PRODUCER_ID_VERSION = 4
 
@@ -59,9 +58,7 @@ class Producer(SimClient):
         self.event_age_ms = event_age_ms
         self.value_bytes = value_bytes
         self._key_of = key_of
-        self._identities: dict[int, tuple[int, int]] = {}
-        """Partition -> producer id and epoch. The same for all, until a loss gives a partition a new one."""
-        self._sequences = dict.fromkeys(range(partitions), 0)
+        self._sequences = Sequences()
         self._open: dict[int, list[Send]] = {}
         self._counter = 0
         self.finished = 0
@@ -82,26 +79,24 @@ class Producer(SimClient):
     def _begin(self) -> None:
         everything = list(range(self.partitions))
 
-        def go(identity: tuple[int, int]) -> None:
-            self._identities = dict.fromkeys(everything, identity)
+        def go(producer: ProducerEpoch) -> None:
+            self._sequences.begin(producer)
             for partition in everything:
                 self._next_batch(partition)
 
         if self.idempotent:
             self._identify(go)
         else:
-            go((-1, -1))
+            go(NO_PRODUCER)
 
-    def _identify(self, then: Callable[[tuple[int, int]], None]) -> None:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-
-        def answered(response: Any) -> None:
+    def _identify(self, then: Callable[[ProducerEpoch], None]) -> None:
+        def handle_response(response: Any) -> None:
             if response is None or response.error_code:
                 self.later(BACKOFF_MS, lambda: self._identify(then))
                 return
             then((response.producer_id, response.producer_epoch))
 
-        self.any_broker().call(request, _INIT_PRODUCER_ID_VERSION, REQUEST_TIMEOUT_MS, answered)
+        self.any_broker().call(new_producer_id(), _INIT_PRODUCER_ID_VERSION, REQUEST_TIMEOUT_MS, handle_response)
 
     def _next_batch(self, partition: int) -> None:
         if self.stopped:
@@ -133,26 +128,15 @@ class Producer(SimClient):
             self._refresh_and_retry(partition)
             return
         event_ms = self.clock.wall_ms() - self.event_age_ms
-        producer_id, producer_epoch = self._identities[partition]
-        records = encode_batch(
-            [NewRecord(timestamp=event_ms, key=self._key_of(send.value), value=send.value) for send in batch],
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=self._sequences[partition] if self.idempotent else -1,
-        )
-        request = ProduceRequest(
-            acks=self.acks,
-            timeout_ms=2_000,
-            topic_data=(
-                TopicProduceData(
-                    name=self.topic, partition_data=(PartitionProduceData(index=partition, records=bytes(records)),)
-                ),
-            ),
-        )
+        place = self.topic, partition
+        records = [NewRecord(timestamp=event_ms, key=self._key_of(send.value), value=send.value) for send in batch]
+        request = produce_request(place, self._sequences.batch(place, records), acks=self.acks, timeout_ms=2_000)
         batch[0].asked = where[0]
-        where[2].call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, batch, r))
+        where[2].call(
+            request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._handle_response(partition, batch, r)
+        )
 
-    def _answered(self, partition: int, batch: list[Send], response: Any) -> None:
+    def _handle_response(self, partition: int, batch: list[Send], response: Any) -> None:
         answer = None if response is None else response.responses[0].partition_responses[0]
         count(self.world.counts, PRODUCED, None if answer is None else answer.error_code)
         if self._open.get(partition) is not batch:
@@ -160,17 +144,19 @@ class Producer(SimClient):
         if answer is None:
             self._refresh_and_retry(partition)
             return
-        error = answer.error_code
+        error, meaning = answer.error_code, meaning_in(response)
+        # After a planted exception only: any other is a violation by itself. Some of the request may be written.
+        may_be_done = meaning.is_retriable or error == ErrorCode.UNKNOWN_SERVER_ERROR
         if error == ErrorCode.NOT_ENOUGH_REPLICAS:
             self.world.counts["produce refused: too few in sync"] += 1
-        if error == 0 or error == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+        if meaning is Meaning.DONE:
             for position, send in enumerate(batch):
                 offset = answer.base_offset + position if answer.base_offset >= 0 else -1
                 self.history.acknowledged(send, offset, self.now_us)
             self._finish(partition, batch)
-        elif error in _MAY_BE_DONE and self.idempotent:
+        elif may_be_done and self.idempotent:
             self._refresh_and_retry(partition)
-        elif error in _MAY_BE_DONE:
+        elif may_be_done:
             # Without idempotence a retry might write twice: the record stays unknown.
             for send in batch:
                 send.error = error
@@ -188,16 +174,15 @@ class Producer(SimClient):
         """Continue with another producer id; the fate of the batch is unknown."""
         self.world.counts[BEGUN_ANEW] += 1
 
-        def go(identity: tuple[int, int]) -> None:
-            self._identities[partition] = identity
+        def go(producer: ProducerEpoch) -> None:
             self._finish(partition, batch)
-            self._sequences[partition] = 0
+            self._sequences.begin_in((self.topic, partition), producer)
 
         self._identify(go)
 
     def _finish(self, partition: int, batch: list[Send]) -> None:
         del self._open[partition]
-        self._sequences[partition] = (self._sequences[partition] + len(batch)) & 0x7FFFFFFF
+        self._sequences.advance((self.topic, partition), len(batch))
         self._finished[partition] += 1
         self.finished = min(self._finished.values())
         pause_ms = self.pause_ms + self.rng.randint(0, self.pause_ms)

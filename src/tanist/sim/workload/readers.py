@@ -10,23 +10,28 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tanist.broker.network.channel import Channel
+from tanist.client.errors import Meaning, meaning_in
+from tanist.client.positions import (
+    FETCH_VERSION_MAX,
+    LATEST,
+    Fetched,
+    fetch_request,
+    list_offsets_request,
+    partition_in,
+    read_from,
+)
 from tanist.sim.situations import FETCHED, count
-from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS
 from tanist.sim.workload.history import EndSeen, History, Read
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import World
-from tanist.wire.batch import crc_matches, decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
-_FETCH_VERSION = 12
 _LIST_OFFSETS_VERSION = 7
-LATEST, EARLIEST = -1, -2
-"""Where a consumer may continue, as ListOffsets calls them."""
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """The broker that a fetch went to, and when."""
 
     broker_id: int
@@ -35,19 +40,16 @@ class _Asked(NamedTuple):
     at_us: int
 
 
-class Consumer(SimClient):
+class Reader(SimClient):
     """Reads all partitions of a topic, each from its beginning."""
 
-    def __init__(
-        self, world: World, name: str, history: History, topic: str, partitions: int, *, reset: int = LATEST
-    ) -> None:
-        """`reset`: where it continues if its offset is gone (`auto.offset.reset`)."""
+    READ_COMMITTED = False
+    PARTITION_BYTES = 1 << 18
+
+    def __init__(self, world: World, name: str, history: History, topic: str, partitions: int) -> None:
         super().__init__(world, name, history)
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
-        self._reset = reset
-        self.reads_again = False
-        """At the end of a partition it starts again."""
 
     def start(self) -> None:
         for partition in self.positions:
@@ -56,6 +58,14 @@ class Consumer(SimClient):
     def stop(self) -> None:
         self.stopped = True
 
+    def _read(self, partition: int, fetched: Fetched, asked: Asked) -> None:
+        """There are records; the position is where they begin."""
+        raise NotImplementedError
+
+    def _gone(self, partition: int, asked: Asked) -> None:
+        """The log does not have the position: it was cut off, or it begins later."""
+        raise NotImplementedError
+
     def _fetch(self, partition: int) -> None:
         if self.stopped:
             return
@@ -63,93 +73,84 @@ class Consumer(SimClient):
         if where is None:
             self._again(partition)
             return
-        broker_id, leader_epoch, channel = where
-        position, asked_us = self.positions[partition], self.now_us
-        request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=200,
-            min_bytes=1,
+        asked = Asked(*where, self.now_us)
+        position = self.positions[partition]
+        request = fetch_request(
+            (self.topic, partition),
+            position,
             max_bytes=1 << 20,
-            session_epoch=-1,
-            topics=(
-                FetchTopic(
-                    topic=self.topic,
-                    partitions=(
-                        FetchPartition(
-                            partition=partition,
-                            current_leader_epoch=leader_epoch,
-                            fetch_offset=position,
-                            last_fetched_epoch=-1,
-                            partition_max_bytes=1 << 18,
-                        ),
-                    ),
-                ),
-            ),
+            partition_bytes=self.PARTITION_BYTES,
+            max_wait_ms=200,
+            leader_epoch=asked.leader_epoch,
+            read_committed=self.READ_COMMITTED,
         )
-        channel.call(
-            request,
-            _FETCH_VERSION,
-            REQUEST_TIMEOUT_MS,
-            lambda r: self._answered(partition, position, _Asked(broker_id, leader_epoch, channel, asked_us), r),
-        )
+        handle_response = partial(self._handle_response, partition, position, asked)
+        asked.channel.call(request, FETCH_VERSION_MAX, REQUEST_TIMEOUT_MS, handle_response)
 
-    def _answered(self, partition: int, position: int, asked: _Asked, response: Any) -> None:
-        answer = response.responses[0].partitions[0] if response is not None and response.responses else None
+    def _handle_response(self, partition: int, position: int, asked: Asked, response: Any) -> None:
+        answer = None if response is None else partition_in(response)
         if response is None or answer is not None:
             count(self.world.counts, FETCHED, None if answer is None else answer.error_code)
         if self.stopped or self.positions[partition] != position:
             return
-        if answer is None:
+        meaning = Meaning.FIND if answer is None else meaning_in(response)
+        if meaning is Meaning.RESET_POSITION:
+            self._gone(partition, asked)
+        elif meaning is not Meaning.DONE:
             self._again(partition)
-            return
-        if answer.error_code:
-            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # After an unclean election that lost records it is ahead of the log; with trimming, behind its start.
-                self.history.on_gone(self.topic, partition, position)
-                self.world.counts["consumers ahead of the log"] += self._reset == LATEST
-                self._go_back(partition, asked.leader_epoch, asked.channel)
-                return
-            self._again(partition)
-            return
-        records = answer.records
-        if records:
-            view = memoryview(records)
-            for at, header in iterate_headers(view):
-                if not crc_matches(view, at, header.size_bytes):
-                    # As any client: it trusts no record of the batch, and fetches again until the broker is repaired.
-                    self.world.counts["rotten batches refused by consumers"] += 1
-                    self._again(partition)
-                    return
-                if header.is_control:
-                    self.positions[partition] = header.next_offset
-                    continue
-                for record in decode_batch(view[at : at + header.size_bytes]):
-                    if record.offset >= self.positions[partition]:
-                        value = bytes(record.value or b"")
-                        source = (self.name, self.now_us, asked.broker_id, asked.at_us)
-                        self.history.read(Read(self.topic, partition, record.offset, value, *source))
-                        self.positions[partition] = record.offset + 1
-                # Compaction may have removed the last records of a batch, or all of them.
-                self.positions[partition] = max(self.positions[partition], header.next_offset)
-        if self.reads_again and position and self.positions[partition] == position:
-            self.positions[partition] = 0
-            self.history.on_moved(self.topic, partition, self.name, 0)
-        self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
+        else:
+            fetched = read_from(answer, position, read_committed=self.READ_COMMITTED)
+            self._read(partition, fetched, asked)
+            if fetched.is_corrupt:
+                # As any client: it trusts no record of the batch, and fetches again until the broker is repaired.
+                self.world.counts["rotten batches refused by consumers"] += 1
+                self._again(partition)
+            else:
+                self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 
-    def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:
-        """`auto.offset.reset`: continue at the log's end, or at its start."""
+    def _move(self, partition: int, asked: Asked, timestamp: int, moves: Callable[[int], bool]) -> None:
+        """Continue at the log's end or start, if `moves` takes that offset."""
 
-        def answered(answer: Any) -> None:
-            if answer is not None and answer.error_code == 0:
+        def handle_response(answer: Any) -> None:
+            if answer is not None and answer.error_code == 0 and moves(answer.offset):
                 self.positions[partition] = answer.offset
                 self.history.on_moved(self.topic, partition, self.name, answer.offset)
             self._again(partition)
 
-        ask_offset(channel, self.topic, partition, leader_epoch, self._reset, answered)
+        ask_offset(asked.channel, self.topic, partition, asked.leader_epoch, timestamp, handle_response)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])
         self.later(BACKOFF_MS, lambda: self._fetch(partition))
+
+
+class Consumer(Reader):
+    """Notes all that it reads in the history."""
+
+    def __init__(
+        self, world: World, name: str, history: History, topic: str, partitions: int, *, reset: int = LATEST
+    ) -> None:
+        """`reset`: where it continues if its offset is gone (`auto.offset.reset`)."""
+        super().__init__(world, name, history, topic, partitions)
+        self._reset = reset
+        self.reads_again = False
+        """At the end of a partition it starts again."""
+
+    def _read(self, partition: int, fetched: Fetched, asked: Asked) -> None:
+        before = self.positions[partition]
+        for record in fetched.records:
+            source = (self.name, self.now_us, asked.broker_id, asked.at_us)
+            self.history.read(Read(self.topic, partition, record.offset, bytes(record.value or b""), *source))
+        self.positions[partition] = fetched.next_offset
+        if self.reads_again and before and fetched.next_offset == before and not fetched.is_corrupt:
+            self.positions[partition] = 0
+            self.history.on_moved(self.topic, partition, self.name, 0)
+
+    def _gone(self, partition: int, asked: Asked) -> None:
+        # After an unclean election that lost records it is ahead of the log; with trimming, behind its start.
+        self.history.on_gone(self.topic, partition, self.positions[partition])
+        self.world.counts["consumers ahead of the log"] += self._reset == LATEST
+        self._move(partition, asked, self._reset, lambda offset: True)
 
 
 class Observer(SimClient):
@@ -190,7 +191,7 @@ class Observer(SimClient):
         _, leader_epoch, channel = where
         least = self._committed_before(self._topic, partition, leader_epoch)
 
-        def answered(answer: Any) -> None:
+        def handle_response(answer: Any) -> None:
             error = -1 if answer is None else answer.error_code
             if answer is not None and error == 0:
                 self.history.on_end(EndSeen(self._topic, partition, answer.offset, leader_epoch, least))
@@ -198,7 +199,7 @@ class Observer(SimClient):
                 self.world.counts["end not known yet"] += 1
             self._again(partition, refresh=error != 0)
 
-        ask_offset(channel, self._topic, partition, leader_epoch, LATEST, answered)
+        ask_offset(channel, self._topic, partition, leader_epoch, LATEST, handle_response)
 
     def _again(self, partition: int, *, refresh: bool) -> None:
         if refresh:
@@ -207,15 +208,19 @@ class Observer(SimClient):
 
 
 def ask_offset(
-    channel: Channel, topic: str, partition: int, leader_epoch: int, timestamp: int, answered: Callable[[Any], None]
+    channel: Channel,
+    topic: str,
+    partition: int,
+    leader_epoch: int,
+    timestamp: int,
+    handle_response: Callable[[Any], None],
 ) -> None:
-    """Ask a leader for an offset by its timestamp, `LATEST` or `EARLIEST`. `answered` gets the partition's answer, None
-    without one.
+    """Ask a leader for an offset by its timestamp, `LATEST` or `EARLIEST`. `handle_response` gets the partition's
+    answer, None without one.
     """
-    wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp)
-    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
+    request = list_offsets_request({(topic, partition): timestamp}, leader_epoch=leader_epoch)
 
     def received(response: Any) -> None:
-        answered(None if response is None else response.topics[0].partitions[0])
+        handle_response(None if response is None else partition_in(response))
 
     channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, received)

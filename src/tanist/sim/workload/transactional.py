@@ -11,64 +11,23 @@ that it cannot get over.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
-from tanist.sim.workload.group_members import GroupMember
+from tanist.client.errors import Meaning
+from tanist.client.offsets import offsets_in
+from tanist.client.requests import Ask, Leader
+from tanist.client.transactions import Transactions
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS
+from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import World
-from tanist.wire.batch import NewRecord, encode_batch
-from tanist.wire.errors import RETRIABLE, ErrorCode
-from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
-from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from tanist.wire.messages.end_txn_request import EndTxnRequest
-from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
-from tanist.wire.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tanist.wire.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from tanist.wire.batch import NewRecord
 
-GROUP, TRANSACTION = 0, 1
-"""Types of coordinators."""
-
-_FIND_COORDINATOR_VERSION: Final = 4
-_INIT_PRODUCER_ID_VERSION: Final = 4
-_OFFSET_FETCH_VERSION: Final = 9
-_ADD_PARTITIONS_VERSION: Final = 3
-_ADD_OFFSETS_VERSION: Final = 3
-_OLD = {"produce": 9, "offsets": 3, "end": 3}
-_BUMPING = {"produce": 12, "offsets": 5, "end": 5}
-
-_ELSEWHERE: Final = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-)
-_AGAIN: Final = _ELSEWHERE | {
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.UNSTABLE_OFFSET_COMMIT,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-}
-_FENCED_MEMBER: Final = frozenset(
-    {
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.STALE_MEMBER_EPOCH,
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-    }
-)
-"""The group has given the partition away, or is about to: the transaction is aborted (KIP-447)."""
+_PRODUCE_TIMEOUT_MS: Final = 2_000
 _GIVES_UP_SHARE: Final = 0.2
 """Of the failed attempts to write a batch: the application aborts instead of trying again."""
 _HELD_UP_MS: Final = 400
@@ -143,7 +102,7 @@ class TransactionalClient(SimClient):
         super().__init__(world, name, History())
         self.transactional_id = transactional_id
         self.group = f"{application or transactional_id}-group"
-        self.member: GroupMember | None = None
+        self.member: SimGroupMember | None = None
         if application:
             self._sources = [f"{application}/{index}" for index in range(partitions)]
         else:
@@ -155,18 +114,13 @@ class TransactionalClient(SimClient):
         self.bumps = bumps
         self.committed = 0
         """Transactions whose commit was acknowledged."""
-        self.errors: Counter[int] = Counter()
-        self._versions = _BUMPING if bumps else _OLD
+        self.transactions = Transactions(transactional_id, timeout_ms=timeout_ms, adds_itself=bumps)
         self._witness = witness
-        self._timeout_ms = timeout_ms
         self._pause_ms = pause_ms
         self._abort_share = abort_share
         self._small_batches = small_batches
-        self._coordinators: dict[int, tuple[str, int]] = {}
-        self._producer = (-1, -1)
-        self._sequences: dict[int, int] = {}
-        self._sequences_of = (-1, -1)
-        self._life = 0
+        self._attempt: Attempt
+        """The transaction that is open, or was last."""
 
     def start(self) -> None:
         if self.member is not None:
@@ -182,102 +136,67 @@ class TransactionalClient(SimClient):
     def abandon(self) -> None:
         """The client is gone for good, perhaps in the middle of a transaction."""
         self.stopped = True
-        self._life += 1
+        self.next_life()
         if self.member is not None:
             self.run(self.member.die)
 
     # -- requests
 
-    def _to_coordinator(
-        self, kind: int, request: Any, version: int, error_of: Callable[[Any], int], done: Callable[[Any, int], None]
-    ) -> None:
-        """Ask until there is an answer that is not a plain "later"; `done` gets it with its error."""
-        life, tries = self._life, 0
+    def _carry_out(self, asked: Ask | None, done: Callable[[Any, Meaning], None]) -> None:
+        """Ask until there is an answer that is not a plain "later"; `done` gets it. None: nothing is to be asked."""
+        tries = 0
 
         def ask() -> None:
             nonlocal tries
-            if self._life != life:
-                return
             tries += 1
             if tries > _TRIES_MAX:
                 self._start_again()
-                return
-            where = self._coordinators.get(kind)
-            if where is None:
-                self._find(kind, ask)
-                return
-            self.channel(where).call(request, version, REQUEST_TIMEOUT_MS, answered)
+            elif asked is None:
+                done(None, Meaning.DONE)
+            else:
+                self.ask(asked, handle_response)
 
-        def answered(response: Any) -> None:
-            if self._life != life:
-                return
-            if response is None:
-                self._coordinators.pop(kind, None)
+        def handle_response(response: Any) -> None:
+            meaning = self.transactions.handle_response(response)
+            is_batch = asked is not None and isinstance(asked.to, Leader)
+            if asked is not None and is_batch and meaning is not Meaning.DONE and self.rng.random() < _GIVES_UP_SHARE:
+                self._give_up(asked)
+            elif meaning.is_retriable:
                 self.later(BACKOFF_MS, ask)
-                return
-            error = error_of(response)
-            if error:
-                self.errors[error] += 1
-            if error in _ELSEWHERE:
-                self._coordinators.pop(kind, None)
-            if error in _AGAIN:
-                self.later(BACKOFF_MS, ask)
-                return
-            done(response, error)
+            else:
+                done(response, meaning)
 
         ask()
-
-    def _find(self, kind: int, then: Callable[[], None]) -> None:
-        key = self.transactional_id if kind == TRANSACTION else self.group
-
-        def answered(response: Any) -> None:
-            found = None if response is None else response.coordinators[0]
-            if found is not None and not found.error_code:
-                self._coordinators[kind] = (found.host, found.port)
-            self.later(0 if kind in self._coordinators else BACKOFF_MS, then)
-
-        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
-        self.any_broker().call(request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     # -- the course of a transaction
 
     def _start_again(self) -> None:
         """An error that the application cannot get over: its next life fences this one."""
         self.world.counts["transactions: applications that start again"] += 1
-        self._life += 1
-        life = self._life
-        pause_ms = self.rng.randint(0, 4 * self._pause_ms + 100)
-        self.later(pause_ms, lambda: self._initialize() if self._life == life else None)
+        self.next_life()
+        self.later(self.rng.randint(0, 4 * self._pause_ms + 100), self._initialize)
 
-    def _give_up(self, attempt: Attempt, partition: int, request: ProduceRequest) -> None:
+    def _give_up(self, batch: Ask) -> None:
         """Abort without an answer to each batch. One that the network has held up arrives after the marker."""
         self.world.counts["transactions: aborted with batches under way"] += 1
-        self._life += 1
-        attempt.commits = False
-        self._end(attempt, goes_on=self.bumps, late=(partition, request))
+        self.next_life()
+        self._attempt.commits = False
+        self._end(goes_on=self.bumps, late=batch)
 
-    def _initialize(self, expected: tuple[int, int] = (-1, -1)) -> None:
-        """A new epoch; with `expected` for a producer that goes on after an error (KIP-360)."""
+    def _initialize(self, *, keeps_id: bool = False) -> None:
+        """A new epoch; with `keeps_id` for a producer that goes on after an error (KIP-360)."""
         if self.stopped:
             return
 
-        def done(response: Any, error: int) -> None:
-            if error:
-                self._start_again()
-                return
-            self._producer = (response.producer_id, response.producer_epoch)
-            self._witness.initialized(self.transactional_id, self._producer)
+        def initialized() -> None:
+            self._witness.initialized(self.transactional_id, self.transactions.producer)
             self._read()
 
-        request = InitProducerIdRequest(
-            transactional_id=self.transactional_id,
-            transaction_timeout_ms=self._timeout_ms,
-            producer_id=expected[0],
-            producer_epoch=expected[1],
-        )
-        self._to_coordinator(
-            TRANSACTION, request, _INIT_PRODUCER_ID_VERSION, lambda response: int(response.error_code), done
-        )
+        self._step(self.transactions.initialize(keeps_id=keeps_id), initialized)
+
+    def _step(self, asked: Ask | None, then: Callable[[], None]) -> None:
+        """Carry out, or start again."""
+        self._carry_out(asked, lambda _, meaning: then() if meaning is Meaning.DONE else self._start_again())
 
     def _read(self) -> None:
         """Where the input has been read to, with no transaction open on it (KIP-447)."""
@@ -287,229 +206,98 @@ class TransactionalClient(SimClient):
         if self.member is not None:
             owned = sorted(self.member.owned)
             if not owned:
-                life = self._life
-                self.later(BACKOFF_MS, lambda: self._read() if self._life == life else None)
+                self.later(BACKOFF_MS, self._read)
                 return
             partition, member = self.rng.choice(owned)[1], (self.member.member_id, self.member.epoch)
 
-        def error_of(response: Any) -> int:
-            group = response.groups[0]
-            return int(group.error_code or group.topics[0].partitions[0].error_code)
-
-        def done(response: Any, error: int) -> None:
-            if error:
+        def done(response: Any, meaning: Meaning) -> None:
+            if meaning is Meaning.DONE:
+                self._begin(max(0, offsets_in(response)[self.topic, partition][0]), partition, member)
+            else:
                 self._start_again()
-                return
-            offset = response.groups[0].topics[0].partitions[0].committed_offset
-            self._begin(max(0, offset), partition, member)
 
-        group = OffsetFetchRequestGroup(
-            group_id=self.group, topics=(OffsetFetchRequestTopics(name=self.topic, partition_indexes=(partition,)),)
-        )
-        request = OffsetFetchRequest(groups=(group,), require_stable=True)
-        self._to_coordinator(GROUP, request, _OFFSET_FETCH_VERSION, error_of, done)
+        self._carry_out(self.transactions.stable_offsets(self.group, [(self.topic, partition)]), done)
 
     def _begin(self, first: int, partition: int, member: tuple[str, int]) -> None:
-        attempt = Attempt(self.name, self.transactional_id, self._producer, self.rng.random() >= self._abort_share)
+        producer = self.transactions.producer
+        attempt = Attempt(self.name, self.transactional_id, producer, self.rng.random() >= self._abort_share)
         attempt.source, attempt.partition, attempt.member = self._sources[partition], partition, member
         attempt.first = number = first
         for target in sorted(self.rng.sample(range(self.partitions), self.rng.randint(1, self.partitions))):
             count = self.rng.randint(1, 3)
             attempt.numbers[target] = list(range(number, number + count))
             number += count
-        if self._sequences_of != self._producer:
-            self._sequences_of, self._sequences = self._producer, {}
-        if self.bumps:
-            self._produce(attempt, list(attempt.numbers))
-        else:
-            self._add_partitions(attempt)
+        self._attempt = attempt
+        self._step(self.transactions.add_partitions((self.topic, each) for each in attempt.numbers), self._produce)
 
-    def _add_partitions(self, attempt: Attempt) -> None:
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.transactional_id,
-            v3_and_below_producer_id=attempt.producer[0],
-            v3_and_below_producer_epoch=attempt.producer[1],
-            v3_and_below_topics=(AddPartitionsToTxnTopic(name=self.topic, partitions=tuple(attempt.numbers)),),
-        )
-
-        def error_of(response: Any) -> int:
-            results = response.results_by_topic_v3_and_below[0].results_by_partition
-            return next((int(each.partition_error_code) for each in results if each.partition_error_code), 0)
-
-        def done(response: Any, error: int) -> None:
-            if error:
-                self._start_again()
-            else:
-                self._produce(attempt, list(attempt.numbers))
-
-        self._to_coordinator(TRANSACTION, request, _ADD_PARTITIONS_VERSION, error_of, done)
-
-    def _produce(self, attempt: Attempt, partitions: list[int]) -> None:
-        """One partition after the other, or all at once."""
-        left = set(partitions)
+    def _produce(self) -> None:
+        """To all partitions at once."""
+        left = set(self._attempt.numbers)
 
         def written(partition: int) -> None:
             left.discard(partition)
             if not left:
-                self._commit_offset(attempt)
+                self._step(self.transactions.add_offsets(self.group), self._send_offset)
 
-        for partition in partitions:
-            numbers = attempt.numbers[partition]
+        for partition, numbers in self._attempt.numbers.items():
             batches = [[number] for number in numbers] if self._small_batches else [numbers]
-            self._produce_to(attempt, partition, batches, partial(written, partition))
+            self._produce_to(partition, batches, partial(written, partition))
 
-    def _produce_to(
-        self, attempt: Attempt, partition: int, batches: Sequence[list[int]], written: Callable[[], None]
-    ) -> None:
+    def _produce_to(self, partition: int, batches: Sequence[list[int]], written: Callable[[], None]) -> None:
         """Batches of these numbers, one after the other."""
-        life, tries = self._life, 0
-        numbers = batches[0]
-        sequence = self._sequences.get(partition, 0)
-
-        def ask() -> None:
-            nonlocal tries
-            if self._life != life:
-                return
-            tries += 1
-            where = self.leader_of(self.topic, partition)
-            if tries > _TRIES_MAX:
-                self._start_again()
-                return
-            if where is None:
-                self.refresh([self.topic])
-                self.later(BACKOFF_MS, ask)
-                return
-            request = self._produce_request(attempt, partition, numbers, sequence)
-            where[2].call(request, self._versions["produce"], REQUEST_TIMEOUT_MS, answered)
-
-        def answered(response: Any) -> None:
-            if self._life != life:
-                return
-            error = -1 if response is None else int(response.responses[0].partition_responses[0].error_code)
-            if error in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                self._sequences[partition] = sequence + len(numbers)
-                if len(batches) > 1:
-                    self._produce_to(attempt, partition, batches[1:], written)
-                else:
-                    written()
-                return
-            if error > 0:
-                self.errors[error] += 1
-            if error and self.rng.random() < _GIVES_UP_SHARE:
-                self._give_up(attempt, partition, self._produce_request(attempt, partition, numbers, sequence))
-            elif error == -1 or error in RETRIABLE or error == ErrorCode.CONCURRENT_TRANSACTIONS:
-                self.refresh([self.topic])
-                self.later(BACKOFF_MS, ask)
-            else:
-                self._start_again()
-
-        ask()
-
-    def _produce_request(
-        self, attempt: Attempt, partition: int, numbers: Sequence[int], sequence: int
-    ) -> ProduceRequest:
+        where, (numbers, *others) = (self.topic, partition), batches
         wall_ms = self.clock.wall_ms()
-        values = [f"{attempt.source}:{number}".encode() for number in numbers]
-        records = encode_batch(
-            [NewRecord(wall_ms, None, value) for value in values],
-            producer_id=attempt.producer[0],
-            producer_epoch=attempt.producer[1],
-            base_sequence=sequence,
-            transactional=True,
-        )
-        data = PartitionProduceData(index=partition, records=bytes(records))
-        return ProduceRequest(
-            transactional_id=self.transactional_id,
-            acks=-1,
-            timeout_ms=2_000,
-            topic_data=(TopicProduceData(name=self.topic, partition_data=(data,)),),
-        )
+        records = [NewRecord(wall_ms, None, f"{self._attempt.source}:{number}".encode()) for number in numbers]
 
-    def _commit_offset(self, attempt: Attempt) -> None:
-        if self.bumps:
-            self._send_offset(attempt)
-            return
-        request = AddOffsetsToTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=attempt.producer[0],
-            producer_epoch=attempt.producer[1],
-            group_id=self.group,
-        )
-
-        def done(response: Any, error: int) -> None:
-            if error:
-                self._start_again()
+        def done() -> None:
+            self.transactions.written(where, len(numbers))
+            if others:
+                self._produce_to(partition, others, written)
             else:
-                self._send_offset(attempt)
+                written()
 
-        self._to_coordinator(
-            TRANSACTION, request, _ADD_OFFSETS_VERSION, lambda response: int(response.error_code), done
+        self._step(self.transactions.batch(where, records, timeout_ms=_PRODUCE_TIMEOUT_MS), done)
+
+    def _send_offset(self) -> None:
+        attempt, sent_us = self._attempt, self.now_us
+        member_id, epoch = attempt.member
+        asked = self.transactions.commit_offsets(
+            self.group, {(self.topic, attempt.partition): attempt.next}, member_id=member_id, epoch=epoch
         )
 
-    def _send_offset(self, attempt: Attempt) -> None:
-        offset = TxnOffsetCommitRequestPartition(partition_index=attempt.partition, committed_offset=attempt.next)
-        sent_us = self.now_us
-        request = TxnOffsetCommitRequest(
-            transactional_id=self.transactional_id,
-            group_id=self.group,
-            producer_id=attempt.producer[0],
-            producer_epoch=attempt.producer[1],
-            member_id=attempt.member[0],
-            generation_id=attempt.member[1],
-            topics=(TxnOffsetCommitRequestTopic(name=self.topic, partitions=(offset,)),),
-        )
-
-        def done(response: Any, error: int) -> None:
-            if error in _FENCED_MEMBER and self.member is not None:
+        def done(_: Any, meaning: Meaning) -> None:
+            if meaning is Meaning.ABORT and self.member is not None:
                 self.world.counts["transactions: generations fenced"] += 1
                 attempt.commits = False
-                self._end(attempt)
-            elif error:
-                self._start_again()
-            else:
+                self._end()
+            elif meaning is Meaning.DONE:
                 self._witness.offset_committed(attempt, self.group, self.topic, sent_us)
-                self._end(attempt)
+                self._end()
+            else:
+                self._start_again()
 
-        self._to_coordinator(
-            GROUP,
-            request,
-            self._versions["offsets"],
-            lambda response: int(response.topics[0].partitions[0].error_code),
-            done,
-        )
+        self._carry_out(asked, done)
 
-    def _end(self, attempt: Attempt, *, goes_on: bool = True, late: tuple[int, ProduceRequest] | None = None) -> None:
+    def _end(self, *, goes_on: bool = True, late: Ask | None = None) -> None:
         """Commit or abort; without `goes_on` the producer needs another epoch before it goes on.
 
-        `late`: a partition, and a batch for it that arrives when the transaction has ended.
+        `late`: a batch that arrives when the transaction has ended.
         """
-        request = EndTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=attempt.producer[0],
-            producer_epoch=attempt.producer[1],
-            committed=attempt.commits,
-        )
+        attempt = self._attempt
 
-        def done(response: Any, error: int) -> None:
-            if error:
-                self._start_again()
-                return
+        def ended() -> None:
             self._witness.ended(attempt, committed=attempt.commits)
             self.committed += attempt.commits
-            if self.bumps:
-                self._producer = (response.producer_id, response.producer_epoch)
             if late is not None:
-                self.later(self.rng.randint(0, _HELD_UP_MS), lambda: self._arrive_late(*late))
-            life = self._life
-            following = self._read if goes_on else lambda: self._initialize(attempt.producer)
+                held_up_ms = self.rng.randint(0, _HELD_UP_MS)
+                self.clock.call_at(self.clock.now_ms() + held_up_ms, lambda: self._arrive_late(late))
+            following = self._read if goes_on else partial(self._initialize, keeps_id=True)
             pause_ms = self.rng.randint(0, self._pause_ms if goes_on else _HELD_UP_MS)
-            self.later(pause_ms, lambda: following() if self._life == life else None)
+            self.later(pause_ms, following)
 
-        self._to_coordinator(
-            TRANSACTION, request, self._versions["end"], lambda response: int(response.error_code), done
-        )
+        self._step(self.transactions.end(committed=attempt.commits), ended)
 
-    def _arrive_late(self, partition: int, request: ProduceRequest) -> None:
-        where = self.leader_of(self.topic, partition)
+    def _arrive_late(self, batch: Ask) -> None:
+        where = self.channel_to(batch.to)
         if where is not None:
-            where[2].call(request, self._versions["produce"], REQUEST_TIMEOUT_MS, lambda response: None)
+            where.call(batch.request, batch.newest, REQUEST_TIMEOUT_MS, lambda response: None)

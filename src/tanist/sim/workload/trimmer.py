@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from tanist.sim.events import DeletionAnswered, DeletionRequested
 from tanist.sim.oracle import Oracle, PartitionOracle
-from tanist.sim.workload.clients import BACKOFF_MS, SimClient
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.cluster_client import BACKOFF_MS
 from tanist.sim.workload.history import History
 from tanist.sim.workload.operations import Operation, Topic
 from tanist.sim.world.world import World
@@ -45,7 +46,7 @@ class Trimmer(SimClient):
         }
         self._number = 0
         self._under_way = 0
-        self._unsettled: set[TopicIdPartition] = set()
+        self._unacknowledged: set[TopicIdPartition] = set()
 
     @property
     def idle(self) -> bool:
@@ -53,31 +54,31 @@ class Trimmer(SimClient):
         return not self._under_way
 
     @property
-    def has_settled(self) -> bool:
-        """Whether each partition has acknowledged a DeleteRecords since `settle`."""
-        return not self._unsettled
+    def all_acknowledged(self) -> bool:
+        """Whether each partition has acknowledged a DeleteRecords since `delete_older_halves`."""
+        return not self._unacknowledged
 
     def described(self) -> str:
-        return ", ".join(sorted(self._oracle.partitions[key].name for key in self._unsettled))
+        return ", ".join(sorted(self._oracle.partitions[key].name for key in self._unacknowledged))
 
     def start(self, operations: Sequence[Operation]) -> None:
         for operation in operations:
             self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
 
-    def settle(self) -> None:
+    def delete_older_halves(self) -> None:
         """Delete the older half of each partition's committed records, until that is acknowledged."""
-        self._unsettled = set(self._partitions())
+        self._unacknowledged = set(self._partitions())
         for key in self._partitions():
-            self.run(partial(self._settle, key))
+            self.run(partial(self._delete_older_half, key))
 
-    def _settle(self, key: TopicIdPartition) -> None:
-        def answered(error: int) -> None:
+    def _delete_older_half(self, key: TopicIdPartition) -> None:
+        def try_again(error: int) -> None:
             if error:
-                self.later(BACKOFF_MS, lambda: self._settle(key))
+                self.later(BACKOFF_MS, lambda: self._delete_older_half(key))
             else:
-                self._unsettled.discard(key)
+                self._unacknowledged.discard(key)
 
-        self._delete(key, self._drawn(self._oracle.partitions[key], 0.5), answered)
+        self._delete(key, self._drawn(self._oracle.partitions[key], 0.5), try_again)
 
     def _partitions(self) -> list[TopicIdPartition]:
         """Those of its topics; internal topics are compacted."""
@@ -121,7 +122,7 @@ class Trimmer(SimClient):
         number, broker_id = self._number, where[0]
         self.world.emit(DeletionRequested(number, key, f"{topic.name}-{key[1]}", offset))
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             self._under_way -= 1
             if response is None:
                 self.refresh(self._topics)
@@ -137,4 +138,4 @@ class Trimmer(SimClient):
         request = DeleteRecordsRequest(
             topics=(DeleteRecordsTopic(name=topic.name, partitions=(wanted,)),), timeout_ms=_TIMEOUT_MS
         )
-        where[2].call(request, _VERSION, _TIMEOUT_MS + 1_000, answered)
+        where[2].call(request, _VERSION, _TIMEOUT_MS + 1_000, handle_response)

@@ -74,10 +74,10 @@ class VoterAdmin(SimClient):
 
     # -- at the end
 
-    def settle_on(self, wanted: frozenset[int]) -> None:
+    def change_to(self, wanted: frozenset[int]) -> None:
         """Ask until these controllers, with the disks that they have, are the voters."""
         self._wanted = wanted
-        self.run(self._towards)
+        self.run(self._change_next)
 
     @property
     def joins_by_itself(self) -> bool:
@@ -89,12 +89,12 @@ class VoterAdmin(SimClient):
             for voter in self._oracle.voters
         )
 
-    def has_settled(self) -> bool:
+    def has_changed(self) -> bool:
         voters = self._oracle.voters
         return frozenset(voters.ids) == self._wanted and not any(self._oracle.is_lost(voter.key) for voter in voters)
 
-    def _towards(self) -> None:
-        if self.has_settled():
+    def _change_next(self) -> None:
+        if self.has_changed():
             return
         if not self._under_way:
             voters = [voter.key for voter in self._oracle.voters]
@@ -107,7 +107,7 @@ class VoterAdmin(SimClient):
                 self._add(self.world.hosts[missing[0]], 1.0)
             elif surplus:
                 self._remove(surplus[0], 1.0)
-        self.later(_AGAIN_MS, self._towards)
+        self.later(_AGAIN_MS, self._change_next)
 
     # -- requests
 
@@ -143,7 +143,7 @@ class VoterAdmin(SimClient):
         self._under_way += 1
         kind = "added" if adds else "removed"
 
-        def answered(response: Any) -> None:
+        def handle_response(response: Any) -> None:
             self._under_way -= 1
             if response is None:
                 self.world.counts[f"voters: to be {kind}, no answer"] += 1
@@ -154,7 +154,7 @@ class VoterAdmin(SimClient):
                 f"voters: {kind}" if error == ErrorCode.NONE else f"voters: not {kind}, {error.name}"
             ] += 1
 
-        self.channel((to.name, CONTROLLER_PORT)).call(request, version, _TIMEOUT_MS + 1_000, answered)
+        self.channel((to.name, CONTROLLER_PORT)).call(request, version, _TIMEOUT_MS + 1_000, handle_response)
 
     def _controllers(self) -> list[Host]:
         return [host for host in self.world.hosts.values() if host.votes]

@@ -24,11 +24,11 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.merge_back import merge_back as restore_partition
 from tanist.runtime.client.salvaged import find_entries
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.client.transaction_outcomes import TransactionOutcome
 from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit import transactions

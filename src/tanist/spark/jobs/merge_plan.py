@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tanist.client.positions import EARLIEST
+from tanist.client.topic_partition import TopicPartition
 from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.merge_back import describe_target
-from tanist.runtime.client.records import EARLIEST
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, suggestion
 from tanist.spark.segments.replica_files import segment_files
 from tanist.spark.topic.offsets import list_offsets

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.lab.history import HistoryWriter
 from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.runtime.client.records import Producer, list_offset, read
 from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
@@ -95,7 +96,7 @@ class StoryClients:
         written = []
         for partition in range(PARTITIONS):
             values, began_ns = self._values(partition, TRANSACTION), time.time_ns()
-            offset = producer.write(TOPIC, partition, _records(values, began_ns), 0)
+            offset = producer.write(TOPIC, partition, _records(values, began_ns))
             require(offset >= 0, f"nobody says where the batch in {TOPIC}-{partition} is")
             written.append((partition, values, offset, began_ns))
         if outcome == "open":

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
+from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
-from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark.jobs.preconditions import (
     NothingToJudge,
     Unfit,

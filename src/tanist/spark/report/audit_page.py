@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import OF_AUDITS, Anomaly
 from tanist.lab.pages import templates
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import high_watermarks, replica_bars

@@ -13,8 +13,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.pages import chart
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.metadata import Change
 from tanist.spark.jobs.audit.result import AuditResult

@@ -13,10 +13,10 @@ from typing import Final
 
 from markupsafe import Markup
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
 from tanist.lab.pages import chart
 from tanist.log.salvage.manifest import Manifest
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.result import AuditResult
 from tanist.text import counted

@@ -191,10 +191,10 @@ def _filled(array: Any) -> Any:
 def _lengths(array: Any) -> Any:
     """-1 for null."""
     bounds = np.frombuffer(array.buffers()[1] or bytes(4), np.int32)[array.offset : array.offset + len(array) + 1]
-    found = np.diff(bounds).astype(np.int64)
+    lengths = np.diff(bounds).astype(np.int64)
     if array.null_count:
-        found[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    return found
+        lengths[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return lengths
 
 
 def _header_blocks(headers: Any) -> tuple[Any, Any, Any]:

@@ -42,27 +42,27 @@ def choose(rows: Rows, named: Any | None, count: int) -> Any:
 def murmur2(keys: Any) -> Any:
     """Kafka's hash of each key of a binary array without nulls, as uint32."""
     data, starts, lengths = _layout(keys, 3)
-    found = _SEED ^ lengths.astype(np.uint32)
-    if not len(found):
-        return found
+    hashes = _SEED ^ lengths.astype(np.uint32)
+    if not len(hashes):
+        return hashes
     words = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
     # The longest first, so that those that still go on are always a prefix.
     order = np.argsort(-lengths, kind="stable")
     whole = lengths[order] // 4
-    at, state = starts[order], found[order]
+    at, state = starts[order], hashes[order]
     for step in range(int(whole[0])):
         live = int(np.searchsorted(-whole, -step, side="left"))
         word = words[at[:live] + 4 * step] * _MULTIPLIER
         word = (word ^ word >> np.uint32(24)) * _MULTIPLIER
         state[:live] = state[:live] * _MULTIPLIER ^ word
-    found[order] = state
+    hashes[order] = state
     rest = lengths % 4
     end = starts + lengths - rest
     partial = np.flatnonzero(rest)
     mask = (np.uint64(1) << (8 * rest[partial]).astype(np.uint64)) - np.uint64(1)
-    found[partial] = (found[partial] ^ (words[end[partial]] & mask.astype(np.uint32))) * _MULTIPLIER
-    found = (found ^ found >> np.uint32(13)) * _MULTIPLIER
-    return found ^ found >> np.uint32(15)
+    hashes[partial] = (hashes[partial] ^ (words[end[partial]] & mask.astype(np.uint32))) * _MULTIPLIER
+    hashes = (hashes ^ hashes >> np.uint32(13)) * _MULTIPLIER
+    return hashes ^ hashes >> np.uint32(15)
 
 
 def _hashed(values: Any) -> Any:

@@ -13,24 +13,23 @@ from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import Any, Final
 
+from tanist.client.errors import Meaning, meaning_in, refusal_in
+from tanist.client.sequences import VERSION_MAX, Sequences, produce_request
+from tanist.client.topic_partition import TopicPartition
+from tanist.runtime.client.asking import ask_leader
 from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.runtime.client.records import new_producer
 from tanist.spark.sink.encoding import Sealed, Sealing
 from tanist.wire.codec import chunk_encoder
-from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.errors import WireError
 from tanist.wire.frames import correlation_id_of, decode_response
-from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
-from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.messages.produce_response import ProduceResponse
 
 IN_FLIGHT: Final = 5
 """Batches without an answer for each leader: of so many a broker remembers that it has them (KIP-679)."""
-_VERSION_MAX: Final = 12
-"""The last that names a topic by its name; later ones use its id."""
 _WAIT_MS: Final = 10_000
 """How long a leader waits for the other replicas, each time it is asked."""
-_SEQUENCE_MASK: Final = 0x7FFFFFFF
 _HEAD: Final = Layout(">hhih")
 """A request's header: key, version, correlation id, and the length of the client id, which follows."""
 
@@ -57,9 +56,7 @@ class _Batch:
     max_version: int
 
     def request(self, records: Any) -> ProduceRequest:
-        topic, partition = self.where
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=records),))
-        return ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,))
+        return produce_request(self.where, records, timeout_ms=_WAIT_MS, transactional_id=self.transactional_id)
 
 
 class TaskProducer:
@@ -69,15 +66,14 @@ class TaskProducer:
         producer_id: int,
         producer_epoch: int,
         transactional_id: str | None = None,
-        max_version: int = _VERSION_MAX,
+        max_version: int = VERSION_MAX,
     ) -> None:
         """`transactional_id`: the batches are sealed as transactional, and their partitions are in the transaction."""
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
+        self.sequences = Sequences()
+        self.sequences.begin((producer_id, producer_epoch))
         self._transactional_id = transactional_id
         self._max_version = max_version
         self._client = client
-        self._sequences: dict[TopicPartition, int] = {}
         self._connections: dict[int, _Connection] = {}
         self._unanswered: dict[int, deque[_Batch]] = {}
         self._order: deque[_Batch] = deque()
@@ -86,39 +82,23 @@ class TaskProducer:
     @classmethod
     def fresh(cls, client: Client) -> TaskProducer:
         """With an id from the cluster."""
-
-        def attempt() -> InitProducerIdResponse:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-            answer = client.ask(request, InitProducerIdResponse)
-            if answer.error_code:
-                raise KafkaError(answer.error_code, "InitProducerId")
-            return answer
-
-        found = client.persist(attempt)
-        return cls(client, found.producer_id, found.producer_epoch)
-
-    def next_sequence(self, where: TopicPartition) -> int:
-        return self._sequences.get(where, 0)
+        return cls(client, *new_producer(client))
 
     def sealing(self, where: TopicPartition) -> Sealing:
         """How the next batch to a partition is sealed."""
-        return Sealing(self.producer_id, self.producer_epoch, self.next_sequence(where))
-
-    def go_on_at(self, where: TopicPartition, sequence: int) -> None:
-        """The batches before it are in the log."""
-        self._sequences[where] = sequence & _SEQUENCE_MASK
+        return Sealing(*self.sequences.producer, self.sequences.next_of(where))
 
     def send(self, where: TopicPartition, batch: Sealed) -> None:
         """Send a batch that was sealed with `sealing`. Returns as soon as it is on its way."""
         topic, partition = where
         made = _Batch(where, batch, self._transactional_id, self._max_version)
-        self._sequences[where] = (self.next_sequence(where) + batch.count) & _SEQUENCE_MASK
+        self.sequences.advance(where, batch.count)
         self._order.append(made)
         try:
             leader = self._client.leader_of(topic, partition)
             waiting = self._unanswered.setdefault(leader, deque())
             while len(waiting) >= IN_FLIGHT:
-                self._settle(leader)
+                self._finish_oldest(leader)
             self._connected(leader).begin(made)
             waiting.append(made)
         except (OSError, WireError, KafkaError, Unreachable):
@@ -129,7 +109,7 @@ class TaskProducer:
         try:
             for leader, waiting in self._unanswered.items():
                 while waiting:
-                    self._settle(leader)
+                    self._finish_oldest(leader)
         except (OSError, WireError, KafkaError):
             self._send_again()
 
@@ -139,17 +119,18 @@ class TaskProducer:
         self._connections.clear()
         self._unanswered.clear()
 
-    def _settle(self, leader: int) -> None:
+    def _finish_oldest(self, leader: int) -> None:
         """The answer to the oldest batch that this leader was sent."""
         oldest = self._unanswered[leader][0]
-        code, message = self._connections[leader].finish(self._client.timeout_s)
-        if code and code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            raise KafkaError(code, message)
+        answer = self._connections[leader].finish(self._client.timeout_s)
+        if meaning_in(answer) is not Meaning.DONE:
+            raise KafkaError(*refusal_in(answer))
         self._unanswered[leader].popleft()
         self._order.remove(oldest)
 
     def _send_again(self) -> None:
         self.close()
+        producer_id, producer_epoch = self.sequences.producer
         while self._order:
             batch = self._order[0]
             topic, partition = batch.where
@@ -158,25 +139,14 @@ class TaskProducer:
                 self._client.persist(lambda batch=batch: self._attempt(batch))  # type: ignore[misc]
             except (KafkaError, Unreachable, Unsupported) as error:
                 raise ProduceFailed(
-                    f"{topic}-{partition}: a batch of producer {self.producer_id}, epoch {self.producer_epoch}, was not"
+                    f"{topic}-{partition}: a batch of producer {producer_id}, epoch {producer_epoch}, was not"
                     f" acknowledged: {error}"
                 ) from error
             self._order.popleft()
 
     def _attempt(self, batch: _Batch) -> None:
-        client = self._client
-        topic, partition = batch.where
-        try:
-            leader = client.leader_of(topic, partition)
-            request = batch.request(memoryview(batch.sealed.joined()))
-            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=batch.max_version)
-        except Unreachable:
-            client.forget(topic)
-            raise
-        code, message = _verdict(answer)
-        if code and code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            client.forget(topic)
-            raise KafkaError(code, message)
+        request = batch.request(memoryview(batch.sealed.joined()))
+        ask_leader(self._client, *batch.where, request, ProduceResponse, max_version=batch.max_version)
 
     def _connected(self, leader: int) -> _Connection:
         connection = self._connections.get(leader)
@@ -185,14 +155,9 @@ class TaskProducer:
             if broker is None:
                 raise Unreachable(f"broker {leader} is not among those alive")
             patience_s = min(self._client.timeout_s, 10.0)
-            connection = _Connection((broker.host, broker.port), self._client.client_id, patience_s)
+            connection = _Connection(broker.address, self._client.client_id, patience_s)
             self._connections[leader] = connection
         return connection
-
-
-def _verdict(answer: ProduceResponse) -> tuple[int, str | None]:
-    found = answer.responses[0].partition_responses[0]
-    return found.error_code, found.error_message
 
 
 class _Connection(BrokerConnection):
@@ -228,7 +193,7 @@ class _Connection(BrokerConnection):
             if sent:
                 left[0] = left[0][sent:]
 
-    def finish(self, timeout_s: float) -> tuple[int, str | None]:
+    def finish(self, timeout_s: float) -> ProduceResponse:
         self._sock.settimeout(timeout_s)
         frame = self._receive()
         wanted = self._correlation_id - self._asked + 1
@@ -238,4 +203,4 @@ class _Connection(BrokerConnection):
         answer = decode_response(ProduceRequest.API_KEY, self._version, frame)
         if not isinstance(answer, ProduceResponse):
             raise WireError(f"a {type(answer).__name__} in answer to Produce")
-        return _verdict(answer)
+        return answer

@@ -2,8 +2,8 @@
 
 Owns the way of a task's rows: by topic, by partition, into batches, to the producer. A batch's task has a producer id
 from the cluster, and a task that Spark tries again writes again: at least once, as Spark's own sink. A stream's task
-has a producer of its own making (`sink.landed`), and writes what is not in the topic yet: exactly once. Or the driver
-writes the whole micro-batch in one transaction (`sink.transaction`).
+has a producer of its own making (`sink.already_written`), and writes what is not in the topic yet: exactly once. Or the
+driver writes the whole micro-batch in one transaction (`sink.transaction`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.sink.options import Guarantee, SinkOptions, check_columns
 from tanist.spark.sink.written import TaskWritten
 from tanist.spark.topic.options import OptionError, warn
 
 if TYPE_CHECKING:
-    from tanist.spark.sink.landed import Before, Identity, Written
+    from tanist.spark.sink.already_written import Before, Identity, Written
     from tanist.spark.sink.transaction import TaskStaged
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -55,7 +55,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __getstate__(self) -> dict[str, Any]:
         """On its way from the driver to the tasks it takes along what is in the topic before they begin."""
         if self._before is None and self._options.guarantee is Guarantee.EXACTLY_ONCE:
-            self._before = _look(self._options)
+            self._before = _producers_before(self._options)
         return self.__dict__
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -68,7 +68,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
                 return stage_rows(iterator, self._options, _task()[0])
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (PySpark's name)
-        from tanist.spark.sink.settling import settle
+        from tanist.spark.sink.missing_rows import write_missing
 
         if self._options.guarantee is Guarantee.TRANSACTION:
             self._commit_transaction(messages, batchId)
@@ -76,7 +76,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         written = [each for each in messages if isinstance(each, TaskWritten)]
         if any(each.earlier for each in written):
             with _client(self._options) as client:
-                settle(client, written, self._options.compression)
+                write_missing(client, written, self._options.compression)
 
     def _commit_transaction(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         from tanist.spark.sink.transaction import TaskStaged, write_transaction
@@ -91,9 +91,9 @@ def _client(options: SinkOptions) -> Client:
     return Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
 
 
-def _look(options: SinkOptions) -> Before:
+def _producers_before(options: SinkOptions) -> Before:
     """Into the one topic that is written to. Which topics a column names is not known before there are rows."""
-    from tanist.spark.sink.landed import before
+    from tanist.spark.sink.already_written import before
 
     topic = options.topic
     if topic is None:
@@ -119,7 +119,7 @@ def write_rows(
     """All rows, acknowledged by all in-sync replicas. `task`: whose rows they are, if some may be there already;
     `before`: what was there when the micro-batch began.
     """
-    from tanist.spark.sink.landed import identity, of_earlier_runs
+    from tanist.spark.sink.already_written import identity, of_earlier_runs
     from tanist.spark.sink.producer import TaskProducer
 
     who = None if task is None else identity(*task)
@@ -174,7 +174,7 @@ class _Writing:
         """The fingerprints of what earlier runs wrote."""
         self._left_out: dict[TopicPartition, list[bytes]] = {}
         self._partitions: dict[str, int] = {}
-        self._landed: dict[TopicPartition, Any] = {}
+        self._earlier_attempts: dict[TopicPartition, Any] = {}
         self._records = self._known = 0
 
     def write(self, batch: Any) -> None:
@@ -182,10 +182,10 @@ class _Writing:
             self._write_topic(topic, rows, named)
 
     def finish(self) -> TaskWritten:
-        from tanist.spark.sink.landed import check_nothing_left
+        from tanist.spark.sink.already_written import check_nothing_left
 
         self.producer.flush()
-        check_nothing_left(self._landed)
+        check_nothing_left(self._earlier_attempts)
         left_out = {where: b"".join(each) for where, each in self._left_out.items()}
         return TaskWritten(self._records, self._known, self._who, self._earlier, left_out)
 
@@ -219,7 +219,7 @@ class _Writing:
 
         count = self._partitions.get(topic)
         if count is None:
-            count = self._partitions[topic] = self._found(topic)
+            count = self._partitions[topic] = self._begin_topic(topic)
         chosen = choose(rows, named, count)
         # Stable: rows of one partition stay in their order.
         order = np.argsort(chosen, kind="stable")
@@ -242,7 +242,7 @@ class _Writing:
     def _send(self, where: TopicPartition, rows: Any, records: memoryview) -> None:
         from tanist.spark.sink.encoding import encode, seal
 
-        if where in self._earlier or where in self._landed:
+        if where in self._earlier or where in self._earlier_attempts:
             import numpy as np
 
             kept = np.flatnonzero(self._not_there(where, records, len(rows)))
@@ -262,32 +262,32 @@ class _Writing:
         """Which rows have still to be written."""
         import numpy as np
 
-        from tanist.spark.sink.landed import fingerprints_of, not_landed, read_back, tally
+        from tanist.spark.sink.already_written import fingerprints_of, read_back, still_to_write, tally
 
-        found = fingerprints_of(records, count)
+        fingerprints = fingerprints_of(records, count)
         missing = np.ones(count, bool)
         if where in self._earlier:
             if where not in self._known_before:
-                read = read_back(self._client, where, self._earlier[where], self.producer.producer_epoch)
+                read = read_back(self._client, where, self._earlier[where], self.producer.sequences.producer[1])
                 self._known_before[where] = tally(read)[0]
-            missing = ~np.isin(found, self._known_before[where])
-            self._left_out.setdefault(where, []).append(found[~missing].tobytes())
-        if where in self._landed:
+            missing = ~np.isin(fingerprints, self._known_before[where])
+            self._left_out.setdefault(where, []).append(fingerprints[~missing].tobytes())
+        if where in self._earlier_attempts:
             rest = np.flatnonzero(missing)
-            missing[rest] = not_landed(found[rest], self._landed[where].fingerprints)
+            missing[rest] = still_to_write(fingerprints[rest], self._earlier_attempts[where].fingerprints)
         return missing
 
-    def _found(self, topic: str) -> int:
+    def _begin_topic(self, topic: str) -> int:
         """How many partitions the topic has; and what of this micro-batch is in them."""
-        from tanist.spark.sink.landed import landed
+        from tanist.spark.sink.already_written import earlier_attempts
 
         count = _partitions(self._client, topic, self._options)
         if self._who is not None:
             places: Sequence[TopicPartition] = [(topic, number) for number in range(count)]
-            found = landed(self._client, places, self._who, self._earlier)
-            self._landed |= found
-            for where, each in found.items():
-                self.producer.go_on_at(where, each.next_sequence)
+            attempts = earlier_attempts(self._client, places, self._who, self._earlier)
+            self._earlier_attempts |= attempts
+            for where, each in attempts.items():
+                self.producer.sequences.continue_at(where, each.next_sequence)
         return count
 
 
@@ -299,16 +299,16 @@ def _partitions(client: Client, topic: str, options: SinkOptions) -> int:
     from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
     from tanist.wire.messages.metadata_response import MetadataResponse
 
-    def look() -> int:
-        found = client.metadata([topic]).topics.get(topic)
-        code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if found is None else found.error_code
+    def count() -> int:
+        metadata = client.metadata([topic]).topics.get(topic)
+        code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if metadata is None else metadata.error_code
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             client.ask(
                 MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True),
                 MetadataResponse,
             )
-        if found is None or code:
+        if metadata is None or code:
             raise KafkaError(code, topic)
-        return len(found.partitions)
+        return len(metadata.partitions)
 
-    return client.persist(look, timeout_s=options.max_block_s)
+    return client.persist(count, timeout_s=options.max_block_s)

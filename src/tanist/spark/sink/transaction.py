@@ -16,9 +16,10 @@ from typing import Final
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from tanist.client.topic_partition import TopicPartition
+from tanist.client.transactions import PRODUCE_VERSION_MAX
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.runtime.client.transactional import PRODUCE_VERSION_MAX, TransactionalProducer
+from tanist.runtime.client.transactional import TransactionalProducer
 from tanist.spark.sink.encoding import Sealed, Sealing, seal_again
 from tanist.spark.sink.producer import TaskProducer
 
@@ -66,9 +67,7 @@ def write_transaction(
     transaction.initialize()
     if max(transaction.committed_offsets(group).values(), default=0) > batch_id:
         return False
-    producer = TaskProducer(
-        client, transaction.producer_id, transaction.producer_epoch, transactional_id, PRODUCE_VERSION_MAX
-    )
+    producer = TaskProducer(client, *transaction.transactions.producer, transactional_id, PRODUCE_VERSION_MAX)
     try:
         transaction.add_partitions({where for where, _ in batches})
         for where, batch in batches:

@@ -1,4 +1,4 @@
-"""The message of a task that has written. The driver reads it without Arrow, unless there is something to settle."""
+"""The message of a task that has written. The driver reads it without Arrow, unless rows are missing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from tanist.spark.sink.landed import Identity, Written
+    from tanist.spark.sink.already_written import Identity, Written
 
 
 @dataclass

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from tanist.client.errors import error_in
+from tanist.client.positions import FETCH_VERSION_MAX, fetch_request
 from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
 from tanist.spark.segments.record_columns import PADDING_BYTES
 from tanist.spark.topic.plan import OffsetRange
-from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.errors import WireError
 from tanist.wire.frames import correlation_id_of, decode_response
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_response import FetchResponse, PartitionData
 
-_VERSION_MAX: Final = 12
-"""The last that names a topic by its name; later ones use its id."""
 _MAX_WAIT_MS: Final = 500
 _ROOM_BYTES: Final = 1 << 16
 """For what stands around the records in an answer."""
@@ -45,7 +45,7 @@ class Fetching:
         self._client = client
         self._wanted = wanted
         self._fetch_bytes = fetch_bytes
-        self._isolation = 1 if read_committed else 0
+        self._read_committed = read_committed
         self._connection: _Connection | None = None
         self._ahead: int | None = None
         """The offset that has been asked for and not been answered."""
@@ -70,12 +70,12 @@ class Fetching:
         if self._ahead == offset and self._connection is not None:
             self._ahead = None
             try:
-                found = self._answer(self._connection)
+                fetched = self._answer(self._connection)
             except (OSError, WireError, KafkaError):
                 # The general way asks again, and knows which of them passes.
                 self._break()
             else:
-                return found
+                return fetched
         return self._client.persist(lambda: self._attempt(offset))
 
     def _attempt(self, offset: int) -> Fetched:
@@ -100,22 +100,16 @@ class Fetching:
         except KafkaError as error:
             self._break()
             client.forget(wanted.topic)
-            raise KafkaError(
-                error.code,
-                f"{wanted.topic}-{wanted.partition} at offset {offset}",
-                final=error.code == ErrorCode.OFFSET_OUT_OF_RANGE,
-            ) from None
+            raise KafkaError(error.code, f"{wanted.topic}-{wanted.partition} at offset {offset}") from None
 
     def _request(self, offset: int) -> FetchRequest:
-        asked = FetchPartition(
-            partition=self._wanted.partition, fetch_offset=offset, partition_max_bytes=self._fetch_bytes
-        )
-        return FetchRequest(
-            max_wait_ms=_MAX_WAIT_MS,
-            min_bytes=1,
+        where = self._wanted.topic, self._wanted.partition
+        return fetch_request(
+            where,
+            offset,
             max_bytes=self._fetch_bytes,
-            isolation_level=self._isolation,
-            topics=(FetchTopic(topic=self._wanted.topic, partitions=(asked,)),),
+            max_wait_ms=_MAX_WAIT_MS,
+            read_committed=self._read_committed,
         )
 
     def _answer(self, connection: _Connection) -> Fetched:
@@ -125,15 +119,14 @@ class Fetching:
             arena, answer = connection.finish(arena, self._fetch_bytes + _ROOM_BYTES, self._client.timeout_s)
         finally:
             self._buffers.append(arena)
-        found = answer.responses[0].partitions[0] if answer.responses else PartitionData()
-        code = answer.error_code or found.error_code
-        if code:
+        partition = answer.responses[0].partitions[0] if answer.responses else PartitionData()
+        if code := error_in(answer):
             raise KafkaError(code)
-        if not found.records:
-            return Fetched(found, arena, 0, 0)
-        records = np.frombuffer(found.records, np.uint8)
+        if not partition.records:
+            return Fetched(partition, arena, 0, 0)
+        records = np.frombuffer(partition.records, np.uint8)
         start = records.__array_interface__["data"][0] - arena.__array_interface__["data"][0]
-        return Fetched(found, arena, start, start + len(records))
+        return Fetched(partition, arena, start, start + len(records))
 
     def _break(self) -> None:
         self._ahead = None
@@ -147,7 +140,7 @@ class _Connection(BrokerConnection):
 
     def begin(self, request: FetchRequest) -> None:
         try:
-            self._version = self.version_for(FetchRequest, _VERSION_MAX)
+            self._version = self.version_for(FetchRequest, FETCH_VERSION_MAX)
         except Unsupported as error:
             raise WireError(str(error)) from error
         self._send(request, self._version, self._sock.gettimeout() or 10.0)

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from tanist.client import positions
+from tanist.client.positions import list_offsets_request
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
-from tanist.wire.messages.offset_for_leader_epoch_request import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
 from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
 UNKNOWN = -1
@@ -25,66 +21,52 @@ _REQUEST_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
-class Found:
+class OffsetAndEpoch:
     """An offset, and a leader epoch that no record below it exceeds."""
 
     offset: int
     epoch: int
 
 
-Answers = Iterable[tuple[TopicPartition, int, Found]]
-"""For each partition an error code, and what was found."""
+Answers = Iterable[tuple[TopicPartition, int, OffsetAndEpoch]]
+"""For each partition an error code, and the offset."""
 
 
 def list_offsets(
     client: Client, wanted: Mapping[TopicPartition, int], *, committed: bool = False
-) -> dict[TopicPartition, Found]:
+) -> dict[TopicPartition, OffsetAndEpoch]:
     """For each partition, the offset of a timestamp, `EARLIEST` or `LATEST`; -1 if all records are older.
 
     `committed`: the latest is where the first transaction that is still open begins.
     """
 
     def ask(leader: int, partitions: list[TopicPartition]) -> Answers:
-        topics = tuple(
-            ListOffsetsTopic(
-                name=topic,
-                partitions=tuple(
-                    ListOffsetsPartition(partition_index=each, timestamp=wanted[topic, each]) for each in numbers
-                ),
-            )
-            for topic, numbers in _by_topic(partitions).items()
-        )
-        request = ListOffsetsRequest(
-            replica_id=-1, isolation_level=1 if committed else 0, topics=topics, timeout_ms=_REQUEST_TIMEOUT_MS
+        request = list_offsets_request(
+            {where: wanted[where] for where in partitions}, read_committed=committed, timeout_ms=_REQUEST_TIMEOUT_MS
         )
         answer = client.ask(request, ListOffsetsResponse, node_id=leader)
         for topic in answer.topics:
             for each in topic.partitions:
-                yield (topic.name, each.partition_index), each.error_code, Found(each.offset, each.leader_epoch)
+                yield (
+                    (topic.name, each.partition_index),
+                    each.error_code,
+                    OffsetAndEpoch(each.offset, each.leader_epoch),
+                )
 
     return _of_leaders(client, wanted, ask)
 
 
-def epoch_ends(client: Client, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, Found]:
+def epoch_ends(client: Client, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndEpoch]:
     """For each partition, the largest epoch of its leader's log that is not above this one, and the offset where it
     ends there (KIP-320). `UNKNOWN` if the log has no such epoch.
     """
 
     def ask(leader: int, partitions: list[TopicPartition]) -> Answers:
-        topics = tuple(
-            OffsetForLeaderTopic(
-                topic=topic,
-                partitions=tuple(
-                    OffsetForLeaderPartition(partition=each, leader_epoch=epochs[topic, each]) for each in numbers
-                ),
-            )
-            for topic, numbers in _by_topic(partitions).items()
-        )
-        request = OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
+        request = positions.epoch_ends_request({where: epochs[where] for where in partitions})
         answer = client.ask(request, OffsetForLeaderEpochResponse, node_id=leader)
         for topic in answer.topics:
             for each in topic.partitions:
-                yield (topic.topic, each.partition), each.error_code, Found(each.end_offset, each.leader_epoch)
+                yield (topic.topic, each.partition), each.error_code, OffsetAndEpoch(each.end_offset, each.leader_epoch)
 
     return _of_leaders(client, epochs, ask)
 
@@ -101,19 +83,19 @@ def by_leader(client: Client, partitions: Iterable[TopicPartition]) -> dict[int,
     if not topics <= client.view.topics.keys():
         # An answer replaces the client's view: all at once, or the topics would drive out each other.
         client.metadata(topics)
-    found: dict[int, list[TopicPartition]] = {}
+    partitions_led: dict[int, list[TopicPartition]] = {}
     for topic, partition in listed:
-        found.setdefault(client.leader_of(topic, partition), []).append((topic, partition))
-    return found
+        partitions_led.setdefault(client.leader_of(topic, partition), []).append((topic, partition))
+    return partitions_led
 
 
 def _of_leaders(
     client: Client, wanted: Iterable[TopicPartition], ask: Callable[[int, list[TopicPartition]], Answers]
-) -> dict[TopicPartition, Found]:
-    done: dict[TopicPartition, Found] = {}
+) -> dict[TopicPartition, OffsetAndEpoch]:
+    done: dict[TopicPartition, OffsetAndEpoch] = {}
     everything = set(wanted)
 
-    def attempt() -> dict[TopicPartition, Found]:
+    def attempt() -> dict[TopicPartition, OffsetAndEpoch]:
         trouble: KafkaError | None = None
         for leader, partitions in by_leader(client, everything - done.keys()).items():
             try:
@@ -122,21 +104,14 @@ def _of_leaders(
                 for topic, _ in partitions:
                     client.forget(topic)
                 raise
-            for (topic, partition), code, found in answers:
+            for (topic, partition), code, offset in answers:
                 if code:
                     client.forget(topic)
                     trouble = KafkaError(code, f"{topic}-{partition}")
                 else:
-                    done[topic, partition] = found
+                    done[topic, partition] = offset
         if trouble is not None:
             raise trouble
         return done
 
     return client.persist(attempt)
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, []).append(partition)
-    return found

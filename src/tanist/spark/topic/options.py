@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Address, parse_bootstrap
-from tanist.runtime.client.records import EARLIEST, LATEST
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.patterns import PatternError, java_pattern
 
 KAFKA: Final = "kafka."
@@ -234,12 +234,12 @@ def _json(name: str, text: str) -> dict[str, object]:
 
 
 def _assigned(text: str) -> dict[str, tuple[int, ...]]:
-    found = {}
+    partitions_by_topic = {}
     for topic, partitions in _json("assign", text).items():
         if not isinstance(partitions, list) or not all(type(each) is int and each >= 0 for each in partitions):
             raise OptionError(f'assign is {{"topic": [0, 1]}}, not {text!r}')
-        found[topic] = tuple(partitions)
-    return found
+        partitions_by_topic[topic] = tuple(partitions)
+    return partitions_by_topic
 
 
 def _offsets(name: str, text: str) -> Offsets:
@@ -249,15 +249,15 @@ def _offsets(name: str, text: str) -> Offsets:
 
 
 def _by_partition(name: str, text: str, least: int) -> dict[TopicPartition, int]:
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for topic, partitions in _json(name, text).items():
         if not isinstance(partitions, dict):
             raise OptionError(f'{name} is {{"topic": {{"0": 23}}}}, not {text!r}')
         for partition, offset in partitions.items():
             if not partition.isdecimal() or type(offset) is not int or offset < least:
                 raise OptionError(f"{name}: {topic}-{partition} cannot be at {offset!r}")
-            found[topic, int(partition)] = offset
-    return found
+            offsets[topic, int(partition)] = offset
+    return offsets
 
 
 def boolean(name: str, text: str) -> bool:
@@ -278,7 +278,7 @@ def _maybe(name: str, named: Mapping[str, str]) -> int | None:
 
 
 def _duration_s(name: str, text: str) -> float:
-    found = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
-    if found is None or (found[2] or "ms") not in _UNITS_S:
+    match = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
+    if match is None or (match[2] or "ms") not in _UNITS_S:
         raise OptionError(f"{name} is a duration like 30s or 15m, not {text!r}")
-    return int(found[1]) * _UNITS_S[found[2] or "ms"]
+    return int(match[1]) * _UNITS_S[match[2] or "ms"]

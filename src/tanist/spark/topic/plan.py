@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
-from tanist.runtime.client.client import Client, ClusterView, KafkaError, Unreachable
+from tanist.client.metadata import ClusterView
+from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.topic_partition import TopicPartition
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.quorum import metadata_age_ms
-from tanist.runtime.client.records import EARLIEST, LATEST
-from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
+from tanist.spark.topic.offsets import UNKNOWN, OffsetAndEpoch, list_offsets
 from tanist.spark.topic.options import Offsets, OptionError, TopicOptions
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
@@ -51,7 +52,7 @@ class OffsetRange:
 
 def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
     """The ranges that a batch reads. Partitions without anything to read are left out."""
-    found = []
+    planned = []
     partitions = partitions_of(client, options).partitions
     firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
@@ -70,16 +71,16 @@ def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
                 )
             start, end = max(start, first), min(end, last)
         if start < end:
-            found.append(OffsetRange(topic, partition, start, end, lasts[where].epoch))
-    return found
+            planned.append(OffsetRange(topic, partition, start, end, lasts[where].epoch))
+    return planned
 
 
 def resolved(
     client: Client,
     which: str,
     offsets: Offsets,
-    firsts: dict[TopicPartition, Found],
-    lasts: dict[TopicPartition, Found],
+    firsts: dict[TopicPartition, OffsetAndEpoch],
+    lasts: dict[TopicPartition, OffsetAndEpoch],
 ) -> dict[TopicPartition, int]:
     """The offsets that an option means. `firsts` and `lasts` are those of the partitions that are read."""
     said = _said(f"{which}Offsets" + ("ByTimestamp" if offsets.by_time else ""), offsets, lasts)
@@ -90,8 +91,8 @@ def resolved(
             else said[where]
             for where in lasts
         }  # fmt: skip
-    found = list_offsets(client, said)
-    for (topic, partition), each in found.items():
+    by_time = list_offsets(client, said)
+    for (topic, partition), each in by_time.items():
         if each.offset < 0 and not offsets.or_latest:
             raise OptionError(
                 f"{topic}-{partition} has no record of {said[topic, partition]} ms or later to start at;"
@@ -99,7 +100,7 @@ def resolved(
             )
     # Open transactions and records that are not committed yet lie beyond the last offset.
     return {
-        where: last.offset if found[where].offset < 0 else min(found[where].offset, last.offset)
+        where: last.offset if by_time[where].offset < 0 else min(by_time[where].offset, last.offset)
         for where, last in lasts.items()
     }
 
@@ -118,20 +119,20 @@ def partitions_of(
     """
     client.known_topics |= {topic for topic, _ in known}
 
-    def look() -> There:
-        found = _look(client, options, {topic for topic, _ in known}.union(gone))
-        lacking = sorted(known.keys() - set(found.partitions))
+    def find() -> There:
+        there = _find_partitions(client, options, {topic for topic, _ in known}.union(gone))
+        lacking = sorted(known.keys() - set(there.partitions))
         for topic, partition in lacking:
-            if topic in found.topic_ids and found.topic_ids[topic] == known[topic, partition]:
+            if topic in there.topic_ids and there.topic_ids[topic] == known[topic, partition]:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}, which was read before")
         if lacking and metadata_age_ms(client) is not None:
             raise Unreachable(f"no controller is active: whether {lacking[0][0]} is gone is not known")
-        return found
+        return there
 
-    return client.persist(look)
+    return client.persist(find)
 
 
-def _look(client: Client, options: TopicOptions, known: Collection[str]) -> There:
+def _find_partitions(client: Client, options: TopicOptions, known: Collection[str]) -> There:
     if options.pattern is not None:
         view = client.metadata(None)
         # Java's consumer leaves internal topics out of a pattern.
@@ -143,39 +144,39 @@ def _look(client: Client, options: TopicOptions, known: Collection[str]) -> Ther
         view = client.metadata(names)
         names = [name for name in names if name not in known or not _is_gone(view, name)]
     _check(view, names)
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for name in names:
         there = sorted(view.topics[name].partitions)
         wanted = there if options.assigned is None else options.assigned[name]
         missing = sorted(set(wanted) - set(there))
         if missing:
             raise OptionError(f"{name} has no partition {', '.join(map(str, missing))}")
-        found += [(name, number) for number in wanted]
+        partitions += [(name, number) for number in wanted]
     ids = {name: view.topics[name].topic_id for name in names}
-    return There(found, {name: id_text(topic_id) for name, topic_id in ids.items() if topic_id.int})
+    return There(partitions, {name: id_text(topic_id) for name, topic_id in ids.items() if topic_id.int})
 
 
 def split(
-    found: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
+    planned: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
 ) -> list[OffsetRange]:
     """No range longer than `max_records`; then at least so many ranges, in proportion to how much is in each."""
     if max_records is not None:
-        found = [part for each in found for part in _cut(each, -(-(each.end - each.start) // max_records))]
-    total = sum(each.end - each.start for each in found)
-    if min_partitions is None or min_partitions <= len(found) or not total:
-        return list(found)
+        planned = [part for each in planned for part in _cut(each, -(-(each.end - each.start) // max_records))]
+    total = sum(each.end - each.start for each in planned)
+    if min_partitions is None or min_partitions <= len(planned) or not total:
+        return list(planned)
     return [
-        part for each in found for part in _cut(each, max(1, -(-(each.end - each.start) * min_partitions // total)))
+        part for each in planned for part in _cut(each, max(1, -(-(each.end - each.start) * min_partitions // total)))
     ]
 
 
-def together(found: Sequence[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+def together(planned: Sequence[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
     """A task for each range, but one for several that have few records altogether: a trigger that reads a handful from
     many partitions would spend its time on starting tasks.
     """
     tasks: list[tuple[OffsetRange, ...]] = []
     records = _FEW_RECORDS
-    for each in found:
+    for each in planned:
         size = each.end - each.start
         if records + size <= _FEW_RECORDS:
             tasks[-1] += (each,)

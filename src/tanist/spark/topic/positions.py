@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.topic.offsets import UNKNOWN, Found
+from tanist.client.topic_partition import TopicPartition
+from tanist.spark.topic.offsets import UNKNOWN, OffsetAndEpoch
 from tanist.spark.topic.plan import OffsetRange
 
 
@@ -55,7 +55,7 @@ class CheckpointError(ValueError):
 
 
 def to_json(positions: Mapping[TopicPartition, Position]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    offsets: dict[str, Any] = {}
     for (topic, partition), each in sorted(positions.items()):
         entry: dict[str, Any] = {"offset": each.offset, "epoch": each.epoch}
         if each.begin is not None:
@@ -66,20 +66,20 @@ def to_json(positions: Mapping[TopicPartition, Position]) -> dict[str, Any]:
             entry["topic_id"] = each.topic_id
         if each.gone:
             entry["gone"] = True
-        found.setdefault(topic, {})[str(partition)] = entry
-    return found
+        offsets.setdefault(topic, {})[str(partition)] = entry
+    return offsets
 
 
 def from_json(stored: Mapping[str, Any]) -> Positions:
     """Spark's own source has a bare offset where ours has two numbers: its checkpoints are read, without epochs."""
-    found: Positions = {}
+    positions: Positions = {}
     try:
         for topic, partitions in stored.items():
             for partition, entry in partitions.items():
                 if isinstance(entry, int):
-                    found[topic, int(partition)] = Position(entry, UNKNOWN)
+                    positions[topic, int(partition)] = Position(entry, UNKNOWN)
                     continue
-                found[topic, int(partition)] = Position(
+                positions[topic, int(partition)] = Position(
                     int(entry["offset"]),
                     int(entry["epoch"]),
                     entry.get("begin"),
@@ -89,7 +89,7 @@ def from_json(stored: Mapping[str, Any]) -> Positions:
                 )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"no position of a topic: {stored!r}") from error
-    return found
+    return positions
 
 
 def expired(where: TopicPartition, at: Position, first: int) -> Begin:
@@ -110,7 +110,7 @@ def made_anew(where: TopicPartition, at: Position, topic_ids: Mapping[str, str])
     return at.topic_id is not None and topic_id is not None and at.topic_id != topic_id
 
 
-def truncated(where: TopicPartition, at: Position, latest: Found, end: Found) -> Begin | None:
+def truncated(where: TopicPartition, at: Position, latest: OffsetAndEpoch, end: OffsetAndEpoch) -> Begin | None:
     """Whether the log is not the one any more that was read up to `at`. `end`: where the epoch of `at` ends there now.
 
     Epochs only grow, and a log is only cut off where an epoch begins: as long as that of `at` does not end before
@@ -129,7 +129,7 @@ def truncated(where: TopicPartition, at: Position, latest: Found, end: Found) ->
     )
 
 
-def doubtful(at: Position, latest: Found) -> bool:
+def doubtful(at: Position, latest: OffsetAndEpoch) -> bool:
     """Whether it has to be asked where the epoch of `at` ends. While the leader is the same it cuts nothing off."""
     return latest.epoch != at.epoch or latest.offset < at.offset
 
@@ -137,7 +137,7 @@ def doubtful(at: Position, latest: Found) -> bool:
 def advanced(
     start: Mapping[TopicPartition, Position],
     begins: Mapping[TopicPartition, Begin],
-    latest: Mapping[TopicPartition, Found],
+    latest: Mapping[TopicPartition, OffsetAndEpoch],
     *,
     most: int | None = None,
     topic_ids: Mapping[str, str] = MappingProxyType({}),
@@ -181,11 +181,11 @@ def ranges_between(
     start: Mapping[TopicPartition, Position], end: Mapping[TopicPartition, Position]
 ) -> list[OffsetRange]:
     """The ranges that the trigger reads, from the checkpoint alone."""
-    found = []
+    planned = []
     for (topic, partition), last in sorted(end.items()):
         before = start.get((topic, partition))
         first = last.begin if last.begin is not None else before.offset if before is not None else last.offset
         # A partition that stands unchanged is no part of this trigger: its `begin` is that of an earlier one.
         if last != before and first < last.offset:
-            found.append(OffsetRange(topic, partition, first, last.offset, last.epoch))
-    return found
+            planned.append(OffsetRange(topic, partition, first, last.offset, last.epoch))
+    return planned

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from tanist.client.positions import EARLIEST
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.records import EARLIEST
 from tanist.spark.segments.arrow_rows import HEADERS, gather, header_arrays, timestamps
 from tanist.spark.segments.batch_table import BatchTable, crcs_right, walk
 from tanist.spark.segments.record_columns import PADDING_BYTES, RecordColumns, decode
@@ -124,10 +124,10 @@ def _rewritten(table: BatchTable, wanted: OffsetRange) -> tuple[int, int] | None
     if wanted.epoch == UNKNOWN:
         return None
     headers = table.headers
-    found = np.flatnonzero((headers["leader_epoch"] > wanted.epoch) & (headers["base_offset"] < wanted.end))
-    if not len(found):
+    later = np.flatnonzero((headers["leader_epoch"] > wanted.epoch) & (headers["base_offset"] < wanted.end))
+    if not len(later):
         return None
-    return int(headers["base_offset"][found[0]]), int(headers["leader_epoch"][found[0]])
+    return int(headers["base_offset"][later[0]]), int(headers["leader_epoch"][later[0]])
 
 
 def _cut_off_at(client: Client, wanted: OffsetRange) -> int | None:
@@ -224,13 +224,13 @@ def _joined(bodies: Sequence[Any]) -> tuple[Any, Any, Any]:
 def _rows(
     arena: Any, table: BatchTable, starts: Any, ends: Any, wanted: OffsetRange, position: int, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    found = decode(arena, starts, ends, table.headers["record_count"])
-    if len(found.unreadable):
-        offset = table.headers["base_offset"][found.unreadable[0]]
+    decoded = decode(arena, starts, ends, table.headers["record_count"])
+    if len(decoded.unreadable):
+        offset = table.headers["base_offset"][decoded.unreadable[0]]
         raise WireError(
             f"{wanted.topic}-{wanted.partition}: the batch at offset {offset} has other records than it claims"
         )
-    offsets = table.headers["base_offset"][found.batch] + found.offset_delta
+    offsets = table.headers["base_offset"][decoded.batch] + decoded.offset_delta
     inside = np.flatnonzero((offsets >= max(position, wanted.start)) & (offsets < wanted.end))
     if not len(inside):
         return
@@ -238,18 +238,18 @@ def _rows(
     part = slice(int(inside[0]), int(inside[-1]) + 1)
     shared = pa.py_buffer(arena)
     count = part.stop - part.start
-    arrays = [_column(name, arena, shared, table, found, part, offsets, wanted, count) for name in columns]
+    arrays = [_column(name, arena, shared, table, decoded, part, offsets, wanted, count) for name in columns]
     yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
 def _column(
-    name: str, arena: Any, shared: Any, table: BatchTable, found: RecordColumns, part: slice, offsets: Any,
+    name: str, arena: Any, shared: Any, table: BatchTable, decoded: RecordColumns, part: slice, offsets: Any,
     wanted: OffsetRange, count: int,
 ) -> pa.Array:  # fmt: skip
     if name == "key":
-        return gather(arena, shared, found.key[part], found.key_length[part])
+        return gather(arena, shared, decoded.key[part], decoded.key_length[part])
     if name == "value":
-        return gather(arena, shared, found.value[part], found.value_length[part])
+        return gather(arena, shared, decoded.value[part], decoded.value_length[part])
     if name == "topic":
         return pa.repeat(pa.scalar(wanted.topic, pa.string()), count)
     if name == "partition":
@@ -257,11 +257,11 @@ def _column(
     if name == "offset":
         return pa.array(offsets[part])
     if name == "timestamp":
-        return timestamps(found, table.headers, part)
+        return timestamps(decoded, table.headers, part)
     if name == "timestampType":
-        fixed = table.headers["attributes"][found.batch[part]] & LOG_APPEND_TIME != 0
+        fixed = table.headers["attributes"][decoded.batch[part]] & LOG_APPEND_TIME != 0
         return pa.array(fixed.astype(np.int32))
-    headers = header_arrays(arena, shared, found, part)
+    headers = header_arrays(arena, shared, decoded, part)
     # As Spark's source has it: null where a record has none.
-    empty = found.header_count[part] == 0
+    empty = decoded.header_count[part] == 0
     return pa.ListArray.from_arrays(headers.offsets, headers.values, type=HEADERS, mask=pa.array(empty))

@@ -23,10 +23,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError
-from tanist.runtime.client.records import EARLIEST, LATEST
-from tanist.runtime.client.topic_partition import TopicPartition
-from tanist.spark.topic.offsets import Found, epoch_ends, list_offsets
+from tanist.spark.topic.offsets import OffsetAndEpoch, epoch_ends, list_offsets
 from tanist.spark.topic.options import TopicOptions, warn
 from tanist.spark.topic.plan import DataLoss, There, partitions_of, resolved, split, together
 from tanist.spark.topic.positions import (
@@ -53,16 +53,16 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = list(columns)
         self._connected: Client | None = None
         self._there = There([], {})
-        self._looked_at_s: float | None = None
+        self._found_at_s: float | None = None
         self._until: dict[TopicPartition, int] | None = None
         """Where a query with `availableNow` ends."""
-        self._latest: dict[TopicPartition, Found] = {}
+        self._latest: dict[TopicPartition, OffsetAndEpoch] = {}
         self._last_batch_s: float | None = None
 
     # -- what Spark asks on the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (PySpark's names)
-        there = self._look({})
+        there = self._find_partitions({})
         client = self._client()
         firsts = list_offsets(client, dict.fromkeys(there.partitions, EARLIEST))
         lasts = self._lasts(there.partitions)
@@ -83,7 +83,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = {where: found.offset for where, found in self._lasts(self._look({}).partitions).items()}
+        self._until = {where: last.offset for where, last in self._lasts(self._find_partitions({}).partitions).items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         options = self._options
@@ -95,7 +95,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # Those that have come since are the next query's.
             latest = {where: each for where, each in latest.items() if where in at or where in self._until}
             until = {where: self._until.setdefault(where, each.offset) for where, each in latest.items()}
-            ends = {where: Found(min(each.offset, until[where]), each.epoch) for where, each in latest.items()}
+            ends = {where: OffsetAndEpoch(min(each.offset, until[where]), each.epoch) for where, each in latest.items()}
         begins = self._begins(at, latest, ends)
         gone = self._gone(at, partitions)
         waiting = sum(max(0, ends[where].offset - begin.offset) for where, begin in begins.items())
@@ -105,10 +105,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if limited and not hurried and least is not None and waiting < least and not self._overdue():
             return start
         most = options.max_offsets_per_trigger if limited else None
-        found = advanced(at, begins, ends, most=most, topic_ids=self._there.topic_ids, gone=gone)
-        if found != at:
+        positions = advanced(at, begins, ends, most=most, topic_ids=self._there.topic_ids, gone=gone)
+        if positions != at:
             self._last_batch_s = time.monotonic()
-        return to_json(found)
+        return to_json(positions)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return to_json({where: Position(each.offset, each.epoch) for where, each in self._latest.items()}) or None
@@ -140,34 +140,34 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._connected = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
         return self._connected
 
-    def _look(self, at: Positions) -> There:
+    def _find_partitions(self, at: Positions) -> There:
         """The partitions that there are, looked for from time to time. `at` are those that were read."""
         now = time.monotonic()
-        if self._looked_at_s is None or now - self._looked_at_s > self._options.metadata_max_age_s:
+        if self._found_at_s is None or now - self._found_at_s > self._options.metadata_max_age_s:
             known = {where: each.topic_id for where, each in at.items() if not each.gone}
             gone = {topic for (topic, _), each in at.items() if each.gone}
             self._there = partitions_of(self._client(), self._options, known, gone)
-            self._looked_at_s = now
+            self._found_at_s = now
         return self._there
 
-    def _partitions_and_lasts(self, at: Positions) -> tuple[list[TopicPartition], dict[TopicPartition, Found]]:
+    def _partitions_and_lasts(self, at: Positions) -> tuple[list[TopicPartition], dict[TopicPartition, OffsetAndEpoch]]:
         try:
-            partitions = self._look(at).partitions
+            partitions = self._find_partitions(at).partitions
             return partitions, self._lasts(partitions)
         except KafkaError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
         # A topic has gone since partitions were looked for.
-        self._looked_at_s = None
-        partitions = self._look(at).partitions
+        self._found_at_s = None
+        partitions = self._find_partitions(at).partitions
         return partitions, self._lasts(partitions)
 
-    def _lasts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Found]:
+    def _lasts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndEpoch]:
         committed = self._options.read_committed
         return list_offsets(self._client(), dict.fromkeys(partitions, LATEST), committed=committed)
 
     def _begins(
-        self, at: Positions, latest: dict[TopicPartition, Found], ends: dict[TopicPartition, Found]
+        self, at: Positions, latest: dict[TopicPartition, OffsetAndEpoch], ends: dict[TopicPartition, OffsetAndEpoch]
     ) -> dict[TopicPartition, Begin]:
         """Where each partition is to be read from. `DataLoss` if that is not where the stream had come to."""
         topic_ids = self._there.topic_ids
@@ -177,9 +177,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         epochs = epoch_ends(self._client(), asked) if asked else {}
         begins = {where: Begin(each.offset) for where, each in known.items()}
         for where, each in doubted.items():
-            found = truncated(where, each, latest[where], epochs.get(where, Found(-1, -1)))
-            if found is not None:
-                begins[where] = self._lossy(found)
+            begin = truncated(where, each, latest[where], epochs.get(where, OffsetAndEpoch(-1, -1)))
+            if begin is not None:
+                begins[where] = self._lossy(begin)
         # A partition that has come since the query began is read from its beginning, as Spark's source does.
         unread = [w for w in latest if w not in begins or ends[w].offset > begins[w].offset]
         firsts = list_offsets(self._client(), dict.fromkeys(unread, EARLIEST)) if unread else {}

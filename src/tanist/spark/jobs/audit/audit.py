@@ -29,7 +29,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs import Progress, preconditions
 from tanist.spark.jobs.audit import clients, lost, transactions
 from tanist.spark.jobs.audit import findings as audit_findings

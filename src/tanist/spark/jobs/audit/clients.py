@@ -13,8 +13,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.log.names import parse_folder
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.facts import PartitionFacts
 from tanist.spark.jobs.audit.history import History

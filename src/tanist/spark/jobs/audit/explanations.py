@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
 from tanist.log.salvage.manifest import Manifest
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
 from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.metadata import Metadata

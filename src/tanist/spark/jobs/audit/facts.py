@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import Metadata
 

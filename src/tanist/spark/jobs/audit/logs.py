@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.log.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
@@ -26,7 +27,6 @@ from tanist.log.checkpoints import (
 from tanist.log.names import parse_folder
 from tanist.log.salvage.manifest import Manifest
 from tanist.runtime.client.salvaged import find_entries
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.segment_ranges import SegmentRange, read_ranges, read_sums
 from tanist.spark.jobs.dealt import usual_tasks

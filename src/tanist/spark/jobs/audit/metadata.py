@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 from tanist.spark.metadata.changes import changes, metadata_folders
 from tanist.spark.segments.replica_files import NothingThere
 from tanist.text import timestamp_text

@@ -18,8 +18,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import order_blocks
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.facts import PartitionFacts

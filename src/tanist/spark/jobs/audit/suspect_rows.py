@@ -11,8 +11,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.events import POLL, SEND
 from tanist.spark.jobs.audit.facts import PartitionFacts
 from tanist.spark.jobs.audit.findings import columns

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import suspect_rows
 from tanist.spark.jobs.audit.events import POLL, SEND
 from tanist.spark.jobs.audit.facts import PartitionFacts

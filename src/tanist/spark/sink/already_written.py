@@ -12,9 +12,9 @@ tasks' records are sent by:
 So brokers know, and keep over restarts and elections, how many records of each task of this micro-batch are in a
 partition: DescribeProducers tells the last sequences. The driver asks before a micro-batch's tasks begin: what is there
 then, an earlier run has written (`Before`). Its records are read back from the end of the log, and a task leaves out
-its rows that are among them, whichever task wrote them; `sink.settling` draws up the balance when all have ended. The
-task alone leaves out the records that an earlier attempt of the very same task has written since. A task of an earlier
-micro-batch that lives on somewhere is refused by its epoch.
+its rows that are among them, whichever task wrote them; `sink.missing_rows` draws up the balance when all have ended.
+The task alone leaves out the records that an earlier attempt of the very same task has written since. A task of an
+earlier micro-batch that lives on somewhere is refused by its epoch.
 
 Records that were read back must be committed first: those that only an old leader had do not count.
 """
@@ -29,9 +29,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.records import EARLIEST, LATEST
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.segments.batch_table import walk
 from tanist.spark.segments.fingerprints import PADDING_BYTES, fingerprints
 from tanist.spark.segments.record_columns import decode
@@ -48,7 +48,7 @@ from tanist.wire.messages.describe_producers_response import DescribeProducersRe
 _OWN_IDS: Final = 1 << 62
 """Clusters hand out producer ids from 0 on, a thousand at a time."""
 _TASK_BITS: Final = 16
-SETTLING: Final = (1 << _TASK_BITS) - 1
+DRIVER_TASK: Final = (1 << _TASK_BITS) - 1
 """The number of the task that is none: what the driver writes when it draws up the balance."""
 _EPOCHS: Final = 32_767
 _FETCH_BYTES: Final = 8 << 20
@@ -83,7 +83,7 @@ Written = dict[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class EarlierAttempt:
     """The records that an earlier attempt of the task has written to a partition since the micro-batch began."""
 
     next_sequence: int
@@ -92,9 +92,9 @@ class Landed:
 
 def identity(query_id: str, task: int, batch_id: int) -> Identity:
     """Epochs have 15 bits: after 32,767 micro-batches the query has other ids."""
-    if not 0 <= task <= SETTLING:
+    if not 0 <= task <= DRIVER_TASK:
         raise ValueError(
-            f"a micro-batch that is written exactly once has no more than {SETTLING} tasks, not {task + 1}"
+            f"a micro-batch that is written exactly once has no more than {DRIVER_TASK} tasks, not {task + 1}"
         )
     generation, epoch = divmod(batch_id, _EPOCHS)
     digest = sha256(f"{query_id}/{generation}".encode()).digest()
@@ -112,22 +112,22 @@ def before(client: Client, partitions: Iterable[TopicPartition]) -> Before:
 
 def of_earlier_runs(known: Before, who: Identity) -> dict[TopicPartition, Written]:
     """The records of this micro-batch that were there before its tasks began, whichever task wrote them."""
-    found: dict[TopicPartition, Written] = {}
+    written: dict[TopicPartition, Written] = {}
     for where, states in known.items():
         mine = {number: each for number, each in states.items() if number >> _TASK_BITS == who.query}
         for producer_id, (epoch, last) in mine.items():
             if epoch > who.producer_epoch:
                 raise _overtaken(where, Identity(producer_id, epoch), who)
             if epoch == who.producer_epoch and last >= 0:
-                found.setdefault(where, {})[producer_id] = (0, last)
-    return found
+                written.setdefault(where, {})[producer_id] = (0, last)
+    return written
 
 
-def landed(
+def earlier_attempts(
     client: Client, partitions: Iterable[TopicPartition], who: Identity, earlier: Mapping[TopicPartition, Written]
-) -> dict[TopicPartition, Landed]:
+) -> dict[TopicPartition, EarlierAttempt]:
     """The partitions that have records of this very task, and which of them are not among those of earlier runs."""
-    found: dict[TopicPartition, Landed] = {}
+    attempts: dict[TopicPartition, EarlierAttempt] = {}
     for where, states in _states(client, partitions).items():
         for state in states:
             if state.producer_id != who.producer_id:
@@ -140,14 +140,14 @@ def landed(
                 if first <= state.last_sequence:
                     read = read_back(client, where, {who.producer_id: (first, state.last_sequence)}, who.producer_epoch)
                     fingerprints.update(np.concatenate([each.fingerprints for each in read]).tolist())
-                found[where] = Landed(state.last_sequence + 1, fingerprints)
-    return found
+                attempts[where] = EarlierAttempt(state.last_sequence + 1, fingerprints)
+    return attempts
 
 
-def _overtaken(where: TopicPartition, found: Identity, who: Identity) -> NotTheSame:
+def _overtaken(where: TopicPartition, later: Identity, who: Identity) -> NotTheSame:
     return NotTheSame(
-        f"{where[0]}-{where[1]}: a later micro-batch of this query has been written, in epoch {found.producer_epoch} of"
-        f" producer {found.producer_id}; this is epoch {who.producer_epoch}. Is the query running twice, or from an old"
+        f"{where[0]}-{where[1]}: a later micro-batch of this query has been written, in epoch {later.producer_epoch} of"
+        f" producer {later.producer_id}; this is epoch {who.producer_epoch}. Is the query running twice, or from an old"
         " copy of its checkpoint?"
     )
 
@@ -156,23 +156,23 @@ def fingerprints_of(records: memoryview, count: int) -> Any:
     """One for each record of an encoded batch: its key, value and headers, whatever its place."""
     arena = np.zeros(len(records) + PADDING_BYTES, np.uint8)
     arena[: len(records)] = np.frombuffer(records, np.uint8)
-    found = decode(arena, np.array([0]), np.array([len(records)]), np.array([count]))
-    if len(found.unreadable):
+    columns = decode(arena, np.array([0]), np.array([len(records)]), np.array([count]))
+    if len(columns.unreadable):
         raise ValueError(f"{count} records are not what they claim")
-    return fingerprints(arena, found.content, found.end)
+    return fingerprints(arena, columns.content, columns.end)
 
 
-def not_landed(found: Any, known: Counter[int]) -> Any:
-    """Which rows have still to be written. Each that has not is taken out of `known`."""
-    kept = np.ones(len(found), bool)
-    for number, fingerprint in enumerate(found.tolist()):
+def still_to_write(rows: Any, known: Counter[int]) -> Any:
+    """Which rows, by their fingerprints, have still to be written. Each that has not is taken out of `known`."""
+    kept = np.ones(len(rows), bool)
+    for number, fingerprint in enumerate(rows.tolist()):
         if known[fingerprint] > 0:
             known[fingerprint] -= 1
             kept[number] = False
     return kept
 
 
-def check_nothing_left(left: Mapping[TopicPartition, Landed]) -> None:
+def check_nothing_left(left: Mapping[TopicPartition, EarlierAttempt]) -> None:
     for where, each in left.items():
         if each.fingerprints.total():
             raise other_rows(where, each.fingerprints.total())
@@ -188,7 +188,7 @@ def other_rows(where: TopicPartition, count: int) -> NotTheSame:
 def _states(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
     """The sink's own producers in each partition."""
     done: set[TopicPartition] = set()
-    found: dict[TopicPartition, list[ProducerState]] = {}
+    states: dict[TopicPartition, list[ProducerState]] = {}
     everything = set(partitions)
 
     def attempt() -> None:
@@ -210,10 +210,10 @@ def _states(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicP
                         client.forget(where[0])
                         raise KafkaError(each.error_code, each.error_message or f"{where[0]}-{where[1]}")
                     done.add(where)
-                    found[where] = [state for state in each.active_producers if state.producer_id >= _OWN_IDS]
+                    states[where] = [state for state in each.active_producers if state.producer_id >= _OWN_IDS]
 
     client.persist(attempt)
-    return found
+    return states
 
 
 def _committed_end(client: Client, where: TopicPartition) -> int:
@@ -224,7 +224,7 @@ def _committed_end(client: Client, where: TopicPartition) -> int:
     def committed() -> int:
         now = list_offsets(client, {where: LATEST})[where]
         if now.epoch != latest.epoch:
-            place = f"{where[0]}-{where[1]} while it was asked what has landed"
+            place = f"{where[0]}-{where[1]} while it was asked for what was written"
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, place, final=True)
         if now.offset < end:
             raise Unreachable(f"{where[0]}-{where[1]}: what was written before is not committed yet")
@@ -250,7 +250,7 @@ def read_back(client: Client, where: TopicPartition, wanted: Written, epoch: int
     end = _committed_end(client, where)
     first = list_offsets(client, {where: EARLIEST})[where].offset
     ids = np.array(sorted(wanted), np.int64)
-    found: dict[int, ReadBack] = {}
+    batches: dict[int, ReadBack] = {}
     missing = dict(wanted)
     upper, step = end, max(_FIRST_STEP, 2 * sum(b - a + 1 for a, b in wanted.values()))
     while upper > first and missing:
@@ -275,8 +275,8 @@ def read_back(client: Client, where: TopicPartition, wanted: Written, epoch: int
                         missing.pop(producer_id, None)
                     start = int(table.positions[number])
                     body = memoryview(fetched.arena)[start + HEADER_BYTES : start + int(table.sizes[number])]
-                    # A batch that lies across two steps is found twice.
-                    found[int(header["base_offset"])] = _kept(
+                    # A batch that lies across two steps is batches twice.
+                    batches[int(header["base_offset"])] = _kept(
                         bytes(decompress(int(header["attributes"]) & COMPRESSION_MASK, body)),
                         int(header["record_count"]), a - sequence, b - sequence,
                     )  # fmt: skip
@@ -284,7 +284,7 @@ def read_back(client: Client, where: TopicPartition, wanted: Written, epoch: int
         finally:
             fetching.close()
         upper, step = lower, step * _STEP_GROWTH
-    return [each for _, each in sorted(found.items()) if len(each.kept)]
+    return [each for _, each in sorted(batches.items()) if len(each.kept)]
 
 
 def _kept(records: bytes, count: int, first: int, last: int) -> ReadBack:

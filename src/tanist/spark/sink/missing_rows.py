@@ -15,25 +15,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client
-from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.segments.arrow_rows import HEADERS
+from tanist.spark.sink.already_written import DRIVER_TASK, ReadBack, other_rows, read_back, tally
 from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
-from tanist.spark.sink.landed import SETTLING, ReadBack, other_rows, read_back, tally
 from tanist.spark.sink.producer import TaskProducer
 from tanist.spark.sink.written import TaskWritten
 from tanist.wire.batch import Record, decode_batch
 
 
-def settle(client: Client, messages: Sequence[TaskWritten], compression: int) -> int:
+def write_missing(client: Client, messages: Sequence[TaskWritten], compression: int) -> int:
     """Write what is missing, and say how much that was."""
     written_by_tasks = [each for each in messages if each.who is not None and each.earlier]
     if not written_by_tasks or written_by_tasks[0].who is None:
         return 0
-    settling = written_by_tasks[0].who.of_task(SETTLING)
+    driver = written_by_tasks[0].who.of_task(DRIVER_TASK)
     missing: dict[TopicPartition, list[Record]] = {}
     for where, written in sorted(written_by_tasks[0].earlier.items()):
-        read = read_back(client, where, written, settling.producer_epoch)
+        read = read_back(client, where, written, driver.producer_epoch)
         there, counts = tally(read)
         left_out = b"".join(each.left_out.get(where, b"") for each in written_by_tasks)
         rows, row_counts = np.unique(np.frombuffer(left_out, np.uint64), return_counts=True)
@@ -46,11 +46,11 @@ def settle(client: Client, messages: Sequence[TaskWritten], compression: int) ->
             missing[where] = _copies(read, dict(zip(there.tolist(), balance.tolist())))
     if not missing:
         return 0
-    producer = TaskProducer(client, settling.producer_id, settling.producer_epoch)
+    producer = TaskProducer(client, driver.producer_id, driver.producer_epoch)
     try:
         for where, records in missing.items():
-            earlier = written_by_tasks[0].earlier[where].get(settling.producer_id)
-            producer.go_on_at(where, 0 if earlier is None else earlier[1] + 1)
+            earlier = written_by_tasks[0].earlier[where].get(driver.producer_id)
+            producer.sequences.continue_at(where, 0 if earlier is None else earlier[1] + 1)
             _write(producer, where, records, compression)
         producer.flush()
     finally:
@@ -59,15 +59,15 @@ def settle(client: Client, messages: Sequence[TaskWritten], compression: int) ->
 
 
 def _copies(read: Sequence[ReadBack], wanted: dict[int, int]) -> list[Record]:
-    found: list[Record] = []
+    copies: list[Record] = []
     for each in read:
         if not any(wanted.get(fingerprint, 0) for fingerprint in each.fingerprints.tolist()):
             continue
         batch = seal(each.records, each.count, Sealing(-1, -1, -1), timestamp_ms=0, compression=0).joined()
         records = decode_batch(batch)
         for number, fingerprint in zip(each.kept.tolist(), each.fingerprints.tolist()):
-            found += [records[number]] * wanted.pop(fingerprint, 0)
-    return found
+            copies += [records[number]] * wanted.pop(fingerprint, 0)
+    return copies
 
 
 def _write(producer: TaskProducer, where: TopicPartition, records: Sequence[Record], compression: int) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.client.range_assignor import Subscription, assign_range
 from tanist.coordinator.consumer import assignors
-from tanist.runtime.client.range_assignor import Subscription, assign_range
 
 
 def test_the_first_ranges_are_longer_by_one() -> None:

@@ -13,14 +13,15 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tanist.client.positions import LATEST
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.client.records import LATEST, list_offset
+from tanist.runtime.client.records import list_offset
 from tanist.runtime.client.records import read as read_records
 from tanist.spark.sink import sink as topic_sink
-from tanist.spark.sink.landed import Before, NotTheSame, before
+from tanist.spark.sink.already_written import Before, NotTheSame, before
+from tanist.spark.sink.missing_rows import write_missing
 from tanist.spark.sink.options import SinkOptions
-from tanist.spark.sink.settling import settle
 from tanist.spark.sink.sink import TopicStreamWriter, write_rows
 from tanist.spark.sink.written import TaskWritten
 
@@ -42,7 +43,7 @@ class Sink:
         return before(self.client, [(self.topic, number) for number in range(PARTITIONS)])
 
     def run(
-        self, shares: Sequence[Sequence[str]], cut: Sequence[int | None] = (), settling: bool = True,
+        self, shares: Sequence[Sequence[str]], cut: Sequence[int | None] = (), commits: bool = True,
         batch: int = BATCH, query: str = "query",
     ) -> int:  # fmt: skip
         """One run: each task has its share of the rows, and writes all of it or ends behind so many batches. Gives how
@@ -56,9 +57,9 @@ class Sink:
                 messages.append(write_rows(arriving(share, after), self.options, (query, task, batch), known))
             except KeyboardInterrupt:
                 continue
-        if len(messages) < len(shares) or not settling:
+        if len(messages) < len(shares) or not commits:
             return 0
-        return settle(self.client, messages, self.options.compression)
+        return write_missing(self.client, messages, self.options.compression)
 
     def content(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -115,13 +116,13 @@ def test_a_task_that_is_tried_again_within_the_run(bootstrap: str) -> None:
         for task, share in enumerate(shares)
     ]
     assert [(each.records, each.known) for each in messages] == [(0, 6), (3, 1)]
-    assert settle(sink.client, messages, sink.options.compression) == 0
+    assert write_missing(sink.client, messages, sink.options.compression) == 0
     assert sink.content() == Counter(shares[0] + shares[1])
 
 
 def test_other_rows_are_refused_whichever_task_wrote_them(bootstrap: str) -> None:
     sink = Sink(bootstrap, "other-rows")
-    sink.run([["a"], ["b"], ["c"]], settling=False)
+    sink.run([["a"], ["b"], ["c"]], commits=False)
     with pytest.raises(NotTheSame, match="1 records that this micro-batch wrote before"):
         sink.run([["a", "c"]])
     with pytest.raises(NotTheSame, match="wrote before it was run again"):
@@ -131,7 +132,7 @@ def test_other_rows_are_refused_whichever_task_wrote_them(bootstrap: str) -> Non
 def test_the_writer_takes_along_what_is_there(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Spark has it: made on the driver, sent to the tasks; what they give comes to another one, on the driver."""
     sink = Sink(bootstrap, "taken-along")
-    sink.run([["a"] * 2, ["b"]], [None, 1], settling=False)
+    sink.run([["a"] * 2, ["b"]], [None, 1], commits=False)
     schema = StructType().add("value", "string")
     sent = pickle.loads(cloudpickle.dumps(TopicStreamWriter(sink.options, schema)))
     sink.run([["other"]], batch=BATCH - 1, query="another")
@@ -158,9 +159,9 @@ def test_whatever_the_runs_and_wherever_they_end(bootstrap: str, seed: int) -> N
 
     for _ in range(4):
         shared = shares()
-        kind = rng.choice(("tasks", "tasks", "unsettled", "settled"))
+        kind = rng.choice(("tasks", "tasks", "uncommitted", "committed"))
         cut = [rng.choice((None, 0, 1, 3)) for _ in shared] if kind == "tasks" else []
-        sink.run(shared, cut, settling=kind != "unsettled")
+        sink.run(shared, cut, commits=kind != "uncommitted")
         assert not sink.content() - Counter(rows)
     sink.run(shares())
     assert sink.content() == Counter(rows)
