@@ -51,6 +51,9 @@ class Clock(Protocol):
     def wall_ms(self) -> int:
         """Time of day in ms since 1970-01-01 UTC. May jump either way."""
 
+    def now_ns(self) -> int:
+        """Monotonic time in ns, anew at each call: to measure the loop's steps by. In the simulator they take none."""
+
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` once `now_ms() >= when_ms`, in order of `when_ms`, then of the call."""
 

@@ -7,6 +7,7 @@ together, by `build` functions of the API modules and by the metrics; a componen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tanist.broker.assembly import assemble_quorum, open_directories
@@ -23,6 +24,7 @@ from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
 from tanist.broker.replication.fetcher import Fetchers
@@ -64,6 +66,7 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    client_throttles: ClientThrottles
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -93,8 +96,10 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
-    quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)
+    client_throttles = ClientThrottles(context, metadata)
+    quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id, client_throttles)
     connections = Connections(context, turn.touch, quorum.broker_connection_lost)
+    client_throttles.on_change(partial(_meter_requests, connections, client_throttles))
     awaited_metadata = AwaitedMetadata(clock, metadata)
     controller_channel = ControllerChannel(context, quorum, awaited_metadata)
     lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
@@ -151,6 +156,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        client_throttles=client_throttles,
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,
@@ -171,3 +177,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         groups=groups,
         transactions=transactions,
     )
+
+
+def _meter_requests(connections: Connections, throttles: ClientThrottles) -> None:
+    connections.meter = throttles if throttles.request.active else None

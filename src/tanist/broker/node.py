@@ -173,6 +173,8 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        if delta.quotas:
+            components.client_throttles.quotas_changed()
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()

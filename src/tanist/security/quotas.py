@@ -98,11 +98,15 @@ class TokenBucket:
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._tokens = 0.0
-        self._updated_ms = 0  # so the first look finds it full
+        self._updated_ms: int | None = None
 
     def tokens(self, rate: float, now_ms: int) -> float:
+        """What is in it. The first look finds it full."""
         burst = self._windows.samples * (self._windows.sample_ms / 1_000.0) * rate
-        self._tokens = min(burst, self._tokens + rate * ((now_ms - self._updated_ms) / 1_000.0))
+        if self._updated_ms is None:
+            self._tokens = burst
+        else:
+            self._tokens = min(burst, self._tokens + rate * ((now_ms - self._updated_ms) / 1_000.0))
         self._updated_ms = now_ms
         return self._tokens
 

@@ -9,15 +9,15 @@ covers it (rules 118-120). No batch is copied or decoded here, and nothing is al
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from uuid import UUID
 
+from tanist.broker.api.produce_wait import ProduceWait
 from tanist.broker.components import NodeComponents
-from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
-from tanist.wire.apis import ApiKey
 from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
@@ -40,95 +40,6 @@ _ADMIN_CLIENT = "__admin_client"
 """The client id by which Apache Kafka, too, lets a client write to internal topics."""
 
 
-class ProduceWait:
-    """An acks=all produce that waits for the high watermark of one or more partitions."""
-
-    __slots__ = (
-        "connection",
-        "correlation_id",
-        "done",
-        "large_bytes",
-        "missing",
-        "produce",
-        "results",
-        "slot",
-        "version",
-        "where",
-    )
-
-    def __init__(
-        self,
-        produce: Produce,
-        connection: ClientConnection,
-        version: int,
-        correlation_id: int,
-        results: list[tuple[str | UUID, list[ProduceResult]]],
-    ) -> None:
-        self.produce = produce
-        self.connection = connection
-        self.version = version
-        self.correlation_id = correlation_id
-        self.results = results
-        self.slot: Slot = connection.reserve(self)
-        self.large_bytes = 0
-        # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
-        self.where: list[tuple[list[ProduceResult], int] | None] = []
-        self.missing = 0
-        self.done = False
-
-    def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
-        """Wait for `hosted`'s high watermark to reach `required_offset`, for the result last added to `results`."""
-        hosted.wait_for_high_watermark(required_offset, self, len(self.where))
-        self.where.append((results, len(results) - 1))
-        self.missing += 1
-
-    def count_large(self, size: int) -> None:
-        """The request is a large one, of so many bytes."""
-        self.large_bytes = size
-        self.connection.add_unreplicated(size)
-
-    def complete(self, ticket: int, error: int) -> None:
-        """One partition's wait is over, with `error` or 0."""
-        place = self.where[ticket]
-        if self.done or place is None:
-            return
-        self.where[ticket] = None
-        self.missing -= 1
-        try:
-            if error:
-                results, position = place
-                results[position] = results[position]._replace(error=error, base_offset=-1)
-            if self.missing == 0:
-                self._answer()
-        except Exception as unexpected:
-            self.done = True
-            self.connection.refuse_waiting(ApiKey.PRODUCE, unexpected, self.slot, self._refusal)
-
-    def expire(self) -> None:
-        """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
-        self.produce.metrics.expired_produces += 1
-        for ticket, place in enumerate(self.where):
-            if place is not None:
-                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
-
-    def _answer(self) -> None:
-        self.done = True
-        if self.large_bytes:
-            self.connection.replicated(self.large_bytes)
-        if self.connection.closed:
-            return
-        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
-        self.connection.complete(self.slot, [frame])
-
-    def _refusal(self) -> list[Chunk]:
-        """What is appended may be committed all the same: the client cannot know."""
-        unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
-        refused = [
-            (topic, [each._replace(error=unknown, base_offset=-1) for each in parts]) for topic, parts in self.results
-        ]
-        return [encode_produce_response(self.version, self.correlation_id, refused)]
-
-
 class Produce:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
@@ -140,6 +51,7 @@ class Produce:
         "_leader_has_appended",
         "_metadata",
         "_purgatory",
+        "_throttles",
         "_transactions",
         "_turn",
         "_verifies",
@@ -158,6 +70,12 @@ class Produce:
         self.metrics = components.context.metrics
         self._transactions = components.transactions
         self._verifies = components.context.config.transaction_partition_verification_enable
+        self._throttles: ClientThrottles | None = None
+        """While clients have quotas for what they produce: then no request goes straight through."""
+        components.client_throttles.on_change(partial(self._quotas_changed, components.client_throttles))
+
+    def _quotas_changed(self, throttles: ClientThrottles) -> None:
+        self._throttles = throttles.for_produce
 
     def answer(
         self,
@@ -165,6 +83,7 @@ class Produce:
         version: int,
         correlation_id: int,
         results: list[tuple[str | UUID, list[ProduceResult]]],
+        throttle_ms: int = 0,
     ) -> bytes:
         """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
         endpoints: tuple[NodeEndpoint, ...] = ()
@@ -179,7 +98,9 @@ class Produce:
                             leaders.add(leader[0])
             if leaders:
                 endpoints = self._metadata.endpoints_of(leaders, connection.listener)
-        return encode_produce_response(version, correlation_id, results, node_endpoints=endpoints)
+        return encode_produce_response(
+            version, correlation_id, results, throttle_time_ms=throttle_ms, node_endpoints=endpoints
+        )
 
     def handle(
         self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
@@ -192,7 +113,7 @@ class Produce:
         large = len(frame) >= self._large_bytes
         if large:
             self._turn.lend(connection)
-        single = parse_single_produce(frame, offset, version)
+        single = parse_single_produce(frame, offset, version) if self._throttles is None else None
         if single is not None:
             acks, timeout_ms, topic, index, start, end = single
             hosted_parts = self._by_topic.get(topic)
@@ -260,7 +181,7 @@ class Produce:
         call = parse_produce(frame, offset, version)
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+            self._refuse_all(connection, frame, version, correlation_id, call, refusal)
             return
         if call.transactional_id is None:
             self._append(connection, frame, version, correlation_id, call, {})
@@ -276,7 +197,7 @@ class Produce:
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+            self._refuse_all(connection, frame, version, correlation_id, call, refusal)
 
     def _led(self, frame: memoryview, call: ProduceCall) -> list[tuple[HostedPartition, memoryview]]:
         """The batches of the request for partitions that are led here."""
@@ -301,6 +222,8 @@ class Produce:
         """Append all batches. `verified`: the error of each partition whose coordinator was asked, 0 if it agrees."""
         acks = call.acks
         turn = self._turn
+        throttles = self._throttles
+        began_ns = 0 if throttles is None else throttles.now_ns()
         if not turn.begun:
             turn.begin()
         now_ms, wall_ms = turn.now_ms, turn.wall_ms
@@ -387,7 +310,11 @@ class Produce:
         metrics.bytes_in += taken_bytes
         if failed:
             metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
+        throttle_ms = 0
+        if throttles is not None:
+            throttle_ms = self._throttle(connection, frame, acks, throttles, began_ns)
         if wait is not None:
+            wait.throttle_ms = throttle_ms
             if large:
                 wait.count_large(len(frame))
             self._purgatory.add(now_ms + call.timeout_ms, wait)
@@ -396,9 +323,20 @@ class Produce:
             if failed:
                 connection.close()
         elif failed and version >= _LEADER_HINT_VERSION:
-            connection.respond_one(self.answer(connection, version, correlation_id, answers))
+            connection.respond_one(self.answer(connection, version, correlation_id, answers, throttle_ms))
         else:
-            connection.respond_one(encode_produce_response(version, correlation_id, answers))
+            connection.respond_one(
+                encode_produce_response(version, correlation_id, answers, throttle_time_ms=throttle_ms)
+            )
+
+    def _throttle(
+        self, connection: ClientConnection, frame: memoryview, acks: int, throttles: ClientThrottles, began_ns: int
+    ) -> int:
+        """Count a request, and mute its connection for as long as its answer says, from now on."""
+        throttle_ms = throttles.produced(connection, frame, acks, began_ns)
+        if throttle_ms:
+            connection.mute(throttle_ms)
+        return throttle_ms
 
     def _transaction_error(
         self,
@@ -426,18 +364,22 @@ class Produce:
     def _refuse_all(
         self,
         connection: ClientConnection,
+        frame: memoryview,
         version: int,
         correlation_id: int,
-        topics: list[tuple[str | UUID, list[tuple[int, int, int]]]],
+        call: ProduceCall,
         error: int,
-        acks: int,
     ) -> None:
+        topics = call.topics
         self.metrics.produce_requests += 1
         self.metrics.failed_produces += sum(len(parts) for _, parts in topics)
-        if acks == 0:
+        if call.acks == 0:
             connection.close()
             return
+        throttle_ms, throttles = 0, self._throttles
+        if throttles is not None:
+            throttle_ms = self._throttle(connection, frame, call.acks, throttles, throttles.now_ns())
         refused: list[tuple[str | UUID, list[ProduceResult]]] = [
             (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
         ]
-        connection.respond_one(self.answer(connection, version, correlation_id, refused))
+        connection.respond_one(self.answer(connection, version, correlation_id, refused, throttle_ms))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
+from tanist.broker.network.call import RequestMeter
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
 from tanist.broker.network.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
@@ -42,6 +43,7 @@ class Connections:
         self._listeners: dict[str, Listener] = {}
         self._malformed = Throttled(context.clock, context.events, _MALFORMED_INTERVAL_MS)
         self.requests = context.metrics.requests
+        self.meter: RequestMeter | None = None
 
     def __iter__(self) -> Iterator[ClientConnection]:
         return iter(self._open)
@@ -138,6 +140,10 @@ class Connections:
     def flush_later(self, connection: ClientConnection) -> None:
         """A client that is held back has not read its answers yet: look again shortly."""
         self._context.clock.call_at(self._context.clock.now_ms() + _FLUSH_AGAIN_MS, connection.touch)
+
+    def release_later(self, connection: ClientConnection, throttle_ms: int) -> None:
+        """A client that exceeds a quota is heard again after so long."""
+        self._context.clock.call_at(self._context.clock.now_ms() + throttle_ms, connection.release)
 
     # -- warnings
 

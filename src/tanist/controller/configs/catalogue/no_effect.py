@@ -70,12 +70,8 @@ socket.connection.setup.timeout.max.ms long 30000 read-only medium
 alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
 client.quota.callback.class class - read-only low
-controller.quota.window.num int 11 read-only low >=1
-controller.quota.window.size.seconds int 1 read-only low >=1
 max.connection.creation.rate int 2147483647 cluster-wide medium >=0
 replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
-quota.window.num int 11 read-only low >=1
-quota.window.size.seconds int 1 read-only low >=1
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
 """,

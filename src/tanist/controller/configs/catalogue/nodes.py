@@ -160,6 +160,14 @@ replica.socket.timeout.ms int 30000 read-only high
 
 _NETWORK = read(
     """
+controller.quota.window.num int 11 read-only low >=1
+    Samples of the quotas for changes by clients: so many seconds of them may be saved up.
+controller.quota.window.size.seconds int 1 read-only low >=1
+    Length of such a sample.
+quota.window.num int 11 read-only low >=1
+    Samples over which the rates of clients are measured.
+quota.window.size.seconds int 1 read-only low >=1
+    Length of such a sample, and the longest pause for a quota of time or connections.
 connections.max.idle.ms long 600000 read-only medium
     Silence after which a connection is closed.
 fetch.max.bytes int 57671680 read-only medium >=1024
