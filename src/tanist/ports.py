@@ -263,6 +263,11 @@ class Listener(Protocol):
     def open(self) -> None:
         """Listen from now on, if it does not yet. `OSError` if another process has come to listen there."""
 
+    def pause(self) -> None:
+        """Accept no more until `resume`: who connects waits. Within `accept`, that is the last one for now."""
+
+    def resume(self) -> None: ...
+
     def close(self) -> None:
         """Stop accepting. Accepted connections stay open; those that wait to be accepted are reset."""
 

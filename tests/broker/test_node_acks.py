@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tanist.broker.api.produce_wait import ProduceWait
+from tanist.broker.api.produce import ProduceWait
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT

@@ -1,4 +1,4 @@
-"""Who exceeds a quota is told how long to wait, and is not heard for so long; everybody else is (KIP-13, 124, 219)."""
+"""Who exceeds a quota learns how long to wait, and is not heard for so long; everybody else is (KIP-13, 124, 219)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def expected_ms(*sent: Sent) -> int:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_producer_is_told_and_then_not_heard(version: int) -> None:
+def test_a_producer_has_its_answer_and_is_then_not_heard(version: int) -> None:
     cluster = one_node()
     set_quota(cluster, {"client-id": "a"}, producer_byte_rate=BOUND)
     caller, other = Caller(cluster, "a"), Caller(cluster, "b")
@@ -85,7 +85,7 @@ def test_without_acknowledgements_there_is_no_word_but_the_pause() -> None:
     cluster.until(lambda: end_offset(cluster) == 2)
 
 
-def test_a_producer_that_waits_for_replicas_is_told_too() -> None:
+def test_a_producer_that_waits_for_replicas() -> None:
     cluster = Cluster()
     cluster.create_topic("t")
     leader = cluster.leader("t") or 1
@@ -120,7 +120,7 @@ def test_a_quota_that_goes_leaves_no_trace() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 7, 11, 12])
-def test_a_consumer_gets_nothing_and_is_told_when_to_come_again(version: int) -> None:
+def test_a_consumer_gets_nothing_but_when_to_come_again(version: int) -> None:
     cluster = one_node()
     for _ in range(3):
         assert cluster.produce("t", [bytes(8_000)]).error_code == 0

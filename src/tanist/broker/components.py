@@ -96,7 +96,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
-    client_throttles = ClientThrottles(context, metadata)
+    client_throttles = ClientThrottles(context)
     quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id, client_throttles)
     connections = Connections(context, turn.touch, quorum.broker_connection_lost)
     client_throttles.on_change(partial(_meter_requests, connections, client_throttles))

@@ -174,7 +174,7 @@ class Node:
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
         if delta.quotas:
-            components.client_throttles.quotas_changed()
+            components.client_throttles.quotas_changed(self.metadata.image.quotas)
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()

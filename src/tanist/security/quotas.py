@@ -2,7 +2,7 @@
 
 Owns the counters of one quota key (`Throttle`, `MutationThrottle`) and the two ways to count: a rate over samples of
 one second, and a bucket of tokens. Counts and rounds as Apache Kafka's `Rate`, `TokenBucket` and `ClientQuotaManager`,
-so that a client is told the same times. Time is an argument. Must never read a clock, and never decide what is done
+so that clients wait as long. Time is an argument. Must never read a clock, and never decide what is done
 with a client: who calls mutes its connection.
 """
 
@@ -192,7 +192,7 @@ class _Counters(Generic[_Counter]):
     def of(self, client: Client, now_ms: int) -> _Counter:
         found = self._counters.get(client)
         if found is None:
-            self._make_room(now_ms)
+            self._make_way(now_ms)
             counter = self._make(self._windows)
         else:
             counter = found[0]
@@ -200,7 +200,7 @@ class _Counters(Generic[_Counter]):
         self._counters.move_to_end(client)
         return counter
 
-    def _make_room(self, now_ms: int) -> None:
+    def _make_way(self, now_ms: int) -> None:
         counters = self._counters
         while counters:
             client, (_, used_ms) = next(iter(counters.items()))
@@ -278,7 +278,7 @@ class Mutations:
         self._now_ms = now_ms
         self._strict = strict
         self.throttle_ms = 0
-        """What the client is told, once the request is decided."""
+        """What the answer says, once the request is decided."""
 
     def take(self, partitions: int) -> bool:
         """So many partitions are to be created or deleted; False if that has to wait.

@@ -105,7 +105,7 @@ PLACES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         _BROKER + "metadata.internal_topics": ("InternalTopics._handle_response",),
         _BROKER + "metadata.producer_ids": ("ProducerIds._handle_response",),
         _BROKER + "transactions.verification": ("_answers_of",),
-        _BROKER + "api.produce_wait": ("ProduceWait._answer",),
+        _BROKER + "api.produce": ("ProduceWait._answer",),
         _BROKER + "api.produce_transactional": ("_verified",),
         _BROKER + "api.fetch": ("Fetch.answer",),
         _BROKER + "api.follower_fetch": ("FollowerFetch.answer",),

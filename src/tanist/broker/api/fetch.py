@@ -406,14 +406,13 @@ class Fetch:
     ) -> list[Chunk] | None:
         """Count the answer. If it exceeds a quota: an empty one instead, which says how long its client has to wait."""
         if session is not None:
-            answers = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH, told=False)
+            answers = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH, answered=False)
         chunks = encode_fetch_response(version, correlation_id, answers)
         size_bytes = sum(chunk.length if isinstance(chunk, FileRange) else len(chunk) for chunk in chunks)
         # As Apache Kafka counts: the body and four bytes more. The frame has eight, nine in flexible versions.
-        throttle_ms = counted.throttles.fetched(counted, size_bytes - (5 if version > 11 else 4))
+        throttle_ms = counted.throttles.fetched(connection, counted, size_bytes - (5 if version > 11 else 4))
         if not throttle_ms:
             return None
-        connection.mute(throttle_ms)
         session_id = 0
         if session is not None and call.session_epoch == INITIAL_EPOCH:
             self._sessions.end(session)  # its client has not heard of it

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from functools import partial
 from uuid import UUID
 
-from tanist.broker.api.produce_wait import ProduceWait
 from tanist.broker.components import NodeComponents
+from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
-from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.apis import ApiKey
+from tanist.wire.batch import ATTRIBUTES_AT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
     NodeEndpoint,
@@ -31,6 +33,7 @@ from tanist.wire.produce import (
 )
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_NO_TRANSACTIONAL_ID = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _LEADER_HINT_VERSION = 10  # KIP-951
 _ATTRIBUTES_END = ATTRIBUTES_AT + 1
@@ -38,6 +41,97 @@ _ATTRIBUTES_END = ATTRIBUTES_AT + 1
 _TRANSACTIONAL = 0x10
 _ADMIN_CLIENT = "__admin_client"
 """The client id by which Apache Kafka, too, lets a client write to internal topics."""
+
+
+class ProduceWait:
+    """An acks=all produce that waits for the high watermark of one or more partitions."""
+
+    __slots__ = (
+        "connection",
+        "correlation_id",
+        "done",
+        "large_bytes",
+        "missing",
+        "produce",
+        "results",
+        "slot",
+        "throttle_ms",
+        "version",
+        "where",
+    )
+
+    def __init__(
+        self,
+        produce: Produce,
+        connection: ClientConnection,
+        version: int,
+        correlation_id: int,
+        results: list[tuple[str | UUID, list[ProduceResult]]],
+    ) -> None:
+        self.produce = produce
+        self.connection = connection
+        self.version = version
+        self.correlation_id = correlation_id
+        self.results = results
+        self.slot: Slot = connection.reserve(self)
+        self.large_bytes = 0
+        # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
+        self.where: list[tuple[list[ProduceResult], int] | None] = []
+        self.missing = 0
+        self.throttle_ms = 0
+        self.done = False
+
+    def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
+        """Wait for `hosted`'s high watermark to reach `required_offset`, for the result last added to `results`."""
+        hosted.wait_for_high_watermark(required_offset, self, len(self.where))
+        self.where.append((results, len(results) - 1))
+        self.missing += 1
+
+    def count_large(self, size: int) -> None:
+        """The request is a large one, of so many bytes."""
+        self.large_bytes = size
+        self.connection.add_unreplicated(size)
+
+    def complete(self, ticket: int, error: int) -> None:
+        """One partition's wait is over, with `error` or 0."""
+        place = self.where[ticket]
+        if self.done or place is None:
+            return
+        self.where[ticket] = None
+        self.missing -= 1
+        try:
+            if error:
+                results, position = place
+                results[position] = results[position]._replace(error=error, base_offset=-1)
+            if self.missing == 0:
+                self._answer()
+        except Exception as unexpected:
+            self.done = True
+            self.connection.refuse_waiting(ApiKey.PRODUCE, unexpected, self.slot, self._refusal)
+
+    def expire(self) -> None:
+        """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
+        self.produce.metrics.expired_produces += 1
+        for ticket, place in enumerate(self.where):
+            if place is not None:
+                self.complete(ticket, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _answer(self) -> None:
+        self.done = True
+        if self.large_bytes:
+            self.connection.replicated(self.large_bytes)
+        if self.connection.closed:
+            return
+        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results, self.throttle_ms)
+        self.connection.complete(self.slot, [frame])
+
+    def _refusal(self) -> list[Chunk]:
+        """What is appended may be committed all the same: the client cannot know."""
+        unknown = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+        refused = [
+            (topic, [each._replace(error=unknown, base_offset=-1) for each in parts]) for topic, parts in self.results
+        ]
+        return [encode_produce_response(self.version, self.correlation_id, refused)]
 
 
 class Produce:
@@ -259,7 +353,9 @@ class Produce:
                     continue
                 error = leader.check_before_append(acks)
                 if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
-                    error = self._transaction_error(hosted, frame[start:end], call, verified)
+                    error = _NO_TRANSACTIONAL_ID  # as Apache Kafka answers a request without it
+                    if call.transactional_id is not None:
+                        error = hosted.transaction_error(frame[start:end], verified.get((hosted.topic, hosted.index)))
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -310,9 +406,7 @@ class Produce:
         metrics.bytes_in += taken_bytes
         if failed:
             metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
-        throttle_ms = 0
-        if throttles is not None:
-            throttle_ms = self._throttle(connection, frame, acks, throttles, began_ns)
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, acks, began_ns)
         if wait is not None:
             wait.throttle_ms = throttle_ms
             if large:
@@ -329,38 +423,6 @@ class Produce:
                 encode_produce_response(version, correlation_id, answers, throttle_time_ms=throttle_ms)
             )
 
-    def _throttle(
-        self, connection: ClientConnection, frame: memoryview, acks: int, throttles: ClientThrottles, began_ns: int
-    ) -> int:
-        """Count a request, and mute its connection for as long as its answer says, from now on."""
-        throttle_ms = throttles.produced(connection, frame, acks, began_ns)
-        if throttle_ms:
-            connection.mute(throttle_ms)
-        return throttle_ms
-
-    def _transaction_error(
-        self,
-        hosted: HostedPartition,
-        batch: memoryview,
-        call: ProduceCall,
-        verified: Mapping[tuple[str, int], int],
-    ) -> int:
-        """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
-        if call.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
-        if len(batch) < HEADER_BYTES:
-            return ErrorCode.NONE  # the log says what is wrong with it
-        error = verified.get((hosted.topic, hosted.index))
-        if error:
-            return error
-        header = BatchHeader(*HEADER.unpack_from(batch))
-        producers = hosted.log.producers
-        if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
-            return ErrorCode.INVALID_TXN_STATE
-        if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return ErrorCode.NONE
-
     def _refuse_all(
         self,
         connection: ClientConnection,
@@ -376,9 +438,9 @@ class Produce:
         if call.acks == 0:
             connection.close()
             return
-        throttle_ms, throttles = 0, self._throttles
-        if throttles is not None:
-            throttle_ms = self._throttle(connection, frame, call.acks, throttles, throttles.now_ns())
+        throttles = self._throttles
+        now_ns = 0 if throttles is None else throttles.now_ns()
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, call.acks, now_ns)
         refused: list[tuple[str | UUID, list[ProduceResult]]] = [
             (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
         ]

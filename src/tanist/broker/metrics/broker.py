@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tanist.broker.api.produce_wait import ProduceWait
+from tanist.broker.api.produce import ProduceWait
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.counters import Latency, Metrics

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tanist.broker.context import NodeContext
-from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.controller.image.client_quotas import ClientQuotas
 from tanist.controller.security.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -58,20 +58,19 @@ KINDS: Final = ("Produce", "Fetch", "Request", "ControllerMutation")
 class ClientThrottles:
     """The quotas for bytes, for time and for changes."""
 
-    def __init__(self, context: NodeContext, metadata: MetadataView) -> None:
+    def __init__(self, context: NodeContext) -> None:
         config = context.config
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000)
         mutation_windows = Windows(
             config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1_000
         )
         self._clock = context.clock
-        self._metadata = metadata
         self.produce = Throttle(windows)
         self.fetch = Throttle(windows)
         self.request = Throttle(windows, throttle_ms_max=windows.sample_ms)
         self.mutations = MutationThrottle(mutation_windows)
         self.throttled = dict.fromkeys(KINDS, 0)
-        """Answers that told a client to wait, by the kind of quota."""
+        """Answers that asked a client to wait, by the kind of quota."""
         self.throttled_ms = dict.fromkeys(KINDS, 0)
         self._on_change: list[Callable[[], None]] = []
 
@@ -80,9 +79,9 @@ class ClientThrottles:
         self._on_change.append(changed)
         changed()
 
-    def quotas_changed(self) -> None:
-        """The metadata has other quotas. What was counted goes on to count."""
-        quotas = self._metadata.image.quotas.by_entity
+    def quotas_changed(self, image: ClientQuotas) -> None:
+        """The metadata has these quotas now. What was counted goes on to count."""
+        quotas = image.by_entity
         self.produce.limits = limits_by_key(quotas, PRODUCER_BYTE_RATE)
         self.fetch.limits = limits_by_key(quotas, CONSUMER_BYTE_RATE)
         self.request.limits = limits_by_key(quotas, REQUEST_PERCENTAGE)
@@ -102,14 +101,17 @@ class ClientThrottles:
         return self if self.produce.active or self.request.active else None
 
     def produced(self, connection: ClientConnection, frame: memoryview, acks: int, began_ns: int) -> int:
-        """A Produce request has been handled: the time in ms that its client has to wait."""
+        """A Produce request has been handled: the time in ms that its client has to wait. It is muted from now on."""
         now_ms = self._clock.now_ms()
         user, client_id = connection.session.principal.name, client_id_of(frame)
         bandwidth_ms = self.produce.record(user, client_id, len(frame), now_ms)
         request_ms = 0
         if acks:
             request_ms = self._spent(user, client_id, self._clock.now_ns() - began_ns, now_ms)
-        return self._longest("Produce", bandwidth_ms, request_ms)
+        throttle_ms = self._longest("Produce", bandwidth_ms, request_ms)
+        if throttle_ms:
+            connection.mute(throttle_ms)
+        return throttle_ms
 
     # -- Fetch
 
@@ -118,14 +120,15 @@ class ClientThrottles:
         """This, if consumers' fetches have to be counted."""
         return self if self.fetch.active or self.request.active else None
 
-    def fetched(self, client: Fetcher, size_bytes: int) -> int:
-        """A consumer's fetch is about to be answered: the time that it has to wait, with an empty answer then."""
+    def fetched(self, connection: ClientConnection, client: Fetcher, size_bytes: int) -> int:
+        """A consumer's fetch is about to be answered: the time that it has to wait, muted, with an empty answer."""
         now_ms = self._clock.now_ms()
         request_ms = self._spent(client.user, client.client_id, client.spent_ns, now_ms)
         bandwidth_ms = self.fetch.record(client.user, client.client_id, size_bytes, now_ms)
         throttle_ms = self._longest("Fetch", bandwidth_ms, request_ms)
         if throttle_ms:
             self.fetch.unrecord(client.user, client.client_id, size_bytes, now_ms)
+            connection.mute(throttle_ms)
         return throttle_ms
 
     # -- other requests
@@ -148,7 +151,7 @@ class ClientThrottles:
         )
 
     def mutations_throttled(self, throttle_ms: int) -> None:
-        """The client of such a request is told to wait."""
+        """The client of such a request has to wait."""
         self._longest("ControllerMutation", throttle_ms, 0)
 
     def _spent(self, user: str, client_id: str, spent_ns: int, now_ms: int) -> int:

@@ -77,11 +77,11 @@ class FetchSession:
         return topics
 
     def news(
-        self, answers: Sequence[tuple[Topic, Sequence[FetchedPartition]]], *, whole: bool, told: bool = True
+        self, answers: Sequence[tuple[Topic, Sequence[FetchedPartition]]], *, whole: bool, answered: bool = True
     ) -> Answers:
         """Of what was read, what the client does not know yet; all of it if the answer is to be `whole`.
 
-        `told`: it is told so now.
+        `answered`: this is its answer.
         """
         by_topic: dict[Topic, list[FetchedPartition]] = {}
         for topic, results in answers:
@@ -90,13 +90,13 @@ class FetchSession:
                 reported = _Reported(result.high_watermark, result.last_stable_offset, result.log_start_offset)
                 unusual = bool(result.error) or result.diverging_epoch is not None
                 if result.records is not None:
-                    if told:
+                    if answered:
                         self.targets.move_to_end(place)
                 elif not (
                     whole or unusual or result.preferred_read_replica >= 0 or self.reported.get(place) != reported
                 ):
                     continue
-                if not told:
+                if not answered:
                     pass
                 elif unusual:
                     self.reported.pop(place, None)  # reported again, until the error is gone

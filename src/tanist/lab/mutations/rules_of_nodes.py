@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from tanist.broker.api.produce_wait import ProduceWait
+from tanist.broker.api.produce import ProduceWait
 from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.lifecycle import Lifecycle

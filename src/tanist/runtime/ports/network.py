@@ -1,7 +1,7 @@
 """The real `Network` port: listening, connecting, limits. `connection.py` has the traffic of one connection.
 
 It owns the set of connections and their number: at most `max_connections` accepted ones (more wait in the kernel's
-backlog until one closes, as with Kafka's `max.connections`), and when the process runs out of file descriptors
+backlog until one closes), and when the process runs out of file descriptors
 accepting rests for a while instead of spinning. It must never block: names are looked up in a thread, connects are
 non-blocking.
 """
@@ -51,6 +51,7 @@ class SocketListener:
         self._port: int = sock.getsockname()[1]
         self._listens = False
         self._reading = False
+        self._paused = False
         self._closed = False
 
     @property
@@ -66,6 +67,15 @@ class SocketListener:
             self._listens = True
             self.watch()
 
+    def pause(self) -> None:
+        self._paused = True
+        self.rest()
+
+    def resume(self) -> None:
+        self._paused = False
+        if not self._network.resting:
+            self.watch()
+
     def close(self) -> None:
         if self._closed:
             return
@@ -76,7 +86,7 @@ class SocketListener:
 
     def watch(self) -> None:
         """Accept again."""
-        if self._listens and not self._reading and not self._closed:
+        if self._listens and not self._reading and not self._paused and not self._closed:
             self._reading = True
             self._network.loop.aio.add_reader(self._sock.fileno(), self._on_readable)
 
@@ -89,7 +99,7 @@ class SocketListener:
     def _on_readable(self) -> None:
         network = self._network
         for _ in range(_ACCEPTS_PER_TURN):
-            if self._closed:
+            if self._closed or self._paused:
                 return
             if network.accepted >= network.max_connections:
                 network._rest_listeners("the limit of connections is reached", retry=False)
@@ -139,7 +149,8 @@ class SocketNetwork:
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
         self._listeners: set[SocketListener] = set()
-        self._resting = False
+        self.resting = False
+        """No listener accepts for now: connections, descriptors or memory have run out."""
         self._grown: set[SocketConnection] = set()
         self._sweeping = False
 
@@ -195,7 +206,7 @@ class SocketNetwork:
         self._grown.discard(connection)
         if connection.accepted:
             self.accepted -= 1
-            if self._resting and self.accepted < self.max_connections:
+            if self.resting and self.accepted < self.max_connections:
                 self._wake_listeners()
 
     def watch_buffer(self, connection: SocketConnection) -> None:
@@ -244,8 +255,8 @@ class SocketNetwork:
             connection.end("not accepted")
 
     def _rest_listeners(self, why: str, *, retry: bool) -> None:
-        if not self._resting:
-            self._resting = True
+        if not self.resting:
+            self.resting = True
             if self._on_exhausted is not None:
                 self._on_exhausted(self.accepted, why)
         for listener in self._listeners:
@@ -254,7 +265,7 @@ class SocketNetwork:
             self.loop.call_at(self.loop.now_ms() + _ACCEPT_REST_MS, self._wake_listeners)
 
     def _wake_listeners(self) -> None:
-        self._resting = False
+        self.resting = False
         for listener in self._listeners:
             listener.watch()
 

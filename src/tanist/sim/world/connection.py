@@ -154,6 +154,9 @@ class SimConnection:
             if listener.closed:
                 other._abort("its listener was closed before the process accepted it")
                 return
+            if listener.paused:
+                listener.waiting.append(accept)
+                return
             other.handler = listener.accept(other)
             other._wake()
 
