@@ -11,8 +11,6 @@ import pytest
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire import metadata_records_security as records
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
-from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import alter_user_scram_credentials_request as scram_request
 from tanist.wire.messages import describe_client_quotas_request, describe_user_scram_credentials_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.schema import Request, Response
@@ -46,26 +44,6 @@ def test_the_listeners_advertise_them(cluster: Cluster) -> None:
         assert {key: versions.get(key) for key in SECURITY_KEYS} == {
             key: table.get(ApiKey(key)) for key in SECURITY_KEYS
         }
-
-
-def test_what_cannot_be_stored_is_not_acknowledged(cluster: Cluster) -> None:
-    """Apache Kafka takes these: it keeps credentials for a SASL listener to come."""
-    before = cluster.node(1).metadata.image.passive.copy()
-    for node_id in cluster.world.hosts:
-        request = scram_request.AlterUserScramCredentialsRequest(
-            deletions=(scram_request.ScramCredentialDeletion(name="a", mechanism=1),),
-            upsertions=(
-                scram_request.ScramCredentialUpsertion(name="a", mechanism=2, iterations=4096),
-                scram_request.ScramCredentialUpsertion(name="b", mechanism=1, iterations=4096),
-            ),
-        )
-        answer = cluster.ask(request, 0, to=node_id)
-        assert [(each.user, each.error_code) for each in answer.results] == [
-            ("a", ErrorCode.UNSUPPORTED_VERSION),
-            ("b", ErrorCode.UNSUPPORTED_VERSION),
-        ]
-        assert {each.error_message for each in answer.results} == {"tanist has no SASL: no credential was changed."}
-    assert cluster.node(1).metadata.image.passive == before
 
 
 def _quota(value: float, key: str, **entity: str | None) -> records.ClientQuotaRecord:

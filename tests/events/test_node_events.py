@@ -232,7 +232,7 @@ def test_a_controller_does_not_have_the_api_of_what_is_forwarded() -> None:
     heard = Heard(cluster, ForwardingRefused)
     update = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
     cluster.ask(UpdateFeaturesRequest(feature_updates=(update,)), 1, to=asked)
-    assert heard.events == [(asked, ForwardingRefused("INVALID_REQUEST"))]
+    assert heard.events == [(asked, ForwardingRefused("UNSUPPORTED_VERSION"))]
 
 
 def test_a_topic_that_no_controller_makes() -> None:

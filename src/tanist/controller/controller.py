@@ -30,6 +30,7 @@ from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, U
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.security.client_quotas import alter_client_quotas
+from tanist.controller.security.scram import alter_credentials
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -330,9 +331,7 @@ _DECIDE: dict[type, _Decide] = {
     CreateAclsRequest: _not_there(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."),
     DeleteAclsRequest: _not_there(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."),
     AlterClientQuotasRequest: lambda c, request, now_ms, offset, version: alter_client_quotas(c.image, request),
-    AlterUserScramCredentialsRequest: _not_there(
-        ErrorCode.UNSUPPORTED_VERSION, "tanist has no SASL: no credential was changed."
-    ),
+    AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
 """The order of arguments: request, now_ms, next_offset, api_version."""
 

@@ -288,13 +288,11 @@ def test_features() -> None:
 
 
 def test_records_nobody_acts_on_are_kept() -> None:
-    acl, scram = AccessControlEntryRecord(id=UUID(int=3)), UserScramCredentialRecord(name="u", mechanism=1)
-    token = DelegationTokenRecord(token_id="t")
-    image = image_of(acl, scram, token, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [acl, scram, token]
+    acl, token = AccessControlEntryRecord(id=UUID(int=3)), DelegationTokenRecord(token_id="t")
+    image = image_of(acl, token, ZkMigrationStateRecord(), NoOpRecord())
+    assert list(image.passive) == [acl, token]
     for removal in (
         RemoveAccessControlEntryRecord(id=UUID(int=3)),
-        RemoveUserScramCredentialRecord(name="u", mechanism=1),
         RemoveDelegationTokenRecord(token_id="t"),
     ):
         image.replay(removal)
@@ -321,6 +319,19 @@ def test_quotas_of_clients() -> None:
     assert from_records(to_records(image)) == image
     with pytest.raises(ImageError, match="no client quota a of"):
         image.replay(ClientQuotaRecord(entity=(user,), key="a", remove=True))
+
+
+def test_a_user_has_one_credential_of_each_mechanism() -> None:
+    first, other = UserScramCredentialRecord(name="u", mechanism=1), UserScramCredentialRecord(name="u", mechanism=2)
+    image = image_of(first, other)
+    assert image.scram == {("u", 1): first, ("u", 2): other}
+    changed = UserScramCredentialRecord(name="u", mechanism=1, iterations=8192)
+    copy = image.copy()
+    image.replay(changed)
+    image.replay(RemoveUserScramCredentialRecord(name="u", mechanism=2))
+    assert image.scram == {("u", 1): changed}
+    assert copy != image
+    assert copy.scram[("u", 2)] == other
 
 
 # -- what does not fit ------------------------------------------------------------------------------------------------

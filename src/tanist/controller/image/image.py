@@ -22,6 +22,7 @@ from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
@@ -89,6 +90,7 @@ BESIDE_PARTITIONS: Final = (
     "next_producer_id",
     "passive",
     "quotas",
+    "scram",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -117,6 +119,7 @@ class MetadataImage:
         "next_producer_id",
         "passive",
         "quotas",
+        "scram",
         "static_configs",
     )
 
@@ -129,6 +132,7 @@ class MetadataImage:
         self.next_producer_id = 0
         self.passive = PassiveRecords()
         self.quotas = ClientQuotas()
+        self.scram = ScramCredentials()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -155,6 +159,7 @@ class MetadataImage:
         clone.next_producer_id = self.next_producer_id
         clone.passive = self.passive.copy()
         clone.quotas = self.quotas.copy()
+        clone.scram = ScramCredentials(self.scram)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -310,6 +315,9 @@ class MetadataImage:
         self.quotas.replay(record)
         if delta is not None:
             delta.quotas = True
+
+    def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.scram.replay(record)
 
     # brokers and controllers
 
@@ -469,14 +477,13 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     ZkMigrationStateRecord: MetadataImage._no_op,
+    **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
     **dict.fromkeys(
         (
             AccessControlEntryRecord,
             DelegationTokenRecord,
             RemoveAccessControlEntryRecord,
             RemoveDelegationTokenRecord,
-            RemoveUserScramCredentialRecord,
-            UserScramCredentialRecord,
         ),
         MetadataImage._keep,
     ),

@@ -1,1 +1,1 @@
-"""What a controller decides about who may do what, and how much of it: requests go in, records come out."""
+"""Security in the metadata log: what changes credentials, and what records say about them."""
