@@ -100,7 +100,7 @@ class Caller:
     def __init__(self, cluster: Cluster, client_id: str) -> None:
         self._cluster = cluster
         self._client_id = client_id
-        self._client = SimClient(cluster.world, client_id, History())
+        self.client = SimClient(cluster.world, client_id, History())
 
     def send(self, request: Any, version: int, *, to: int = 1, port: int = BROKER_PORT) -> Sent:
         """Send, and do not wait."""
@@ -113,7 +113,7 @@ class Caller:
                     partition.records = bytes(partition.records or b"")
             sent.response, sent.at_ms = response, self._cluster.world.now_ms
 
-        self._client.run(lambda: self._client.channel(address).call(request, version, 600_000, handle_response))
+        self.client.run(lambda: self.client.channel(address).call(request, version, 600_000, handle_response))
         return sent
 
     def ask(self, request: Any, version: int, *, to: int = 1, port: int = BROKER_PORT) -> Sent:

@@ -72,6 +72,7 @@ class Node:
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
             components.connections.bind(endpoint, served, gates.of_listener(endpoint.name, served))
+        self._limit_connections()
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
@@ -178,6 +179,8 @@ class Node:
         components = self.components
         if delta.quotas:
             components.client_throttles.quotas_changed(self.metadata.image.quotas)
+        if delta.quotas or delta.configs:
+            self._limit_connections()
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()
@@ -186,6 +189,10 @@ class Node:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
+
+    def _limit_connections(self) -> None:
+        components = self.components
+        components.connections.limits_changed(components.configs.connection_limits, self.metadata.image.quotas)
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.

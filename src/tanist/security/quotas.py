@@ -226,7 +226,7 @@ class Throttle:
 
     @property
     def counters(self) -> int:
-        """How many clients, or groups of them, are told apart."""
+        """How many clients, or groups of them, have one of their own."""
         return len(self._counters)
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
@@ -258,6 +258,11 @@ class MutationThrottle:
     def __init__(self, windows: Windows) -> None:
         self._counters = _Counters(TokenBucket, windows)
         self.limits = Limits()
+
+    @property
+    def counters(self) -> int:
+        """How many clients, or groups of them, have one of their own."""
+        return len(self._counters)
 
     def request(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> Mutations:
         """The changes of one request. `strict`: its client knows the error of a refused one."""

@@ -89,6 +89,11 @@ class ClientThrottles:
         for changed in self._on_change:
             changed()
 
+    def counters(self) -> dict[str, int]:
+        """How many clients, or groups of them, each kind of quota counts by themselves."""
+        counts = (self.produce.counters, self.fetch.counters, self.request.counters, self.mutations.counters)
+        return dict(zip(KINDS, counts, strict=True))
+
     def now_ns(self) -> int:
         """For the time that a handler takes."""
         return self._clock.now_ns()
