@@ -123,7 +123,7 @@ _STEP = st.tuples(st.sampled_from([BETWEEN, CLIENTS]), st.sampled_from("abc"), s
 def test_no_number_is_exceeded(
     steps: list[tuple[str, str, int, bool]], most: int, of_clients: int, per_host: int
 ) -> None:
-    """Whoever asks for a slot first, and closes what is too much, never has more than is allowed."""
+    """Who asks for a slot first, and closes what is too much, has never more than is allowed."""
     made = limits(
         Limits(connections=most, per_host=per_host, listeners={CLIENTS: ListenerLimits(connections=of_clients)})
     )
