@@ -67,6 +67,7 @@ from tanist.events.metadata import (
 from tanist.events.process import (
     AllFaultsHealed,
     AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -345,6 +346,14 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
     (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
+    (
+        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
+        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
+    ),
+    (
+        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
+        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
+    ),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

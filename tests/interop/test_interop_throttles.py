@@ -116,10 +116,12 @@ def test_producers(sides: tuple[Side, Side], whose: str) -> None:
         for entity, value in entities
     ]
     found: list[list[int]] = []
+    given: list[tuple[Entity, dict[str, float | None]]] = [(entity, {PRODUCE: value}) for entity, value in quotas]
+    taken: list[tuple[Entity, dict[str, float | None]]] = [(entity, {PRODUCE: None}) for entity, _ in quotas]
     for side in sides:
-        side.set(*((entity, {PRODUCE: value}) for entity, value in quotas))
+        side.set(*given)
         found.append([side.produce(client_id, size) for size in (90_000, 150_000, 100_000)])
-        side.set(*((entity, {PRODUCE: None}) for entity, value in quotas))
+        side.set(*taken)
     alike(*found)
     if not bound:
         assert found[1] == [0, 0, 0]

@@ -134,20 +134,25 @@ def test_who_connects_to_a_paused_listener_waits(world: Any, make_recorder: Any,
     listener.open()
     clients = [make_recorder() for _ in range(3)]
     for number, client in enumerate(clients):
-        world.network.connect(world.host, listener.port, client, max_frame_bytes=1000)
-        world.run_until(lambda client=client: client.opened == 1, "a connection")
-        client.send(frame_of(b"%d" % number))
+        connection = world.network.connect(world.host, listener.port, client, max_frame_bytes=1000)
+        connection.send(frame_of(b"%d" % number))
+        _let_pass(world, 50)
     world.run_until(lambda: bool(servers and servers[0].frames), "the first is heard")
     for accepted in (2, 3):
-        before = world.clock.now_ms()
-        world.run_until(lambda before=before: world.clock.now_ms() > before + 50, "time passes")
+        _let_pass(world, 50)
         assert len(servers) == accepted - 1
         listener.resume()
         world.run_until(lambda accepted=accepted: len(servers) == accepted and bool(servers[-1].frames), "the next")
-    assert [server.frames for server in servers] == [[b"0"], [b"1"], [b"2"]]
+    assert servers[0].frames == [b"0"]
+    assert sorted(server.frames[0] for server in servers) == [b"0", b"1", b"2"]  # handshakes end in any order
     listener.resume()
     listener.resume()
     listener.close()
+
+
+def _let_pass(world: Any, time_ms: int) -> None:
+    until_ms = world.clock.now_ms() + time_ms
+    world.run_until(lambda: world.clock.now_ms() > until_ms, "time passes")
 
 
 def test_those_who_wait_at_a_paused_listener_that_closes_are_reset(world: Any, make_recorder: Any) -> None:
@@ -156,7 +161,7 @@ def test_those_who_wait_at_a_paused_listener_that_closes_are_reset(world: Any, m
     listener.open()
     client = make_recorder()
     world.network.connect(world.host, listener.port, client, max_frame_bytes=1000)
-    world.run_until(lambda: bool(client.opened), "it connects to the kernel")
+    _let_pass(world, 50)  # it is in the system's backlog by now
     listener.close()
     world.run_until(lambda: bool(client.closed), "it is reset")
     listener.resume()  # late: it stays closed

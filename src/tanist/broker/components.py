@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tanist.broker.access import access_of
 from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
@@ -23,6 +24,7 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
@@ -44,6 +46,7 @@ from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
 from tanist.controller.image.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
+from tanist.security.session import Access
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ class NodeComponents:
     quorum: MetadataQuorum
     connections: Connections
     client_throttles: ClientThrottles
+    access: Access
+    tls: NodeProfiles
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -92,14 +97,15 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     turn = Turn(clock, context.disk)
     purgatory = Purgatory(clock)
     metadata = MetadataView(MetadataImage(config.static), config.inter_broker_listener_name)
+    access = access_of(context, metadata)
     configs = ResolvedConfigs(metadata, config.node_id, config.static)
     effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
     client_throttles = ClientThrottles(context)
     quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id, client_throttles)
-    connections = Connections(context, turn.touch, quorum.broker_connection_lost)
-    client_throttles.on_change(partial(_meter_requests, connections, client_throttles))
+    connections = Connections(context, turn.touch, quorum.broker_connection_lost, access)
+    client_throttles.on_change(partial(_meter_requests, connections))
     awaited_metadata = AwaitedMetadata(clock, metadata)
     controller_channel = ControllerChannel(context, quorum, awaited_metadata)
     lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
@@ -157,6 +163,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         quorum=quorum,
         connections=connections,
         client_throttles=client_throttles,
+        access=access,
+        tls=NodeProfiles(context, metadata),
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,

@@ -5,8 +5,8 @@ Owns `NodeConfig`: every setting that the code reads is an attribute named like 
 `controller.configs.settings`, so that DescribeConfigs and the node cannot disagree; what must hold *between* settings
 is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
-Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
-node does not give (TLS, an authorizer) are refused instead of ignored.
+Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise what this node
+does not give (policies) are refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -27,12 +27,21 @@ from tanist.broker.endpoints import (
     quorum,
 )
 from tanist.broker.sasl_properties import SaslConfig, sasl_config
+from tanist.broker.tls_properties import TlsConfig, is_of_tls, tls_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list
 from tanist.controller.configs.settings import base_name, meant_by, static_text
 from tanist.controller.configs.validation import validate_static_configs
 from tanist.log.properties import PropertiesError, log_directories, parse_properties, split_paths
+from tanist.security.authorizer_settings import (
+    ALLOW_EVERYONE,
+    CLASS_NAME,
+    SUPER_USERS,
+    AuthorizerSettings,
+    authorizer_settings,
+)
+from tanist.security.principal import ANONYMOUS
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 
@@ -47,6 +56,8 @@ def _from(name: str) -> Any:
     return field(metadata={"setting": name})
 
 
+_UNNAMED = frozenset({"PLAINTEXT"})
+"""Protocols by which everybody is ANONYMOUS."""
 _LATE_MS = 300_000
 """What Kafka adds to `transaction.max.timeout.ms` before it calls a transaction late."""
 
@@ -205,11 +216,16 @@ class NodeConfig:
     transaction_state_log_segment_bytes: int = _from("transaction.state.log.segment.bytes")
     transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
 
+    authorizer: AuthorizerSettings | None
+    """`authorizer.class.name`, and what is its own; None: every client may do all."""
     metrics_listener: tuple[str, int] | None
     """`tanist.metrics.listener`: where the metrics are served; None: nowhere."""
 
     sasl: SaslConfig
     """Who may come, and who this node is to others."""
+
+    tls: TlsConfig
+    """Which connections are encrypted."""
 
     static: Mapping[str, str] = field(repr=False)
     """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""
@@ -257,6 +273,8 @@ class NodeConfig:
         roles = _roles(static)
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
+        to_controllers = controller_listener(static, controller_names)
+        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         voters, servers = quorum(static, roles, node_id)
         log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
@@ -284,11 +302,13 @@ class NodeConfig:
             sasl=sasl_config(
                 static,
                 listeners,
-                controller_listener=controller_listener(static, controller_names),
-                inter_broker_listener=inter_broker_listener(static, listeners, between_brokers),
+                controller_listener=to_controllers,
+                inter_broker_listener=to_brokers,
                 is_broker="broker" in roles,
                 controllers=len(voters) or len(servers),
             ),
+            authorizer=_authorizer(static),
+            tls=tls_config(static, listeners, controller_listener=to_controllers, inter_broker_listener=to_brokers),
             metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),
@@ -304,10 +324,6 @@ def _value(static: Mapping[str, str], name: str) -> Value:
 
 
 def _refuse_false_promises(static: Mapping[str, str]) -> None:
-    if static.get("authorizer.class.name", "").strip():
-        raise ConfigError(
-            "authorizer.class.name: tanist has no authorizer and every client may do all; remove the line"
-        )
     for name in ("create.topic.policy.class.name", "alter.config.policy.class.name"):
         if static.get(name, "").strip():
             raise ConfigError(f"{name}: tanist has no policies and would not enforce it; remove the line")
@@ -316,6 +332,13 @@ def _refuse_false_promises(static: Mapping[str, str]) -> None:
         raise ConfigError(
             f"replica.selector.class: '{selector}' is not known; use {RACK_AWARE_SELECTOR} or remove the line"
         )
+
+
+def _authorizer(static: Mapping[str, str]) -> AuthorizerSettings | None:
+    try:
+        return authorizer_settings(static)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _roles(static: Mapping[str, str]) -> frozenset[str]:
@@ -350,18 +373,20 @@ def _per_ip(text: str) -> dict[str, int]:
 def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
     warnings = []
     for name in static:
+        if name in (SUPER_USERS, ALLOW_EVERYONE) and static.get(CLASS_NAME, "").strip():
+            continue
         if base_name(name) not in BROKER_SETTINGS:
             near = meant_by(name)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             warnings.append(f"{name} is not a known setting and is ignored{meant}")
-        elif base_name(name) in NO_EFFECT_SETTINGS or (name not in BROKER_SETTINGS and not _of_sasl(name)):
+        elif base_name(name) in NO_EFFECT_SETTINGS or (name not in BROKER_SETTINGS and not _of_listener(name)):
             warnings.append(f"{name} has no effect in tanist")
     return tuple(warnings)
 
 
-def _of_sasl(name: str) -> bool:
+def _of_listener(name: str) -> bool:
     """Whether one listener may have a value of its own of this."""
-    return base_name(name) in SASL_SETTINGS
+    return base_name(name) in SASL_SETTINGS or is_of_tls(base_name(name))
 
 
 def _check_relations(config: NodeConfig) -> None:
@@ -391,7 +416,26 @@ def _check_relations(config: NodeConfig) -> None:
             f"broker.heartbeat.interval.ms ({config.broker_heartbeat_interval_ms}) must be below "
             f"broker.session.timeout.ms ({config.broker_session_timeout_ms}), or every broker would be fenced"
         )
+    _check_own_principal(config)
     if config.default_replication_factor < 1:
         raise ConfigError("default.replication.factor must be 1 or more")
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise ConfigError("max.connections.per.ip is 0, which locks everyone out; add max.connections.per.ip.overrides")
+
+
+def _check_own_principal(config: NodeConfig) -> None:
+    """Nodes are clients of each other: one that its peers deny neither registers nor replicates."""
+    authorizer = config.authorizer
+    between_nodes = {*config.controller_listener_names, config.inter_broker_listener_name}
+    unnamed = [each for each in config.listeners if each.name in between_nodes and each.security_protocol in _UNNAMED]
+    if authorizer is None or not unnamed or str(ANONYMOUS) in authorizer.super_users:
+        return
+    alone = len(config.controller_quorum_voters) + len(config.controller_quorum_bootstrap_servers) == 1
+    if authorizer.allow_everyone and alone:
+        return
+    users = ";".join(sorted({*authorizer.super_users, str(ANONYMOUS)}))
+    raise ConfigError(
+        f"{SUPER_USERS} lacks {ANONYMOUS}, which this node is to the others by {unnamed[0].name} "
+        f"({unnamed[0].security_protocol}): they would deny all that it asks; write {SUPER_USERS}={users}, "
+        "or use listeners with authentication between nodes"
+    )

@@ -55,6 +55,8 @@ class Node:
         self.quorum = self.components.quorum
         self.lifecycle = self.components.lifecycle
         self.replicas = self.components.replicas
+        if self.quorum.controller_service is not None:
+            self.quorum.controller_service.on_elected = self.components.access.load
         self.quorum.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
@@ -68,6 +70,7 @@ class Node:
         """
         components = self.components
         apis = ApiTable(components)
+        components.tls.start()
         gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
@@ -181,6 +184,7 @@ class Node:
             components.client_throttles.quotas_changed(self.metadata.image.quotas)
         if delta.quotas or delta.configs:
             self._limit_connections()
+        components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()
@@ -205,6 +209,9 @@ class Node:
                 self.replicas.activate()
                 self.components.connections.open_broker()
             self.lifecycle.metadata_applied()
+        registration = self.components.controller_registration
+        if self.lifecycle.caught_up or (registration is not None and registration.registered):
+            self.components.access.load()
         if self.components.controller_registration is not None:
             self.components.controller_registration.register_if_due()
 

@@ -212,6 +212,54 @@ class PeerAuthenticationFailed(Event):
     left_out: int
 
 
+class AuthorizationDenied(Event):
+    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
+
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    resource: str
+    api: str
+    """The request."""
+    left_out: int
+    """Such denials that had no event since the last one."""
+
+
+class CertificateTaken(Event):
+    """Handshakes of a listener begin with this certificate from now on."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+
+
+class CertificateRefused(Event):
+    """What is to take the place of a listener's certificate cannot: the present one stays."""
+
+    listener: str
+    problem: str
+
+
+class AdvertisedHostNotInCertificate(Event):
+    """Clients dial a host that the certificate does not name, and those that check names do not get in."""
+
+    listener: str
+    host: str
+    names: tuple[str, ...]
+
+
+class TlsHandshakeFailed(Event):
+    """One a second at most."""
+
+    listener: str
+    peer: str
+    problem: str
+    dialled: bool
+    """This node has dialled the other."""
+    left_out: int
+
+
 # -- faults of a live cluster
 
 

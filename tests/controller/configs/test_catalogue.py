@@ -62,6 +62,7 @@ KAFKA_BROKER = """
 add.partitions.to.txn.retry.backoff.max.ms INT read-only 100
 add.partitions.to.txn.retry.backoff.ms INT read-only 20
 advertised.listeners LIST read-only null
+authorizer.class.name STRING read-only
 auto.create.topics.enable BOOLEAN read-only true
 auto.leader.rebalance.enable BOOLEAN read-only true
 broker.heartbeat.interval.ms INT read-only 2000

@@ -288,14 +288,10 @@ def test_features() -> None:
 
 
 def test_records_nobody_acts_on_are_kept() -> None:
-    acl, token = AccessControlEntryRecord(id=UUID(int=3)), DelegationTokenRecord(token_id="t")
-    image = image_of(acl, token, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [acl, token]
-    for removal in (
-        RemoveAccessControlEntryRecord(id=UUID(int=3)),
-        RemoveDelegationTokenRecord(token_id="t"),
-    ):
-        image.replay(removal)
+    token = DelegationTokenRecord(token_id="t")
+    image = image_of(token, ZkMigrationStateRecord(), NoOpRecord())
+    assert list(image.passive) == [token]
+    image.replay(RemoveDelegationTokenRecord(token_id="t"))
     assert not len(image.passive)
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
+from tanist.broker.access import topic_access
 from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch, refused_fetch
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
@@ -24,6 +25,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk, FileRange
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
+from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import (
@@ -62,16 +64,6 @@ def _upper_offset(call: FetchCall, hosted: HostedPartition, target: FetchTarget)
 def _has_enough(call: FetchCall, targets: _Targets, reads: PartitionReads) -> bool:
     partitions = ((hosted, target, _upper_offset(call, hosted, target)) for hosted, target in targets.items())
     return reads.has_enough(call, partitions)
-
-
-def _counted(throttles: ClientThrottles, connection: ClientConnection, frame: memoryview, call: FetchCall) -> Fetcher:
-    """A consumer's fetch counts: it is to bring no more than its quota ever lets through."""
-    counted = Fetcher(throttles, connection, frame)
-    most_bytes = counted.most_bytes()
-    if most_bytes is not None:
-        call.max_bytes = min(call.max_bytes, most_bytes)
-        call.min_bytes = min(call.min_bytes, call.max_bytes)
-    return counted
 
 
 class FetchWait:
@@ -173,13 +165,14 @@ class FetchWait:
 class Fetch:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
-    __slots__ = ("_absent_error", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory", "_sessions",
-                 "_throttles", "_turn", "reads")  # fmt: skip
+    __slots__ = ("_absent_error", "_access", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory",
+                 "_sessions", "_throttles", "_turn", "reads")  # fmt: skip
 
     def __init__(self, components: NodeComponents) -> None:
         self._turn = components.turn
         self._by_topic = components.replicas.by_topic
         self._absent_error = components.replicas.absent_error
+        self._access = topic_access(components.access, components.metadata)
         self.reads = PartitionReads(
             components.effects, components.quotas.leader, rack_aware=components.context.config.rack_aware_reads
         )
@@ -190,7 +183,7 @@ class Fetch:
         self._metrics = components.context.metrics
         self._throttles: ClientThrottles | None = None
         """While clients have quotas for what they fetch: then no request is answered as planned."""
-        components.client_throttles.on_change(partial(self._quotas_changed, components.client_throttles))
+        components.client_throttles.on_change(self._quotas_changed)
 
     def _quotas_changed(self, throttles: ClientThrottles) -> None:
         self._throttles = throttles.for_fetch
@@ -217,13 +210,17 @@ class Fetch:
         counted: Fetcher | None = None
         in_session = call.session_epoch != FINAL_EPOCH or call.session_id
         if call.replica_id >= 0:
+            if not connection.session.access.may(connection.session, rows.FETCH_FOLLOWER):
+                connection.end_follower_session()
+                connection.respond(refused_fetch(call, version, correlation_id, int(rows.FETCH_FOLLOWER.code)))
+                return
             if in_session and self._followers.handle(connection, call, version, correlation_id):
                 return
         else:
             if throttles is None:
                 connection.fetch_plan = plan_fetch(frame, offset, version, call)
             else:
-                counted = _counted(throttles, connection, frame, call)
+                counted = throttles.fetcher(connection, frame, call)
             if in_session:
                 found = self._sessions.resolve(call, self._turn.time_ms())
                 if isinstance(found, int):
@@ -235,7 +232,7 @@ class Fetch:
             connection.fetch_wait.expire()
         self._metrics.fetch_requests += 1
         max_wait_ms = call.max_wait_ms
-        answers, size_bytes, at_once = self._read(call, version, True)
+        answers, size_bytes, at_once = self._read(connection, call, version, True)
         if counted is not None:
             counted.spent_ns = counted.throttles.now_ns() - began_ns
         if not (
@@ -277,6 +274,8 @@ class Fetch:
         leader = None if hosted is None else hosted.leader
         if hosted is None or leader is None or hosted.stale:
             return False
+        if self._access is not None and not self._access.allows(connection.session, rows.FETCH_TOPIC, hosted.topic):
+            return False
         log = hosted.log
         high_watermark = leader.high_watermark
         stable_offset = log.last_stable_offset(high_watermark)
@@ -317,7 +316,9 @@ class Fetch:
         )
         return True
 
-    def _read(self, call: FetchCall, version: int, arriving: bool) -> tuple[Answers, int, bool]:
+    def _read(
+        self, connection: ClientConnection, call: FetchCall, version: int, arriving: bool
+    ) -> tuple[Answers, int, bool]:
         """Read; give (what there is, bytes of records in it, must be sent at once: an error, divergence or hint).
 
         `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
@@ -334,6 +335,14 @@ class Fetch:
             hosted_parts = lookup.get(topic)
             results: list[FetchedPartition] = []
             answers.append((topic, results))
+            if (
+                self._access is not None
+                and replica_id < 0
+                and not self._access.may(connection.session, rows.FETCH_TOPIC, topic)
+            ):
+                results += (FetchedPartition(target.partition, int(rows.FETCH_TOPIC.code)) for target in parts)
+                at_once = True
+                continue
             for target in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(target.partition)
                 if hosted is None:
@@ -425,7 +434,7 @@ class Fetch:
         connection, call, version, correlation_id = wait.connection, wait.call, wait.version, wait.correlation_id
         counted = wait.counted
         began_ns = 0 if counted is None else counted.throttles.now_ns()
-        answers, size_bytes, unusual = self._read(call, version, False)
+        answers, size_bytes, unusual = self._read(connection, call, version, False)
         if counted is not None:
             counted.spent_ns += counted.throttles.now_ns() - began_ns
             throttled = self._throttled(connection, call, version, correlation_id, wait.session, answers, counted)

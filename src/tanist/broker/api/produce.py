@@ -9,9 +9,9 @@ covers it (rules 118-120). No batch is copied or decoded here, and nothing is al
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from uuid import UUID
 
+from tanist.broker.access import topic_access
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
@@ -19,6 +19,7 @@ from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
+from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import ATTRIBUTES_AT
 from tanist.wire.errors import ErrorCode
@@ -33,7 +34,6 @@ from tanist.wire.produce import (
 )
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_NO_TRANSACTIONAL_ID = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _LEADER_HINT_VERSION = 10  # KIP-951
 _ATTRIBUTES_END = ATTRIBUTES_AT + 1
@@ -139,6 +139,7 @@ class Produce:
 
     __slots__ = (
         "_absent_error",
+        "_access",
         "_apply",
         "_by_topic",
         "_large_bytes",
@@ -157,6 +158,7 @@ class Produce:
         self._large_bytes = components.turn.large_bytes
         self._by_topic = components.replicas.by_topic
         self._absent_error = components.replicas.absent_error
+        self._access = topic_access(components.access, components.metadata)
         self._leader_has_appended = components.effects.leader_has_appended
         self._apply = components.effects.apply
         self._purgatory = components.purgatory
@@ -166,7 +168,7 @@ class Produce:
         self._verifies = components.context.config.transaction_partition_verification_enable
         self._throttles: ClientThrottles | None = None
         """While clients have quotas for what they produce: then no request goes straight through."""
-        components.client_throttles.on_change(partial(self._quotas_changed, components.client_throttles))
+        components.client_throttles.on_change(self._quotas_changed)
 
     def _quotas_changed(self, throttles: ClientThrottles) -> None:
         self._throttles = throttles.for_produce
@@ -218,6 +220,7 @@ class Produce:
                 and leader is not None
                 and not hosted.is_internal
                 and not leader.check_before_append(acks)
+                and (self._access is None or self._access.allows(connection.session, rows.PRODUCE_TOPIC, hosted.topic))
             ):
                 turn = self._turn
                 log = hosted.log
@@ -273,6 +276,14 @@ class Produce:
     ) -> None:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
+        session = connection.session
+        if session.access.enabled:
+            from tanist.broker.api.produce_transactional import has_transactions
+
+            row = rows.PRODUCE_TRANSACTION
+            if has_transactions(frame, call) and not session.access.may(session, row, call.transactional_id):
+                self._refuse_all(connection, frame, version, correlation_id, call, row.code)
+                return
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
             self._refuse_all(connection, frame, version, correlation_id, call, refusal)
@@ -280,29 +291,21 @@ class Produce:
         if call.transactional_id is None:
             self._append(connection, frame, version, correlation_id, call, {})
             return
-        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce
+        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce, led
+
+        def may_write(topic: str | UUID) -> bool:
+            return self._access is None or self._access.may(session, rows.PRODUCE_TOPIC, topic)
 
         def append(held: memoryview, verified: Mapping[tuple[str, int], int]) -> None:
             self._append(connection, held, version, correlation_id, call, verified)
 
         try:
             TransactionalProduce(self._transactions, verifies=self._verifies).verify(
-                connection, frame, version, call.transactional_id, self._led(frame, call), append
+                connection, frame, version, call.transactional_id, led(self._by_topic, may_write, frame, call), append
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
             self._refuse_all(connection, frame, version, correlation_id, call, refusal)
-
-    def _led(self, frame: memoryview, call: ProduceCall) -> list[tuple[HostedPartition, memoryview]]:
-        """The batches of the request for partitions that are led here."""
-        found: list[tuple[HostedPartition, memoryview]] = []
-        for topic, parts in call.topics:
-            hosted_parts = self._by_topic.get(topic)
-            for index, start, end in parts:
-                hosted = None if hosted_parts is None else hosted_parts.get(index)
-                if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
-                    found.append((hosted, frame[start:end]))
-        return found
 
     def _append(
         self,
@@ -331,6 +334,11 @@ class Produce:
             hosted_parts = lookup.get(topic)
             results: list[ProduceResult] = []
             answers.append((topic, results))
+            if self._access is not None and not self._access.may(connection.session, rows.PRODUCE_TOPIC, topic):
+                denied = rows.PRODUCE_TOPIC.code
+                results += (ProduceResult(index, denied, -1, -1, -1) for index, _, _ in parts)
+                failed = True
+                continue
             for index, start, end in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(index)
                 if hosted is None:
@@ -353,9 +361,9 @@ class Produce:
                     continue
                 error = leader.check_before_append(acks)
                 if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
-                    error = _NO_TRANSACTIONAL_ID  # as Apache Kafka answers a request without it
-                    if call.transactional_id is not None:
-                        error = hosted.transaction_error(frame[start:end], verified.get((hosted.topic, hosted.index)))
+                    from tanist.broker.api.produce_transactional import transaction_error
+
+                    error = transaction_error(hosted, frame[start:end], call, verified)
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -419,9 +427,8 @@ class Produce:
         elif failed and version >= _LEADER_HINT_VERSION:
             connection.respond_one(self.answer(connection, version, correlation_id, answers, throttle_ms))
         else:
-            connection.respond_one(
-                encode_produce_response(version, correlation_id, answers, throttle_time_ms=throttle_ms)
-            )
+            whole = encode_produce_response(version, correlation_id, answers, throttle_time_ms=throttle_ms)
+            connection.respond_one(whole)
 
     def _refuse_all(
         self,
@@ -432,16 +439,14 @@ class Produce:
         call: ProduceCall,
         error: int,
     ) -> None:
-        topics = call.topics
         self.metrics.produce_requests += 1
-        self.metrics.failed_produces += sum(len(parts) for _, parts in topics)
+        self.metrics.failed_produces += sum(len(parts) for _, parts in call.topics)
         if call.acks == 0:
             connection.close()
             return
         throttles = self._throttles
-        now_ns = 0 if throttles is None else throttles.now_ns()
-        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, call.acks, now_ns)
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, call.acks, throttles.now_ns())
         refused: list[tuple[str | UUID, list[ProduceResult]]] = [
-            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
+            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in call.topics
         ]
         connection.respond_one(self.answer(connection, version, correlation_id, refused, throttle_ms))

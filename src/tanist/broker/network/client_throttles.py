@@ -26,6 +26,7 @@ from tanist.controller.security.client_quotas import (
 from tanist.security.quotas import Mutations, MutationThrottle, Throttle, Windows, limits_by_key
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.fetch import FetchCall
 from tanist.wire.frames import parse_request_header
 
 _PERCENT_PER_NS: Final = 100.0 / 1e9
@@ -72,12 +73,12 @@ class ClientThrottles:
         self.throttled = dict.fromkeys(KINDS, 0)
         """Answers that asked a client to wait, by the kind of quota."""
         self.throttled_ms = dict.fromkeys(KINDS, 0)
-        self._on_change: list[Callable[[], None]] = []
+        self._on_change: list[Callable[[ClientThrottles], None]] = []
 
-    def on_change(self, changed: Callable[[], None]) -> None:
+    def on_change(self, changed: Callable[[ClientThrottles], None]) -> None:
         """Call `changed` now, and whenever the quotas are others."""
         self._on_change.append(changed)
-        changed()
+        changed(self)
 
     def quotas_changed(self, image: ClientQuotas) -> None:
         """The metadata has these quotas now. What was counted goes on to count."""
@@ -87,7 +88,7 @@ class ClientThrottles:
         self.request.limits = limits_by_key(quotas, REQUEST_PERCENTAGE)
         self.mutations.limits = limits_by_key(quotas, CONTROLLER_MUTATION_RATE)
         for changed in self._on_change:
-            changed()
+            changed(self)
 
     def counters(self) -> dict[str, int]:
         """How many clients, or groups of them, each kind of quota counts by themselves."""
@@ -124,6 +125,15 @@ class ClientThrottles:
     def for_fetch(self) -> ClientThrottles | None:
         """This, if consumers' fetches have to be counted."""
         return self if self.fetch.active or self.request.active else None
+
+    def fetcher(self, connection: ClientConnection, frame: memoryview, call: FetchCall) -> Fetcher:
+        """A consumer's fetch that counts: it is to bring no more than its quota ever lets through."""
+        found = Fetcher(self, connection.session.principal.name, client_id_of(frame))
+        most = self.fetch.most_at_once(found.user, found.client_id)
+        if most is not None:
+            call.max_bytes = min(call.max_bytes, int(most))
+            call.min_bytes = min(call.min_bytes, call.max_bytes)
+        return found
 
     def fetched(self, connection: ClientConnection, client: Fetcher, size_bytes: int) -> int:
         """A consumer's fetch is about to be answered: the time that it has to wait, muted, with an empty answer."""
@@ -177,16 +187,11 @@ class Fetcher:
 
     __slots__ = ("client_id", "spent_ns", "throttles", "user")
 
-    def __init__(self, throttles: ClientThrottles, connection: ClientConnection, frame: memoryview) -> None:
+    def __init__(self, throttles: ClientThrottles, user: str, client_id: str) -> None:
         self.throttles = throttles
-        self.user = connection.session.principal.name
-        self.client_id = client_id_of(frame)
+        self.user = user
+        self.client_id = client_id
         self.spent_ns = 0
-
-    def most_bytes(self) -> int | None:
-        """More would be throttled in any case, and never come; None if nothing is too much."""
-        most = self.throttles.fetch.most_at_once(self.user, self.client_id)
-        return None if most is None else min(int(most), 2**31 - 1)
 
 
 def client_id_of(frame: memoryview) -> str:

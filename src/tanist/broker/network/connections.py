@@ -20,7 +20,8 @@ from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, ConnectionHandler, Listener
 from tanist.security.connection_limits import Limits
 from tanist.security.quotas import Windows
-from tanist.security.session import Session, host_of
+from tanist.security.session import Access, Session, host_of
+from tanist.security.ssl_principal import NoMatchingRule
 from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
@@ -35,6 +36,7 @@ class Connections:
         context: NodeContext,
         touch: Callable[[ClientConnection], None],
         broker_lost: Callable[[int, int], None],
+        access: Access,
     ) -> None:
         """`touch` a connection that has something to send. `broker_lost`: the broker (id, epoch) whose heartbeats came
         by a connection has ended it.
@@ -42,6 +44,7 @@ class Connections:
         self._context = context
         self._touch = touch
         self._broker_lost = broker_lost
+        self._access = access
         # A set would be in the order of their addresses, another one in every process.
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
@@ -74,13 +77,19 @@ class Connections:
         """
 
         admission = self._admissions[endpoint.name]
+        mapping = self._context.config.tls.mappings.get(endpoint.name)
 
         def accept(connection: Connection) -> ConnectionHandler:
-            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
+            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer), access=self._access)
             refused, unheard_ms = admission.admit(session, connection)
             if refused is not None:
                 return refused
             client = ClientConnection(self, self._touch, connection, session, apis)
+            if mapping is not None:
+                try:
+                    session.principal = mapping.principal_of(connection.peer_identity)
+                except NoMatchingRule as error:
+                    client.malformed(error)
             if guard is not None:
                 guard(client)
             self._open[client] = None
@@ -89,7 +98,11 @@ class Connections:
             return client
 
         listener = self._listeners[endpoint.name] = self._context.network.bind(
-            endpoint.host, endpoint.port, accept, max_frame_bytes=self._context.config.socket_request_max_bytes
+            endpoint.host,
+            endpoint.port,
+            accept,
+            max_frame_bytes=self._context.config.socket_request_max_bytes,
+            tls=endpoint.name if endpoint.has_tls else None,
         )
         admission.add(endpoint.name, listener)
 

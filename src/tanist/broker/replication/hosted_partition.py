@@ -19,7 +19,6 @@ from tanist.log.torn import as_failure
 from tanist.replica.follower import FollowerState
 from tanist.replica.leader import LeaderState
 from tanist.replica.partition import Partition
-from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 
@@ -143,23 +142,6 @@ class HostedPartition:
         if len(waiters) >= self.SWEEP_WAITERS and len(waiters) & (len(waiters) - 1) == 0:
             self.fetch_waiters = waiters = [w for w in waiters if not w.done]
         waiters.append(waiter)
-
-    def transaction_error(self, batch: memoryview, verified: int | None) -> int:
-        """The error of a transaction's batch: it must be open here, or verified (KIP-890).
-
-        `verified`: what the coordinator has answered, 0 if it agrees; None if it was not asked.
-        """
-        if len(batch) < HEADER_BYTES:
-            return ErrorCode.NONE  # the log says what is wrong with it
-        if verified:
-            return verified
-        header = BatchHeader(*HEADER.unpack_from(batch))
-        producers = self.log.producers
-        if verified is None and not producers.is_open(header.producer_id, header.producer_epoch):
-            return ErrorCode.INVALID_TXN_STATE
-        if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return ErrorCode.NONE
 
     def wait_for_high_watermark(self, required_offset: int, waiter: WatermarkWaiter, ticket: int = 0) -> None:
         """Call `waiter.complete(ticket, ...)` once the high watermark is there, or never will be (rule 119).
