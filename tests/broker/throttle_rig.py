@@ -43,6 +43,7 @@ def produce_request(value_bytes: int, *, acks: int = 1, topic: str = "t", partit
 def fetch_request(
     offset: int = 0,
     *,
+    topic: str = "t",
     partitions: Sequence[int] = (0,),
     max_wait_ms: int = 0,
     min_bytes: int = 1,
@@ -66,7 +67,7 @@ def fetch_request(
         max_bytes=1 << 20,
         session_id=session_id,
         session_epoch=session_epoch,
-        topics=(FetchTopic(topic="t", partitions=targets),) if targets else (),
+        topics=(FetchTopic(topic=topic, partitions=targets),) if targets else (),
     )
 
 

@@ -35,8 +35,16 @@ class Side:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
-        self.ask("admin", CreateTopicsRequest(topics=(_topic("t", 1),), timeout_ms=10_000), 7)
-        wait_for(lambda: not self._produced("admin", 1), "the topic has a leader")
+        self.new_topic("t")
+
+    def new_topic(self, name: str) -> None:
+        self.ask("admin", CreateTopicsRequest(topics=(_topic(name, 1),), timeout_ms=10_000), 7)
+
+        def is_led() -> bool:
+            answer = self.ask("admin", fetch_request(0, topic=name), 12)
+            return bool(answer.responses[0].partitions[0].error_code == 0)
+
+        wait_for(is_led, "the topic has a leader")
 
     def ask(self, client_id: str, request: Request, version: int) -> Any:
         client = RawClient(*self._address, timeout_s=30.0)
@@ -59,14 +67,9 @@ class Side:
         throttle_ms: int = self.ask(client_id, produce_request(value_bytes), 9).throttle_time_ms
         return throttle_ms
 
-    def _produced(self, client_id: str, value_bytes: int) -> int:
-        answer = self.ask(client_id, produce_request(value_bytes), 9)
-        error: int = answer.responses[0].partition_responses[0].error_code
-        return error
-
-    def fetch(self, client_id: str) -> tuple[int, bool]:
+    def fetch(self, client_id: str, topic: str = "t") -> tuple[int, bool]:
         """The pause, and whether there were records."""
-        answer = self.ask(client_id, fetch_request(0), 12)
+        answer = self.ask(client_id, fetch_request(0, topic=topic), 12)
         return answer.throttle_time_ms, any(part.records for topic in answer.responses for part in topic.partitions)
 
 
@@ -136,11 +139,12 @@ def test_consumers(sides: tuple[Side, Side]) -> None:
     client_id = f"consumer-{next(_numbers)}"
     found: list[list[int]] = []
     for side in sides:
-        side.produce("admin", 90_000)
+        side.new_topic("read")
+        side.ask("admin", produce_request(90_000, topic="read"), 9)
         side.set(({"client-id": client_id}, {FETCH: BOUND}))
-        first, second, third = side.fetch(client_id), side.fetch(client_id), side.fetch(client_id)
-        assert (first[1], second[1], third[1]) == (True, False, False)
-        found.append([first[0], second[0], third[0]])
+        fetched = [side.fetch(client_id, "read") for _ in range(3)]
+        assert [records for _, records in fetched] == [True, False, False]
+        found.append([pause for pause, _ in fetched])
     alike(*found)
     assert found[1][0] == 0
     assert found[1][1] > 5_000

@@ -113,9 +113,9 @@ def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
     assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "share-groups"), (LOST, "streams-groups")}
 
 
-def test_security_and_quotas_are_lost() -> None:
-    found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2, quotas=["user=a"]))
-    assert kinds(found) == {(LOST, kind) for kind in ("acls", "scram", "tokens", "quotas")}
+def test_security_is_lost() -> None:
+    found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2))
+    assert kinds(found) == {(LOST, kind) for kind in ("acls", "scram", "tokens")}
     assert found[0].message.startswith("7 ACLs")
     assert found[0].details[-1] == "and 2 more"
 

@@ -94,10 +94,9 @@ def test_everything_that_is_in_use_is_found(cluster: ApacheCluster) -> None:
     refused = kinds(found, "refused")
     assert set(refused) == {"authorizer"}
     lost = kinds(found, "lost")
-    assert set(lost) == {"acls", "scram", "quotas", "share-groups"}
+    assert set(lost) == {"acls", "scram", "share-groups"}
     assert lost["acls"] == ["User:alice on used"]
     assert lost["scram"] == ["alice"]
-    assert lost["quotas"] == ["client-id=slow"]
     assert lost["share-groups"][0].startswith("shared: ")
     notes = {each["message"]: each["details"] for each in found["findings"] if each["severity"] == "note"}
     assert ["preallocate (used)"] in notes.values()

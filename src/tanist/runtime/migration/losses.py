@@ -191,13 +191,6 @@ def _security(usage: Usage) -> Iterator[Finding]:
         )
     if usage.tokens:
         yield Finding(LOST, "tokens", f"{counted(usage.tokens, 'delegation token')} kept; there is no SASL")
-    if usage.quotas:
-        yield Finding(
-            LOST,
-            "quotas",
-            f"{counted(len(usage.quotas), 'quota')} of clients kept and not enforced",
-            _at_most(usage.quotas),
-        )
 
 
 def _tiered_storage(usage: Usage) -> Iterator[Finding]:
