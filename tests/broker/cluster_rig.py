@@ -20,6 +20,13 @@ from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 EventT = TypeVar("EventT", bound=Event)
 
 
+TLS_BETWEEN_CONTROLLERS: Mapping[str, str] = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+    "ssl.keystore.location": "/node.pem",
+}
+"""Clients need none."""
+
+
 class Heard(Watcher):
     """Events of some kinds, or all, from here on, and who has emitted each; `then` is called with each of them."""
 

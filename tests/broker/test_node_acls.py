@@ -9,7 +9,7 @@ import pytest
 from tanist.broker.metadata.envelopes import envelope
 from tanist.broker.replication.fetch_sessions import LEAST_PARTITIONS
 from tanist.events.process import AuthorizationDenied
-from tanist.security.principal import ANONYMOUS
+from tanist.security.principal import Principal
 from tanist.security.session import Session
 from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.acls import AclOperation, ResourceType
@@ -23,9 +23,8 @@ from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, Fet
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.broker.acl_rig import SecuredCluster, authenticated, error_codes
-
-__all__ = ["authenticated"]
+from tests.broker.acl_rig import SecuredCluster, error_codes
+from tests.broker.cluster_rig import Cluster
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -34,12 +33,12 @@ BY_ID = 13
 
 
 @pytest.fixture
-def cluster(authenticated: None) -> SecuredCluster:
+def cluster() -> SecuredCluster:
     return SecuredCluster(nodes=3)
 
 
 @pytest.fixture
-def alone(authenticated: None) -> SecuredCluster:
+def alone() -> SecuredCluster:
     """One node with a topic of as many partitions as a fetch session needs."""
     cluster = SecuredCluster(nodes=1)
     cluster.create_topic("t", partitions=LEAST_PARTITIONS, factor=1)
@@ -218,7 +217,7 @@ def test_a_forged_envelope_is_refused_and_its_request_is_not_carried_out(cluster
     """Only who has CLUSTER_ACTION may speak for others; what is inside is then theirs."""
     inner = encode_request(acls(), 3, 1, "c")[4:]
     active = cluster.controller()
-    as_a_node = envelope(inner, Session("PLAINTEXT", "PLAINTEXT", "10.0.0.1", ANONYMOUS))
+    as_a_node = envelope(inner, Session("PLAINTEXT", "SASL_PLAINTEXT", "10.0.0.1", Principal("User", "node")))
     assert isinstance(as_a_node, EnvelopeRequest)
     answer = cluster.ask_as("alice", as_a_node, 0, to=active, port=CONTROLLER_PORT)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -258,3 +257,19 @@ def test_the_lists_outlive_the_controller(cluster: SecuredCluster) -> None:
     cluster.until(cluster.world.ready)
     (resource,) = cluster.ask_as("admin", describe, 3, to=first).resources
     assert [entry.principal for entry in resource.acls] == ["User:alice"]
+
+
+def test_a_node_alone_starts_without_super_users_where_everybody_is_allowed_until_there_are_entries() -> None:
+    """What comes before the controller knows the entries is to come again, and is not denied."""
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    cluster = Cluster(nodes=1, config=config)
+    assert not cluster.seen(AuthorizationDenied)
+    cluster.create_topic("t", factor=1)
+    entry = AclCreation(
+        resource_type=TOPIC, resource_name="t", principal="User:bob", host="*", operation=READ, permission_type=3
+    )
+    assert error_codes(cluster.ask(CreateAclsRequest(creations=(entry,)), 3)) == {0}
+    assert cluster.produce("t", [b"v"]).error_code == DENIED

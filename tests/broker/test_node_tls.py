@@ -10,9 +10,11 @@ import pytest
 from tanist.broker.config import NodeConfig
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.tls_profiles import covers
+from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.settings import BROKER_RESOURCE
 from tanist.events.process import (
     AdvertisedHostNotInCertificate,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     MalformedRequest,
@@ -25,6 +27,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from tests.broker.cluster_rig import Cluster
+from tests.broker.prometheus_text import parse
 
 TLS_EVERYWHERE: Mapping[str, str] = {
     "listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:SSL",
@@ -168,3 +171,30 @@ def test_profiles_of_a_node() -> None:
     assert NodeConfig.from_properties(plain).tls.profiles == ()
     with pytest.raises(ConfigError, match="Invalid rule"):
         NodeConfig.from_properties({**BASE, "ssl.principal.mapping.rules": "nonsense"})
+
+
+def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    assert cluster.seen(CertificateExpires) == []
+    wall_ms = cluster.node(1).context.clock.wall_ms()
+    cluster.world.network.certificates.expires_ms = wall_ms + 36 * 3_600_000
+    cluster.world.hosts[1].kill()
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 2)
+    assert {each.listener for each in cluster.seen(CertificateExpires)} == {"PLAINTEXT", "CONTROLLER"}
+    assert all(0 < each.left_ms <= 36 * 3_600_000 for each in cluster.seen(CertificateExpires))
+    cluster.world.hosts[1].kill()
+    cluster.world.network.certificates.expires_ms = wall_ms - 1
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 4)
+    assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
+
+
+def test_when_certificates_expire_is_a_metric() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    cluster.world.network.certificates.expires_ms = 1_800_000_000_000
+    assert altered(cluster, "listener.name.plaintext.ssl.keystore.location", "/new.pem").error_code == 0
+    cluster.until(lambda: cluster.seen(CertificateTaken)[-1].expires_ms == 1_800_000_000_000)
+    shown = parse(scrape(cluster.node(1).components).render())["tanist_certificate_expires_seconds"].samples
+    assert shown[(("listener", "PLAINTEXT"),)] == 1_800_000_000
+    assert set(shown) == {(("listener", name),) for name in ("PLAINTEXT", "CONTROLLER")}

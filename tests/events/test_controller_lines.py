@@ -70,10 +70,12 @@ from tanist.events.process import (
     AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -102,6 +104,8 @@ from tanist.events.process import (
     SignalReceived,
     StartFailed,
     TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.quorum import (
@@ -335,6 +339,8 @@ LINES: list[tuple[Event, str | None]] = [
         "`ulimit -n` before the start raises it",
     ),
     (ConnectionsExhausted(250, "enough"), "WARN accepting no connections for now (250 are open): enough"),
+    (ConnectionRefused("10.0.0.1", "too many", 0), "INFO closing a connection from 10.0.0.1: too many"),
+    (ConnectionRefused("h", "too fast", 9), "INFO closing a connection from h: too fast (and 9 like it)"),
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
     (
@@ -347,6 +353,11 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
     (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
+    (TokenKeysFetched("file:///keys", 2), "INFO file:///keys has 2 keys to judge tokens by"),
+    (
+        TokenKeysFailed("https://h/keys", "refused"),
+        "ERROR cannot fetch keys to judge tokens by from https://h/keys: refused",
+    ),
     (
         AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
         "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
@@ -362,6 +373,19 @@ LINES: list[tuple[Event, str | None]] = [
     (
         CertificateRefused("SSL", "it has expired"),
         "ERROR listener SSL keeps its certificate, the new one is refused: it has expired",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 9 * 86_400_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 9 days, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 30 * 3_600_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 30 hours, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, -1),
+        "ERROR the certificate of listener SSL (CN=node-1) has expired at 2027-01-15T08:00:00.000Z: new connections "
+        "fail",
     ),
     (
         AdvertisedHostNotInCertificate("SSL", "kafka", ("localhost", "::1")),

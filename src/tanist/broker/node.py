@@ -13,10 +13,9 @@ from typing import Any
 
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
-from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
-from tanist.broker.context import NodeContext
+from tanist.broker.context import NodeContext, ReadUrl, no_url
 from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
@@ -42,10 +41,15 @@ class Node:
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
+        read_url: ReadUrl = no_url,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each."""
+        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each. `read_url`
+        is asked for the keys of tokens.
+        """
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met)
+        self.context = NodeContext(
+            config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met, read_url
+        )
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller
@@ -71,10 +75,10 @@ class Node:
         components = self.components
         apis = ApiTable(components)
         components.tls.start()
-        gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
-            components.connections.bind(endpoint, served, gates.of_listener(endpoint.name, served))
+            components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
+        self._limit_connections()
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
@@ -179,6 +183,10 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        if delta.quotas:
+            components.client_throttles.quotas_changed(self.metadata.image.quotas)
+        if delta.quotas or delta.configs:
+            self._limit_connections()
         components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
@@ -188,6 +196,10 @@ class Node:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
+
+    def _limit_connections(self) -> None:
+        components = self.components
+        components.connections.limits_changed(components.configs.connection_limits, self.metadata.image.quotas)
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.

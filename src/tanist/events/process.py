@@ -173,6 +173,15 @@ class ConnectionsExhausted(Event):
     problem: str
 
 
+class ConnectionRefused(Event):
+    """A connection is closed, for there are too many from its address, or they come too fast. One a second at most."""
+
+    host: str
+    problem: str
+    left_out: int
+    """Such events that were not emitted since the last one."""
+
+
 class MalformedRequest(Event):
     """A connection is closed for what it sent. One a second at most."""
 
@@ -218,6 +227,16 @@ class CertificateRefused(Event):
     problem: str
 
 
+class CertificateExpires(Event):
+    """Within two weeks, or it has expired. Once a day at most."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+    left_ms: int
+    """Not above 0: it has expired."""
+
+
 class AdvertisedHostNotInCertificate(Event):
     """Clients dial a host that the certificate does not name, and those that check names do not get in."""
 
@@ -235,6 +254,20 @@ class TlsHandshakeFailed(Event):
     dialled: bool
     """This node has dialled the other."""
     left_out: int
+
+
+class TokenKeysFetched(Event):
+    """The keys by which tokens are judged have come for the first time."""
+
+    url: str
+    keys: int
+
+
+class TokenKeysFailed(Event):
+    """They could not be fetched, or made no sense; those in use stay."""
+
+    url: str
+    problem: str
 
 
 class AuthorizationDenied(Event):

@@ -90,6 +90,10 @@ controller.quorum.request.timeout.ms INT read-only 2000
 controller.quorum.retry.backoff.ms INT read-only 20
 controller.quorum.voters LIST read-only
 default.replication.factor INT read-only 1
+delegation.token.expiry.check.interval.ms LONG read-only 3600000
+delegation.token.expiry.time.ms LONG read-only 86400000
+delegation.token.max.lifetime.ms LONG read-only 604800000
+delegation.token.secret.key PASSWORD read-only null
 delete.topic.enable BOOLEAN read-only true
 fetch.max.bytes INT read-only 57671680
 follower.replication.throttled.rate LONG cluster-wide null
@@ -189,6 +193,16 @@ sasl.enabled.mechanisms LIST per-broker GSSAPI
 sasl.jaas.config PASSWORD per-broker null
 sasl.mechanism.controller.protocol STRING read-only GSSAPI
 sasl.mechanism.inter.broker.protocol STRING per-broker GSSAPI
+sasl.oauthbearer.clock.skew.seconds INT read-only 30
+sasl.oauthbearer.expected.audience LIST read-only
+sasl.oauthbearer.expected.issuer STRING read-only null
+sasl.oauthbearer.jwks.endpoint.refresh.ms LONG read-only 3600000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms LONG read-only 10000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms LONG read-only 100
+sasl.oauthbearer.jwks.endpoint.url STRING read-only null
+sasl.oauthbearer.jwt.validator.class CLASS read-only org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+sasl.oauthbearer.scope.claim.name STRING read-only scope
+sasl.oauthbearer.sub.claim.name STRING read-only sub
 sasl.server.callback.handler.class CLASS read-only null
 sasl.server.max.receive.size INT read-only 524288
 ssl.allow.dn.changes BOOLEAN read-only false
@@ -211,6 +225,11 @@ ssl.truststore.password PASSWORD per-broker null
 ssl.truststore.type STRING per-broker JKS
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
+controller.quota.window.num INT read-only 11
+controller.quota.window.size.seconds INT read-only 1
+max.connection.creation.rate INT cluster-wide 2147483647
+quota.window.num INT read-only 11
+quota.window.size.seconds INT read-only 1
 socket.receive.buffer.bytes INT read-only 102400
 socket.request.max.bytes INT read-only 104857600
 socket.send.buffer.bytes INT read-only 102400

@@ -8,10 +8,12 @@ from tanist.events.process import (
     AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -40,6 +42,8 @@ from tanist.events.process import (
     SignalReceived,
     StartFailed,
     TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.text.line import Line, Lines
@@ -191,6 +195,11 @@ def _connections_exhausted(event: ConnectionsExhausted) -> Line:
     return "WARN", f"accepting no connections for now ({event.open} are open): {event.problem}"
 
 
+def _connection_refused(event: ConnectionRefused) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "INFO", f"closing a connection from {event.host}: {event.problem}{more}"
+
+
 def _malformed_request(event: MalformedRequest) -> Line:
     more = f" (and {event.left_out} like it)" if event.left_out else ""
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
@@ -219,6 +228,15 @@ def _certificate_refused(event: CertificateRefused) -> Line:
     return "ERROR", f"listener {event.listener} keeps its certificate, the new one is refused: {event.problem}"
 
 
+def _certificate_expires(event: CertificateExpires) -> Line:
+    whose = f"the certificate of listener {event.listener} ({event.subject})"
+    if event.left_ms <= 0:
+        return "ERROR", f"{whose} has expired at {timestamp_text(event.expires_ms)}: new connections fail"
+    days = event.left_ms // 86_400_000
+    left = f"{days} days" if days > 1 else f"{event.left_ms // 3_600_000} hours"
+    return "WARN", f"{whose} expires in {left}, at {timestamp_text(event.expires_ms)}"
+
+
 def _advertised_host_not_in_certificate(event: AdvertisedHostNotInCertificate) -> Line:
     return (
         "WARN",
@@ -233,6 +251,14 @@ def _tls_handshake_failed(event: TlsHandshakeFailed) -> Line:
     if event.dialled:
         return "WARN", f"no TLS with {event.peer} (listener {event.listener}): {event.problem}{more}"
     return "WARN", f"no TLS with {event.peer} on listener {event.listener}: {event.problem}{more}"
+
+
+def _token_keys_fetched(event: TokenKeysFetched) -> Line:
+    return "INFO", f"{event.url} has {event.keys} keys to judge tokens by"
+
+
+def _token_keys_failed(event: TokenKeysFailed) -> Line:
+    return "ERROR", f"cannot fetch keys to judge tokens by from {event.url}: {event.problem}"
 
 
 def _authorization_denied(event: AuthorizationDenied) -> Line:
@@ -293,13 +319,17 @@ LINES: Lines = {
     DescriptorLimitLow: _descriptor_limit_low,
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
+    ConnectionRefused: _connection_refused,
     MalformedRequest: _malformed_request,
     AuthenticationFailed: _authentication_failed,
     PeerAuthenticationFailed: _peer_authentication_failed,
     CertificateTaken: _certificate_taken,
     CertificateRefused: _certificate_refused,
+    CertificateExpires: _certificate_expires,
     AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
     TlsHandshakeFailed: _tls_handshake_failed,
+    TokenKeysFetched: _token_keys_fetched,
+    TokenKeysFailed: _token_keys_failed,
     AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,

@@ -52,6 +52,7 @@ from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SYSTEM_DEFAULT, SocketNetwork
 from tanist.runtime.ports.random import SystemRandom
 from tanist.runtime.ports.synced_lengths import LEDGER_NAME
+from tanist.runtime.ports.urls import read_url
 from tanist.runtime.readiness import tell_ready, tell_status
 from tanist.runtime.titles import name_process
 
@@ -97,6 +98,8 @@ class MakeNode(Protocol):
         events: Events,
         on_fatal: Callable[[str], None],
         on_crash: Callable[[str, str], None],
+        *,
+        read_url: Callable[[str], bytes],
     ) -> ServedNode: ...
 
 
@@ -171,7 +174,7 @@ def serve(
     network = SocketNetwork(
         loop,
         # Half of the descriptors are for files: a partition has one to three open for each segment.
-        max_connections=min(config.max_connections, descriptors // 2),
+        max_connections=descriptors // 2,
         connect_timeout_ms=config.socket_connection_setup_timeout_ms,
         # Kafka's default, 100 KB, is worth having: what is sent from the page cache is then read while it is still in
         # the processor's cache, and answers of 1 MB take half the CPU. To receive, the kernel's own choice is better.
@@ -184,7 +187,9 @@ def serve(
     )
     node_faults = apply_faults(loop, network, disk, config.node_id, events)
     try:
-        node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal, process.crash)
+        node = make_node(
+            config, loop, disk, network, SystemRandom(), events, process.fatal, process.crash, read_url=read_url
+        )
         process.serve(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads, events)
         node.start()

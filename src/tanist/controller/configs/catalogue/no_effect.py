@@ -65,20 +65,19 @@ queued.max.request.bytes long -1 read-only medium
 server.max.startup.time.ms long 9223372036854775807 read-only medium >=0 internal
 socket.connection.setup.timeout.max.ms long 30000 read-only medium
 """,
-    "there are no quotas of clients": """
+    "no replica moves between log directories": """
 alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
-client.quota.callback.class class - read-only low
-controller.quota.window.num int 11 read-only low >=1
-controller.quota.window.size.seconds int 1 read-only low >=1
-max.connection.creation.rate int 2147483647 cluster-wide medium >=0
 replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
-quota.window.num int 11 read-only low >=1
-quota.window.size.seconds int 1 read-only low >=1
+""",
+    "throttles of replication average over ten seconds": """
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
 """,
-    "tanist has no GSSAPI and no OAUTHBEARER, and runs no Java classes": """
+    "quotas of clients are found by Apache Kafka's default rule": """
+client.quota.callback.class class - read-only low
+""",
+    "tanist has no GSSAPI, no OAUTHBEARER between nodes, and runs no Java classes": """
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker medium
 sasl.client.callback.handler.class class - read-only medium
@@ -111,20 +110,9 @@ sasl.oauthbearer.assertion.private.key.passphrase password - read-only medium
 sasl.oauthbearer.assertion.template.file string - read-only medium
 sasl.oauthbearer.client.credentials.client.id string - read-only medium
 sasl.oauthbearer.client.credentials.client.secret password - read-only medium
-sasl.oauthbearer.clock.skew.seconds int 30 read-only low
-sasl.oauthbearer.expected.audience list "" read-only high list
-sasl.oauthbearer.expected.issuer string - read-only high
-sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 read-only low
-sasl.oauthbearer.jwks.endpoint.url string - read-only medium
 sasl.oauthbearer.jwt.retriever.class class \
 org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only medium
-sasl.oauthbearer.jwt.validator.class class \
-org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator read-only medium
 sasl.oauthbearer.scope string - read-only medium
-sasl.oauthbearer.scope.claim.name string scope read-only low
-sasl.oauthbearer.sub.claim.name string sub read-only low
 sasl.oauthbearer.token.endpoint.url string - read-only medium
 """,
     "there are no share groups": """
@@ -222,12 +210,6 @@ ssl.keymanager.algorithm string SunX509 per-broker medium
 ssl.provider string - per-broker medium
 ssl.secure.random.implementation string - per-broker low
 ssl.trustmanager.algorithm string PKIX per-broker medium
-""",
-    "there are no delegation tokens": """
-delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
-delegation.token.expiry.time.ms long 86400000 read-only medium >=1
-delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
-delegation.token.secret.key password - read-only medium
 """,
     "transactions do without it": """
 transaction.state.log.load.buffer.size int 5242880 read-only high >=1
