@@ -178,14 +178,14 @@ def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
     assert cluster.seen(CertificateExpires) == []
     wall_ms = cluster.node(1).context.clock.wall_ms()
     cluster.world.network.certificates.expires_ms = wall_ms + 36 * 3_600_000
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 2)
     assert {each.listener for each in cluster.seen(CertificateExpires)} == {"PLAINTEXT", "CONTROLLER"}
     assert all(0 < each.left_ms <= 36 * 3_600_000 for each in cluster.seen(CertificateExpires))
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     cluster.world.network.certificates.expires_ms = wall_ms - 1
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 4)
     assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
 
