@@ -51,6 +51,9 @@ class Clock(Protocol):
     def wall_ms(self) -> int:
         """Time of day in ms since 1970-01-01 UTC. May jump either way."""
 
+    def now_ns(self) -> int:
+        """Monotonic time in ns, anew at each call: to measure the loop's steps by. In the simulator they take none."""
+
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` once `now_ms() >= when_ms`, in order of `when_ms`, then of the call."""
 
@@ -285,6 +288,11 @@ class Listener(Protocol):
 
     def open(self) -> None:
         """Listen from now on, if it does not yet. `OSError` if another process has come to listen there."""
+
+    def pause(self) -> None:
+        """Accept no more until `resume`: who connects waits. Within `accept`, that is the last one for now."""
+
+    def resume(self) -> None: ...
 
     def close(self) -> None:
         """Stop accepting. Accepted connections stay open; those that wait to be accepted are reset."""

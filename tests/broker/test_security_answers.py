@@ -11,8 +11,6 @@ import pytest
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire import metadata_records_security as records
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
-from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import alter_client_quotas_request as quotas_request
 from tanist.wire.messages import describe_client_quotas_request, describe_user_scram_credentials_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.schema import Request, Response
@@ -45,31 +43,6 @@ def test_the_listeners_advertise_them(cluster: Cluster) -> None:
         assert {key: versions.get(key) for key in SECURITY_KEYS} == {
             key: table.get(ApiKey(key)) for key in SECURITY_KEYS
         }
-
-
-def _altered_quota(version: int) -> quotas_request.AlterClientQuotasRequest:
-    return quotas_request.AlterClientQuotasRequest(
-        entries=(
-            quotas_request.EntryData(
-                entity=(quotas_request.EntityData(entity_type="user", entity_name="a"),),
-                ops=(quotas_request.OpData(key="producer_byte_rate", value=1000.0),),
-            ),
-        ),
-        validate_only=bool(version),
-    )
-
-
-def test_what_cannot_be_stored_is_not_acknowledged(cluster: Cluster) -> None:
-    """Apache Kafka takes these: it has quotas."""
-    before = cluster.node(1).metadata.image.passive.copy()
-    for node_id in cluster.world.hosts:
-        for version in (0, 1):
-            answer = cluster.ask(_altered_quota(version), version, to=node_id)
-            (entry,) = answer.entries
-            assert [(part.entity_type, part.entity_name) for part in entry.entity] == [("user", "a")]
-            assert entry.error_code == ErrorCode.UNSUPPORTED_VERSION
-            assert entry.error_message == "tanist has no quotas of clients: nothing was changed."
-    assert cluster.node(1).metadata.image.passive == before
 
 
 def _quota(value: float, key: str, **entity: str | None) -> records.ClientQuotaRecord:

@@ -75,6 +75,7 @@ from tanist.events.process import (
     CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -338,6 +339,8 @@ LINES: list[tuple[Event, str | None]] = [
         "`ulimit -n` before the start raises it",
     ),
     (ConnectionsExhausted(250, "enough"), "WARN accepting no connections for now (250 are open): enough"),
+    (ConnectionRefused("10.0.0.1", "too many", 0), "INFO closing a connection from 10.0.0.1: too many"),
+    (ConnectionRefused("h", "too fast", 9), "INFO closing a connection from h: too fast (and 9 like it)"),
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
     (

@@ -84,7 +84,11 @@ class Session:
 
 def host_of(peer: str) -> str:
     """The address in `host:port` or `[host]:port`, as Java writes it. A name stays what it is."""
-    host = peer.rpartition(":")[0].strip("[]").partition("%")[0]
+    return host_name(peer.rpartition(":")[0].strip("[]").partition("%")[0])
+
+
+def host_name(host: str) -> str:
+    """An address as Java writes it. A name stays what it is."""
     try:
         address = ip_address(host)
     except ValueError:

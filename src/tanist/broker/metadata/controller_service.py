@@ -22,6 +22,7 @@ from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
 from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.call import Call
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision, ElectionWait, UncleanReason
@@ -91,10 +92,18 @@ class ActiveLog(Protocol):
 class ControllerService:
     """Runs the `Controller` of a node with the controller role."""
 
-    def __init__(self, context: NodeContext, metadata: MetadataView, quorum: ActiveLog, controller: Controller) -> None:
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        quorum: ActiveLog,
+        controller: Controller,
+        throttles: ClientThrottles,
+    ) -> None:
         self._context = context
         self._metadata = metadata
         self._quorum = quorum
+        self._throttles = throttles
         self.controller = controller
         self._pending: deque[_Pending] = deque()
         self._epoch = -1
@@ -227,12 +236,17 @@ class ControllerService:
         self._decide(call, request)
 
     def _decide(self, call: Call, request: Any) -> Decision | None:
+        quota = self._throttles.mutations_of(call)
         decision = self.controller.handle(
             request,
             self._context.clock.now_ms(),
             next_offset=self._quorum.log_end_offset,
             api_version=call.version,
+            quota=quota,
         )
+        if quota.throttle_ms:
+            self._throttles.mutations_throttled(quota.throttle_ms)
+            call.throttle_ms = quota.throttle_ms
         done = self._carry_out(decision, call, request)
         self._go_on()
         return decision if done else None

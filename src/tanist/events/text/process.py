@@ -13,6 +13,7 @@ from tanist.events.process import (
     CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -194,6 +195,11 @@ def _connections_exhausted(event: ConnectionsExhausted) -> Line:
     return "WARN", f"accepting no connections for now ({event.open} are open): {event.problem}"
 
 
+def _connection_refused(event: ConnectionRefused) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "INFO", f"closing a connection from {event.host}: {event.problem}{more}"
+
+
 def _malformed_request(event: MalformedRequest) -> Line:
     more = f" (and {event.left_out} like it)" if event.left_out else ""
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
@@ -313,6 +319,7 @@ LINES: Lines = {
     DescriptorLimitLow: _descriptor_limit_low,
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
+    ConnectionRefused: _connection_refused,
     MalformedRequest: _malformed_request,
     AuthenticationFailed: _authentication_failed,
     PeerAuthenticationFailed: _peer_authentication_failed,

@@ -192,13 +192,6 @@ def _security(usage: Usage) -> Iterator[Finding]:
             "tokens",
             f"{counted(usage.tokens, 'delegation token')} go on: keep delegation.token.secret.key as it is",
         )
-    if usage.quotas:
-        yield Finding(
-            LOST,
-            "quotas",
-            f"{counted(len(usage.quotas), 'quota')} of clients kept and not enforced",
-            _at_most(usage.quotas),
-        )
 
 
 def _tiered_storage(usage: Usage) -> Iterator[Finding]:
