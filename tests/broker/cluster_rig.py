@@ -30,6 +30,13 @@ from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRe
 EventT = TypeVar("EventT", bound=Event)
 
 
+TLS_BETWEEN_CONTROLLERS: Mapping[str, str] = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+    "ssl.keystore.location": "/node.pem",
+}
+"""Clients need none."""
+
+
 class _Listener(Watcher):
     def __init__(self, events: list[Event]) -> None:
         self._events = events

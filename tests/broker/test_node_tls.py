@@ -10,6 +10,7 @@ import pytest
 from tanist.broker.config import NodeConfig
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.tls_profiles import covers
+from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.settings import BROKER_RESOURCE
 from tanist.events.process import (
     AdvertisedHostNotInCertificate,
@@ -25,6 +26,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from tests.broker.cluster_rig import Cluster
+from tests.broker.prometheus_text import parse
 
 TLS_EVERYWHERE: Mapping[str, str] = {
     "listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:SSL",
@@ -168,3 +170,13 @@ def test_profiles_of_a_node() -> None:
     assert NodeConfig.from_properties(plain).tls.profiles == ()
     with pytest.raises(ConfigError, match="Invalid rule"):
         NodeConfig.from_properties({**BASE, "ssl.principal.mapping.rules": "nonsense"})
+
+
+def test_when_certificates_expire_is_a_metric() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    cluster.world.network.certificates.expires_ms = 1_800_000_000_000
+    assert altered(cluster, "listener.name.plaintext.ssl.keystore.location", "/new.pem").error_code == 0
+    cluster.until(lambda: cluster.seen(CertificateTaken)[-1].expires_ms == 1_800_000_000_000)
+    shown = parse(scrape(cluster.node(1).components).render())["tanist_certificate_expires_seconds"].samples
+    assert shown[(("listener", "PLAINTEXT"),)] == 1_800_000_000
+    assert set(shown) == {(("listener", name),) for name in ("PLAINTEXT", "CONTROLLER")}

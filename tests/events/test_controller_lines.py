@@ -102,6 +102,8 @@ from tanist.events.process import (
     SignalReceived,
     StartFailed,
     TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.quorum import (
@@ -347,6 +349,11 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
     (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
+    (TokenKeysFetched("file:///keys", 2), "INFO file:///keys has 2 keys to judge tokens by"),
+    (
+        TokenKeysFailed("https://h/keys", "refused"),
+        "ERROR cannot fetch keys to judge tokens by from https://h/keys: refused",
+    ),
     (
         AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
         "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",

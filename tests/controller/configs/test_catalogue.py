@@ -189,6 +189,16 @@ sasl.enabled.mechanisms LIST per-broker GSSAPI
 sasl.jaas.config PASSWORD per-broker null
 sasl.mechanism.controller.protocol STRING read-only GSSAPI
 sasl.mechanism.inter.broker.protocol STRING per-broker GSSAPI
+sasl.oauthbearer.clock.skew.seconds INT read-only 30
+sasl.oauthbearer.expected.audience LIST read-only
+sasl.oauthbearer.expected.issuer STRING read-only null
+sasl.oauthbearer.jwks.endpoint.refresh.ms LONG read-only 3600000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms LONG read-only 10000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms LONG read-only 100
+sasl.oauthbearer.jwks.endpoint.url STRING read-only null
+sasl.oauthbearer.jwt.validator.class CLASS read-only org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+sasl.oauthbearer.scope.claim.name STRING read-only scope
+sasl.oauthbearer.sub.claim.name STRING read-only sub
 sasl.server.callback.handler.class CLASS read-only null
 sasl.server.max.receive.size INT read-only 524288
 ssl.allow.dn.changes BOOLEAN read-only false

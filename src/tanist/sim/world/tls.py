@@ -11,7 +11,7 @@ from typing import Final
 
 from tanist.ports import TlsIdentity, TlsProblem
 
-_FOREVER_MS: Final = 1 << 62
+_FOREVER_MS: Final = 1 << 52
 
 
 class Certificates:
@@ -22,6 +22,8 @@ class Certificates:
         """By host; one that is not here has its name as the common name."""
         self.distrusted: set[str] = set()
         """Hosts whose certificates are accepted by nobody: expired, or of another authority."""
+        self.expires_ms = _FOREVER_MS
+        """When all certificates do that are read from now on."""
         self.unreadable: set[str] = set()
         """Files of stores that cannot be read."""
         self._profiles: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -33,7 +35,7 @@ class Certificates:
             raise TlsProblem(f"ssl.keystore.location={path} cannot be read")
         if not only_try:
             self._profiles[(host, profile)] = dict(properties)
-        return TlsIdentity(self.subject(host), (host,), _FOREVER_MS)
+        return TlsIdentity(self.subject(host), (host,), self.expires_ms)
 
     def known(self, host: str, profile: str) -> bool:
         return (host, profile) in self._profiles
