@@ -24,6 +24,9 @@ class Time:
     def __init__(self) -> None:
         self.ms = 0
 
+    def now_ns(self) -> int:
+        return self.now_ms() * 1_000_000
+
     def now_ms(self) -> int:
         return self.ms
 

@@ -131,9 +131,9 @@ def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
     assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "share-groups"), (LOST, "streams-groups")}
 
 
-def test_credentials_and_quotas_are_lost_and_acls_are_not() -> None:
-    found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2, quotas=["user=a"]))
-    assert kinds(found) == {(NOTE, "acls"), *((LOST, kind) for kind in ("scram", "tokens", "quotas"))}
+def test_security_goes_on() -> None:
+    found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2))
+    assert kinds(found) == {(NOTE, kind) for kind in ("acls", "scram", "tokens")}
     (acls,) = (each for each in found if each.kind == "acls")
     assert acls.message == "7 ACLs kept and enforced"
     assert acls.details[-1] == "and 2 more"

@@ -76,9 +76,10 @@ class Metrics:
         self.requests: dict[int, int] = {}
         self.authorization_denied = 0
         self.malformed_requests = 0
-        self.authentications = 0
-        self.failed_authentications = 0
-        self.expired_connections = 0
+        # Of clients that say who they are, by listener: as many keys as there are listeners with SASL.
+        self.authentications: dict[str, int] = {}
+        self.failed_authentications: dict[str, int] = {}
+        self.expired_connections: dict[str, int] = {}
         """Closed for a request after the end of their sessions (KIP-368)."""
         self.certificates_expire_ms: dict[str, int] = {}
         """By listener: when the certificate that it shows is not good any more."""

@@ -131,6 +131,8 @@ def _of_file(node: Node) -> Iterator[Finding]:
         )
     if static.get(CLASS_NAME) == STANDARD_AUTHORIZER and SUPER_USERS not in static:
         del static[CLASS_NAME]  # Apache Kafka does not describe super.users: who is one is seen when the file is read
+    if stores:
+        return
     try:
         NodeConfig.from_properties(static)
     except ConfigError as error:
@@ -179,19 +181,16 @@ def _security(usage: Usage) -> Iterator[Finding]:
         yield Finding(NOTE, "acls", f"{counted(len(usage.acls), 'ACL')} kept and enforced", _at_most(usage.acls))
     if usage.scram_users:
         yield Finding(
-            LOST,
+            NOTE,
             "scram",
-            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} kept; there is no SASL",
+            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} go on",
             _at_most(usage.scram_users),
         )
     if usage.tokens:
-        yield Finding(LOST, "tokens", f"{counted(usage.tokens, 'delegation token')} kept; there is no SASL")
-    if usage.quotas:
         yield Finding(
-            LOST,
-            "quotas",
-            f"{counted(len(usage.quotas), 'quota')} of clients kept and not enforced",
-            _at_most(usage.quotas),
+            NOTE,
+            "tokens",
+            f"{counted(usage.tokens, 'delegation token')} go on: keep delegation.token.secret.key as it is",
         )
 
 
