@@ -192,7 +192,9 @@ def _responses(answer: Any) -> list[int]:
     return codes
 
 
-@pytest.mark.parametrize("kind", [each for each in _DECIDE if issubclass(each, Request)], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [each for each in _DECIDE if issubclass(each, Request)], ids=lambda kind: kind.__name__
+)
 def test_not_controller_is_said_where_each_asker_looks(kind: type) -> None:
     filled: dict[type, dict[str, Any]] = {
         CreateTopicsRequest: {"topics": (CreatableTopic(name="a"),)},
