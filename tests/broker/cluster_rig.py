@@ -26,6 +26,7 @@ from tanist.wire.messages.create_topics_request import (
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.metadata import UserScramCredentialRecord
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -56,18 +57,21 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         per_node: Mapping[int, Mapping[str, str]] | None = None,
         features: Mapping[str, int] | None = None,
+        credentials: Sequence[UserScramCredentialRecord] = (),
         login: ChannelLogin | None = None,
         tls: bool = False,
     ) -> None:
-        """`login`: by what the client authenticates. `tls`: it dials by TLS."""
+        """`credentials`: with which the folders are formatted. `login`: by what the client authenticates. `tls`: it
+        dials by TLS.
+        """
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
         self.events: list[Event] = []
         """Of all nodes."""
         self.world = World(seed, nodes=nodes, config=config, trace=self._trace)
         self.world.watchers.append(_Listener(self.events))
-        if features is not None:
-            content = encode_bootstrap(bootstrap_of(features), wall_ms=0)
+        if features is not None or credentials:
+            content = encode_bootstrap(bootstrap_of(features or {}, credentials), wall_ms=0)
             for host in self.world.hosts.values():
                 host.disk.view(Process("format")).write_file(f"{DATA}/{FILE_NAME}", content)
         for node_id, more in (per_node or {}).items():
