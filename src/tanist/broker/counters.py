@@ -28,6 +28,7 @@ class Metrics:
 
     __slots__ = (
         "authentications",
+        "authorization_denied",
         "bytes_in",
         "bytes_out",
         "certificates_expire_ms",
@@ -73,6 +74,7 @@ class Metrics:
         """Records that producers have appended during leaderships that have ended."""
         # Requests that are not Produce or Fetch, by API key: as many keys as there are handlers.
         self.requests: dict[int, int] = {}
+        self.authorization_denied = 0
         self.malformed_requests = 0
         # Of clients that say who they are, by listener: as many keys as there are listeners with SASL.
         self.authentications: dict[str, int] = {}

@@ -78,6 +78,7 @@ class Node:
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
             components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
+        self._limit_connections()
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
@@ -182,6 +183,10 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        if delta.quotas:
+            components.client_throttles.quotas_changed(self.metadata.image.quotas)
+        if delta.quotas or delta.configs:
+            self._limit_connections()
         components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
@@ -191,6 +196,10 @@ class Node:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
+
+    def _limit_connections(self) -> None:
+        components = self.components
+        components.connections.limits_changed(components.configs.connection_limits, self.metadata.image.quotas)
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.

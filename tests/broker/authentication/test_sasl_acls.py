@@ -36,7 +36,7 @@ def as_user(cluster: Cluster, name: str) -> Cluster:
     """The cluster as a client of this user asks it."""
     other = Cluster.__new__(Cluster)
     other.__dict__.update(cluster.__dict__)
-    other.client = cluster.client_of(LOGINS[name])
+    other.client = cluster.new_client(name, LOGINS[name])
     return other
 
 

@@ -10,10 +10,10 @@ from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.description import describe_broker
 from tanist.controller.configs.settings import Levels
 from tanist.controller.security.scram import ALGORITHMS
-from tanist.events.event import Event
 from tanist.events.process import PeerAuthenticationFailed
 from tanist.security.sasl.scram import BY_TYPE
-from tanist.sim.world.world import Host, Watcher, World
+from tanist.sim.scripted.cluster import ScriptedCluster
+from tanist.sim.world.world import World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -22,7 +22,7 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
 )
 from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, failures_of, login
-from tests.broker.cluster_rig import Cluster
+from tests.broker.cluster_rig import Cluster, Heard
 
 
 @pytest.fixture(scope="module")
@@ -79,29 +79,19 @@ def test_a_wrong_password_of_plain_is_refused_as_apache_kafka_does(cluster: Clus
         assert failures_of(wrong) == ["Authentication failed: Invalid username or password"]
 
 
-class _Heard(Watcher):
-    def __init__(self) -> None:
-        self.failed: list[PeerAuthenticationFailed] = []
-
-    def observed(self, host: Host, event: Event) -> None:
-        if isinstance(event, PeerAuthenticationFailed):
-            self.failed.append(event)
-
-
 def test_a_node_with_a_wrong_password_logs_it_once_a_second_and_stays_out() -> None:
     wrong = PLAIN_JAAS.replace('password="node-secret"', 'password="other"')
     own = {3: {"listener.name.controller.plain.sasl.jaas.config": wrong}}
-    world = World(1, nodes=3, config=SASL_EVERYWHERE, own_config=own)
-    heard = _Heard()
-    world.watchers.append(heard)
-    world.start()
-    assert world.run_until(lambda: len(heard.failed) > 1, within_ms=20_000)
-    assert {each.problem for each in heard.failed} == {"Authentication failed: Invalid username or password"}
-    world.run_for(10_000)
-    assert len(heard.failed) <= 32
-    third = world.hosts[3].node
-    assert third is not None
-    assert third.lifecycle.state.value != "RUNNING"
+    cluster = ScriptedCluster(World(1, nodes=3, config=SASL_EVERYWHERE, own_config=own))
+    heard = Heard(cluster, PeerAuthenticationFailed)
+    cluster.world.start()
+    cluster.until(lambda: len(heard.events) > 1, 20_000)
+    assert {each.problem for each in heard.of(PeerAuthenticationFailed)} == {
+        "Authentication failed: Invalid username or password"
+    }
+    cluster.run(10_000)
+    assert len(heard.events) <= 32
+    assert cluster.node(3).lifecycle.state.value != "RUNNING"
 
 
 def test_no_secret_is_in_a_log_an_event_a_metric_or_a_crash_report() -> None:
@@ -122,7 +112,7 @@ def test_no_secret_is_in_a_log_an_event_a_metric_or_a_crash_report() -> None:
     ):
         cluster.asked_by(login("SCRAM-SHA-256", user, password, **options))
     cluster.asked_by(login("PLAIN", "alice", "wrong-secret"))
-    said = ["\n".join(cluster.log), repr(cluster.events), repr(request), repr(made)]
+    said = ["\n".join(cluster.log), repr(cluster.heard.events), repr(request), repr(made)]
     for node in cluster.world.nodes():
         image = node.metadata.image
         said += node.context.recent_events()

@@ -82,7 +82,7 @@ def test_who_has_come_by_a_token_gets_no_other(cluster: Cluster) -> None:
     made = cluster.ask(MINE, 3)
     holder = Cluster.__new__(Cluster)
     holder.__dict__.update(cluster.__dict__)
-    holder.client = cluster.client_of(by_token(made))
+    holder.client = cluster.new_client("holder", by_token(made))
     for request, version in (
         (MINE, 3),
         (RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=-1), 2),

@@ -14,7 +14,6 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
 )
 from tests.broker.authentication.sasl_rig import SASL_EVERYWHERE, failures_of, login
 from tests.broker.cluster_rig import Cluster
-from tests.broker.test_forwarding import controller_of
 
 SALT = b"a salt"
 NODE = credential_record("node", SHA_512.type, SHA_512.salted_password("node-secret", SALT, 4096), SALT, 4096)
@@ -68,7 +67,7 @@ def test_users_outlive_controllers_snapshots_and_restarts(cluster: Cluster) -> N
         set_user(cluster, f"user-{number}", f"secret-{number}")
     set_user(cluster, "bob", "bob-secret")
     for _ in range(3):
-        active = controller_of(cluster).node_id
+        active = cluster.controller()
         cluster.world.hosts[active].kill()
         cluster.until(lambda: any(_leads(node) for node in cluster.world.nodes()))
         assert cluster.asked_by(login("SCRAM-SHA-512", "bob", "bob-secret"), to=_living(cluster)) == "User:bob"
@@ -84,7 +83,7 @@ def test_a_user_that_was_deleted_comes_in_nowhere(cluster: Cluster) -> None:
     deletion = ScramCredentialDeletion(name="bob", mechanism=SHA_512.type)
     assert cluster.ask(AlterUserScramCredentialsRequest(deletions=(deletion,)), 0).results[0].error_code == 0
     cluster.until(lambda: all(("bob", 2) not in node.metadata.image.scram for node in cluster.world.nodes()))
-    active = controller_of(cluster).node_id
+    active = cluster.controller()
     cluster.world.hosts[active].kill()
     cluster.world.hosts[active].start()
     cluster.until(cluster.world.ready)

@@ -40,7 +40,7 @@ class Clock:
     def now_ms(self) -> int:
         return 0
 
-    wall_ms = now_ms
+    wall_ms = now_ns = now_ms
 
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         self.due.append(callback)

@@ -225,6 +225,11 @@ ssl.truststore.password PASSWORD per-broker null
 ssl.truststore.type STRING per-broker JKS
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
+controller.quota.window.num INT read-only 11
+controller.quota.window.size.seconds INT read-only 1
+max.connection.creation.rate INT cluster-wide 2147483647
+quota.window.num INT read-only 11
+quota.window.size.seconds INT read-only 1
 socket.receive.buffer.bytes INT read-only 102400
 socket.request.max.bytes INT read-only 104857600
 socket.send.buffer.bytes INT read-only 102400

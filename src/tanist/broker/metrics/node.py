@@ -12,6 +12,7 @@ from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metrics.text import Exposition
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
 from tanist.wire.apis import ApiKey
 
@@ -24,6 +25,7 @@ def node_metrics(components: NodeComponents, out: Exposition) -> None:
     out.add("tanist_node_info", 1, str(context.node_id), "+".join(sorted(context.config.roles)), __version__)
     _quorum(context, components.quorum, out)
     _requests(context, components.connections, out)
+    _quotas(components.client_throttles, components.connections, out)
     for queue, depth, limit in queues(components):
         out.add("tanist_queue_depth", depth, queue)
         out.add("tanist_queue_limit", limit, queue)
@@ -71,8 +73,18 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
         out.add(f"{prefix}_expired_connections_killed_count", counters.expired_connections.get(name, 0), name)
     for listener, expires_ms in context.metrics.certificates_expire_ms.items():
         out.add("tanist_certificate_expires_seconds", expires_ms // 1000, listener)
+    out.add("tanist_authorization_denied_total", context.metrics.authorization_denied)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
+
+
+def _quotas(throttles: ClientThrottles, connections: Connections, out: Exposition) -> None:
+    for kind, counters in throttles.counters().items():
+        out.add("tanist_throttles_total", throttles.throttled[kind], kind)
+        out.add("tanist_throttle_time_ms_total", throttles.throttled_ms[kind], kind)
+        out.add("tanist_quota_counters", counters, kind)
+    out.add("tanist_refused_connections_total", sum(each.refused_count for each in connections.admissions))
+    out.add("tanist_accept_rest_ms_total", sum(each.rested_ms for each in connections.admissions))
 
 
 def queues(components: NodeComponents) -> list[tuple[str, int, int | None]]:

@@ -111,7 +111,7 @@ def _records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from image.tokens.values()
     for acl_id, acl in image.acls.items():
         yield acl.record(acl_id)
-    yield from image.passive
+    yield from image.quotas.records()
 
 
 def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
