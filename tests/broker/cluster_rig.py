@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from tanist.broker.logins import ChannelLogin
@@ -16,6 +16,7 @@ from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import BROKER_PORT, DATA, Host, Watcher, World
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.metadata import UserScramCredentialRecord
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -59,10 +60,13 @@ class Cluster(ScriptedCluster):
         config: Mapping[str, str] | None = None,
         per_node: Mapping[int, Mapping[str, str]] | None = None,
         features: Mapping[str, int] | None = None,
+        credentials: Sequence[UserScramCredentialRecord] = (),
         login: ChannelLogin | None = None,
         tls: bool = False,
     ) -> None:
-        """`login`: by what the client authenticates. `tls`: it dials by TLS."""
+        """`credentials`: with which the folders are formatted. `login`: by what the client authenticates. `tls`: it
+        dials by TLS.
+        """
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
         world = World(seed, nodes=nodes, roles=roles, config=config, trace=self._trace)
@@ -71,8 +75,8 @@ class Cluster(ScriptedCluster):
         """All events of all nodes."""
         for node_id, more in (per_node or {}).items():
             self.host(node_id).properties.update(more)
-        if features is not None:
-            content = encode_bootstrap(bootstrap_of(features), wall_ms=0)
+        if features is not None or credentials:
+            content = encode_bootstrap(bootstrap_of(features or {}, credentials), wall_ms=0)
             for host in self.world.hosts.values():
                 host.disk.view(Process("format")).write_file(f"{DATA}/{FILE_NAME}", content)
         self.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tanist.client.security import ClientConfigError, client_security
@@ -122,3 +124,48 @@ def test_a_missing_login_is_shown_with_the_line_to_add() -> None:
     properties = {name: value for name, value in PLAIN.items() if name != "sasl.jaas.config"}
     with pytest.raises(ClientConfigError, match=r"add sasl\.jaas\.config=org\.apache\.kafka"):
         client_security(properties, zeros)
+
+
+# -- OAUTHBEARER
+
+BEARER = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "file:///run/token",
+}
+
+
+def test_a_token_is_read_from_its_file_each_time() -> None:
+    files = {"/run/token": b"aa.bb.cc\n"}
+    credentials = client_security(BEARER, zeros, files.__getitem__).credentials
+    assert credentials is not None
+    for token in (b"aa.bb.cc", b"dd.ee.ff"):
+        files["/run/token"] = token
+        dialogue = credentials.begin()
+        assert dialogue.first() == SaslHandshakeRequest(mechanism="OAUTHBEARER")
+        request = dialogue.handle_response(SaslHandshakeResponse())
+        assert request == SaslAuthenticateRequest(auth_bytes=b"n,,\x01auth=Bearer " + token + b"\x01\x01")
+        refused = SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}')
+        assert dialogue.handle_response(refused) == SaslAuthenticateRequest(auth_bytes=b"\x01")
+
+
+def _no_file(path: str) -> bytes:
+    raise FileNotFoundError(2, "No such file or directory", path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "read_file", "why"),
+    [
+        ({"sasl.oauthbearer.token.endpoint.url": ""}, _no_file, "add sasl.oauthbearer.token.endpoint.url=file:///PATH"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://h/token"}, _no_file, "take a token from a file"),
+        ({}, None, "take a token from a file"),
+        ({}, _no_file, "no token in /run/token: No such file or directory"),
+        ({}, lambda path: b"\xff", "no token in /run/token: it is no text"),
+        ({}, lambda path: b"hid den", "that is no token"),
+    ],
+)
+def test_a_token_that_cannot_be_had(changes: dict[str, str], read_file: Any, why: str) -> None:
+    with pytest.raises(ClientConfigError) as raised:
+        client_security({**BEARER, **changes}, zeros, read_file)
+    assert why in str(raised.value)
+    assert "hid" not in str(raised.value)

@@ -5,19 +5,28 @@ Its controllers' listener has SASL too. The users are made by the tool that form
 
 from __future__ import annotations
 
+import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from tanist.security.jaas import PLAIN_MODULE, SCRAM_MODULE
+from joserfc import jws
+from joserfc.jwk import ECKey, KeySet
+
+from tanist.broker.sasl_properties import SECURED
+from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE
 from tests.interop import apache
 from tests.interop.cluster import HOST, Cluster, free_ports, wait_ready
 from tests.interop.tanist_cluster import TanistNode, tanist
 
 PLAIN = f'{PLAIN_MODULE} required username="node" password="node-secret" user_node="node-secret" user_alice="alice,s";'
 SCRAM = f"{SCRAM_MODULE} required;"
+OAUTH = f"{OAUTH_MODULE} required;"
+KEY = ECKey.generate_key("P-256", parameters={"kid": "tests"})
+"""By which `bearer_token` signs."""
 PASSWORDS = {"PLAIN": "alice,s", "SCRAM-SHA-256": "alice-256", "SCRAM-SHA-512": "alice-512"}
 """Alice's, by mechanism."""
 MECHANISMS = tuple(PASSWORDS)
@@ -60,7 +69,12 @@ def _properties(folder: Path, port: int, **more: str) -> dict[str, str]:
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": PLAIN,
-        "listener.name.clients.sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "delegation.token.secret.key": "secret-of-all",
+        "listener.name.clients.sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
+        "listener.name.clients.oauthbearer.sasl.jaas.config": OAUTH,
+        "listener.name.clients.oauthbearer.sasl.server.callback.handler.class": SECURED,
+        "listener.name.clients.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"file://{folder}/jwks.json",
+        "listener.name.clients.oauthbearer.sasl.oauthbearer.expected.audience": "kafka",
         "listener.name.clients.plain.sasl.jaas.config": PLAIN,
         "listener.name.clients.scram-sha-256.sasl.jaas.config": SCRAM,
         "listener.name.clients.scram-sha-512.sasl.jaas.config": SCRAM,
@@ -68,10 +82,18 @@ def _properties(folder: Path, port: int, **more: str) -> dict[str, str]:
     }
 
 
+def bearer_token(lifetime_s: int = 600, **changes: Any) -> str:
+    """A token for alice."""
+    now = int(time.time())
+    claims = {"sub": "alice", "iat": now, "exp": now + lifetime_s, "aud": "kafka", **changes}
+    return jws.serialize_compact({"alg": "ES256", "kid": "tests"}, json.dumps(claims).encode(), KEY)
+
+
 @contextmanager
 def running(target: str, folder: Path, **more: str) -> Iterator[SaslNode]:
     """A node; `more` properties are written with two underscores for a dot."""
     port = free_ports(3)
+    (folder / "jwks.json").write_text(json.dumps(KeySet([KEY]).as_dict(private=False)))
     file = folder / "server.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in _properties(folder, port, **more).items()))
     users = [
@@ -82,9 +104,10 @@ def running(target: str, folder: Path, **more: str) -> Iterator[SaslNode]:
     node = SaslNode(target, port, port + 1)
     if target == "apache":
         apache.tool(apache.STORAGE, "format", "-c", str(file), "-t", apache.random_cluster_id(), *users)
-        command = apache.java_command(
-            apache.SERVER, str(file), flags=("-Xmx512m", *apache.SERVER_FLAGS), logging="server"
-        )
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://{folder}/jwks.json"
+        files = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.files={folder}/jwks.json"
+        flags = ("-Xmx512m", allowed, files, *apache.SERVER_FLAGS)
+        command = apache.java_command(apache.SERVER, str(file), flags=flags, logging="server")
         with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
             try:
                 wait_ready(cast(Cluster, node))

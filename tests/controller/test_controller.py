@@ -14,6 +14,7 @@ from tanist.controller.alter_configs import SET
 from tanist.controller.controller import _DECIDE, Bootstrap, Controller, not_controller_response
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import MetadataImage
+from tanist.controller.token_request import TokenRequest
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import (
     alter_client_quotas_request,
@@ -29,12 +30,15 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
+from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
+from tanist.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from tanist.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.metadata import (
@@ -44,7 +48,6 @@ from tanist.wire.metadata import (
     NoOpRecord,
     PartitionChangeRecord,
 )
-from tanist.wire.schema import Request
 from tests.controller.controller_double import CLUSTER_ID, Cluster, Dice, directory
 
 IDLE_OFF = {"metadata.max.idle.interval.ms": "0"}
@@ -192,8 +195,11 @@ def _responses(answer: Any) -> list[int]:
     return codes
 
 
+ABOUT_TOKENS = (CreateDelegationTokenRequest, RenewDelegationTokenRequest, ExpireDelegationTokenRequest)
+
+
 @pytest.mark.parametrize(
-    "kind", [each for each in _DECIDE if issubclass(each, Request)], ids=lambda kind: kind.__name__
+    "kind", [*(each for each in _DECIDE if each is not TokenRequest), *ABOUT_TOKENS], ids=lambda kind: kind.__name__
 )
 def test_not_controller_is_said_where_each_asker_looks(kind: type) -> None:
     filled: dict[type, dict[str, Any]] = {
@@ -212,7 +218,10 @@ def test_not_controller_is_said_where_each_asker_looks(kind: type) -> None:
         alter_client_quotas_request.AlterClientQuotasRequest: {"entries": (alter_client_quotas_request.EntryData(),)},
         AlterUserScramCredentialsRequest: {"deletions": (ScramCredentialDeletion(name="a"),)},
     }
-    answer = not_controller_response(kind(**filled.get(kind, {})))
+    asked = kind(**filled.get(kind, {}))
+    if kind in ABOUT_TOKENS:
+        asked = TokenRequest(asked, ("User", "a"), 0)
+    answer = not_controller_response(asked)
     assert type(answer).__name__ == kind.__name__.replace("Request", "Response")
     codes = _responses(answer)
     assert codes

@@ -14,7 +14,7 @@ from tanist.wire.apis import BROKER_APIS, ApiKey, request_class
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from tanist.wire.messages.sasl_handshake_request import SaslHandshakeRequest
-from tests.clients.secured import MECHANISMS, PASSWORDS, SaslNode, running
+from tests.clients.secured import MECHANISMS, PASSWORDS, SaslNode, bearer_token, running
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,22 @@ def test_a_command_says_who_it_is(node: SaslNode, tmp_path: Path, mechanism: str
     code, output = tanist("topics", "list", "--client-config", config)
     assert code == 0
     assert name in output
+
+
+def test_a_command_says_who_it_is_by_a_token(node: SaslNode, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={node.bootstrap}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        f"sasl.oauthbearer.token.endpoint.url=file://{token}\n"
+    )
+    token.write_text(bearer_token())
+    code, output = tanist("topics", "list", "--client-config", str(file))
+    assert code == 0, output
+    token.write_text(bearer_token(lifetime_s=-100))
+    code, output = tanist("topics", "list", "--client-config", str(file))
+    assert code == 1
+    assert 'refuses OAUTHBEARER: {"status":"invalid_token"}' in output
 
 
 def test_a_command_with_a_wrong_password_says_so(node: SaslNode, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def _client_config(ctx: click.Context, _parameter: click.Parameter, path: Path |
         return
     try:
         properties = parse_properties(path.read_text(encoding="utf-8"))
-        security = client_security(properties, os.urandom)
+        security = client_security(properties, os.urandom, lambda name: Path(name).read_bytes())
         servers = properties.get("bootstrap.servers", "")
         bootstrap = parse_bootstrap(servers) if servers else None
     except (PropertiesError, ClientConfigError, ValueError) as error:

@@ -6,6 +6,7 @@ show a password in an error or a `repr`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,7 +22,9 @@ _MODULES: Final = {
     SCRAM_SHA_512: SCRAM_MODULE,
     OAUTHBEARER: OAUTH_MODULE,
 }
-_BUILT: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+_BUILT: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+_TOKEN: Final = "sasl.oauthbearer.token.endpoint.url"
+_FILE: Final = re.compile(r"file:(?://)?(/.+)")
 
 
 class ClientConfigError(ValueError):
@@ -38,8 +41,12 @@ class ClientSecurity:
     """Its `ssl.*` properties; None: it dials without TLS."""
 
 
-def client_security(properties: Mapping[str, str], random: Callable[[int], bytes]) -> ClientSecurity:
-    """What a client's properties say. ClientConfigError."""
+def client_security(
+    properties: Mapping[str, str],
+    random: Callable[[int], bytes],
+    read_file: Callable[[str], bytes] | None = None,
+) -> ClientSecurity:
+    """What a client's properties say. `read_file` gives the token of OAUTHBEARER, each time anew. ClientConfigError."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
         raise ClientConfigError(f"security.protocol is {protocol}; tanist's clients have {' and '.join(_PROTOCOLS)}")
@@ -53,8 +60,10 @@ def client_security(properties: Mapping[str, str], random: Callable[[int], bytes
             f"sasl.mechanism is {mechanism or 'GSSAPI'}{default}, which tanist's clients do not have; "
             f"write one of {', '.join(_BUILT)}"
         )
+    bearer = _bearer(properties, read_file) if mechanism == OAUTHBEARER else None
+    options = {} if bearer is not None else _options(properties, mechanism)
     try:
-        return ClientSecurity(Credentials(mechanism, _options(properties, mechanism), random), tls)
+        return ClientSecurity(Credentials(mechanism, options, random, bearer), tls)
     except SaslError as error:
         raise ClientConfigError(str(error)) from None
 
@@ -76,6 +85,27 @@ def _tls(properties: Mapping[str, str]) -> Mapping[str, str]:
             "file, and write ssl.keystore.type=PEM and ssl.keystore.location=FILE"
         )
     return tls
+
+
+def _bearer(properties: Mapping[str, str], read_file: Callable[[str], bytes] | None) -> Callable[[], str]:
+    """What gives the token, which somebody else renews in a file."""
+    url = properties.get(_TOKEN, "").strip()
+    found = _FILE.fullmatch(url)
+    if found is None or read_file is None:
+        raise ClientConfigError(
+            f"{_TOKEN} is {url or 'missing'}: tanist's clients take a token from a file; add {_TOKEN}=file:///PATH"
+        )
+    path, read = found[1], read_file
+
+    def token() -> str:
+        try:
+            return str(read(path), "ascii").strip()
+        except OSError as error:
+            raise SaslError(f"no token in {path}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise SaslError(f"no token in {path}: it is no text") from None
+
+    return token
 
 
 def _options(properties: Mapping[str, str], mechanism: str) -> Mapping[str, str]:

@@ -33,7 +33,7 @@ from tanist.controller.security.acls import create_acls, delete_acls
 from tanist.controller.security.client_quotas import alter_client_quotas
 from tanist.controller.security.scram import alter_credentials
 from tanist.controller.security.tokens import TokenSettings, decide_token, sweep_tokens
-from tanist.controller.token_request import TokenRequest, TokenSweep
+from tanist.controller.token_request import TokenRequest
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -173,6 +173,10 @@ class Controller:
             return None
         decision = self._brokers.fence(self.image, broker_id, epoch)
         return None if decision is None else self._noted(decision, now_ms)
+
+    def sweep_tokens(self, wall_ms: int, now_ms: int) -> Decision | None:
+        """Remove delegation tokens that have expired by this time of day."""
+        return self._noted(sweep_tokens(self.image, wall_ms), now_ms) if self.active else None
 
     def handle_replica_log_info(
         self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int
@@ -342,7 +346,6 @@ _DECIDE: dict[type, _Decide] = {
     ),
     AlterClientQuotasRequest: lambda c, request, now_ms, offset, version: alter_client_quotas(c.image, request),
     TokenRequest: lambda c, request, now_ms, offset, version: decide_token(c.image, request, c.tokens, c._random),
-    TokenSweep: lambda c, request, now_ms, offset, version: sweep_tokens(c.image, request.wall_ms),
     AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
 """The order of arguments: request, now_ms, next_offset, api_version."""

@@ -17,10 +17,3 @@ class TokenRequest:
     requester: tuple[str, str]
     """Kind and name of a principal."""
     wall_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class TokenSweep:
-    """Tokens that have expired are to go."""
-
-    wall_ms: int

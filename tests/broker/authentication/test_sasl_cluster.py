@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
+from tanist.broker.metrics.scrape import scrape
+from tanist.controller.configs.description import describe_broker
+from tanist.controller.configs.settings import Levels
 from tanist.controller.security.scram import ALGORITHMS
 from tanist.events.process import PeerAuthenticationFailed
 from tanist.security.sasl.scram import BY_TYPE
@@ -15,6 +20,7 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, failures_of, login
 from tests.broker.cluster_rig import Cluster, Heard
 
@@ -86,3 +92,38 @@ def test_a_node_with_a_wrong_password_logs_it_once_a_second_and_stays_out() -> N
     cluster.run(10_000)
     assert len(heard.events) <= 32
     assert cluster.node(3).lifecycle.state.value != "RUNNING"
+
+
+def test_no_secret_is_in_a_log_an_event_a_metric_or_a_crash_report() -> None:
+    """Of a cluster that has met all kinds of logins, and of what was written down about them."""
+    cluster = Cluster(
+        config={**SASL_EVERYWHERE, "delegation.token.secret.key": "secret-of-all"},
+        login=login("PLAIN", "alice", "alice-secret"),
+    )
+    request = AlterUserScramCredentialsRequest(upsertions=(_upsertion("bob", 1, "bob-secret"),))
+    assert cluster.ask(request, 0).results[0].error_code == ErrorCode.NONE
+    mine = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name=None, max_lifetime_ms=-1)
+    made = cluster.ask(mine, 3)
+    hmac = b64encode(made.hmac).decode()
+    for user, password, options in (
+        ("bob", "bob-secret", {}),
+        ("bob", "no-secret-of-bob", {}),
+        (made.token_id, hmac, {"tokenauth": "true"}),
+    ):
+        cluster.asked_by(login("SCRAM-SHA-256", user, password, **options))
+    cluster.asked_by(login("PLAIN", "alice", "wrong-secret"))
+    said = ["\n".join(cluster.log), repr(cluster.heard.events), repr(request), repr(made)]
+    for node in cluster.world.nodes():
+        image = node.metadata.image
+        said += node.context.recent_events()
+        said += [scrape(node.components).render(), repr(node.context.config), repr(node.status())]
+        said += [
+            repr(list(image.scram.values())),
+            repr(list(image.tokens.values())),
+            repr(node.context.logins.to_brokers),
+        ]
+        said.append(repr(describe_broker(Levels.of(image.configs, node.node_id, node.context.config.static))))
+    record = cluster.node(1).metadata.image.scram["bob", 1]
+    keys = [repr(each)[2:-1] for each in (record.stored_key, record.server_key, made.hmac)]
+    for secret in ("-secret", "secret-of-all", hmac, *keys):
+        assert not [each for each in said if secret in each], secret

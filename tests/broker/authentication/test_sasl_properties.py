@@ -8,6 +8,7 @@ from tanist.broker.config import ConfigError, NodeConfig
 from tanist.broker.sasl_properties import Login
 from tanist.controller.configs.description import describe_broker
 from tanist.controller.configs.settings import Levels, base_name
+from tanist.controller.configs.validation import validate_broker_configs
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SCRAM_JAAS
 
 BROKER = {
@@ -168,6 +169,15 @@ def test_a_node_that_its_peers_would_deny_is_refused() -> None:
         ):
             config(BROKER, **authorizer, **{"super.users": users})
     assert config(BROKER, **authorizer, **{"super.users": "User:ANONYMOUS;User:node"}).authorizer is not None
+
+
+@pytest.mark.parametrize(
+    "name", [JAAS, "listener.name.x.sasl.enabled.mechanisms", "sasl.mechanism.inter.broker.protocol"]
+)
+def test_what_is_read_at_the_start_is_not_taken_later(name: str) -> None:
+    complaint = validate_broker_configs({name: "PLAIN"}, cluster=False)
+    assert complaint is not None
+    assert complaint.startswith("tanist reads these configs when a node starts; write them into its properties file: [")
 
 
 def test_the_property_of_all_listeners() -> None:

@@ -31,7 +31,6 @@ from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
 from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.controller.refusals import refusal
-from tanist.controller.token_request import TokenSweep
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
 from tanist.quorum import BatchTooLarge
@@ -148,9 +147,13 @@ class ControllerService:
         """Delegation tokens end by the time of day, which the controller does not know."""
         clock, tokens, epoch = self._context.clock, self.controller.tokens, self._epoch
 
+        def remove_expired() -> None:
+            self._carry_out(self.controller.sweep_tokens(clock.wall_ms(), clock.now_ms()), None, None)
+            self._go_on()
+
         def sweep() -> None:
             if not self._closed and self.controller.active and self._epoch == epoch:
-                self._guarded(lambda: self._decide_alone(TokenSweep(clock.wall_ms())))
+                self._guarded(remove_expired)
                 self._sweep_tokens_later()
 
         if tokens.secret is not None:
@@ -250,12 +253,6 @@ class ControllerService:
         done = self._carry_out(decision, call, request)
         self._go_on()
         return decision if done else None
-
-    def _decide_alone(self, request: Any) -> None:
-        """Of what nobody waits for."""
-        now_ms, offset = self._context.clock.now_ms(), self._quorum.log_end_offset
-        self._carry_out(self.controller.handle(request, now_ms, next_offset=offset, api_version=0), None, None)
-        self._go_on()
 
     def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, update: FeatureUpdateKey) -> None:
         """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""

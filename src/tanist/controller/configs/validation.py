@@ -27,6 +27,8 @@ _SECURITY = frozenset(
         "ssl.truststore.type",
     )
 )
+_READ_AT_START = frozenset(("sasl.enabled.mechanisms", "sasl.jaas.config", "sasl.mechanism.inter.broker.protocol"))
+"""Properties that Apache Kafka lets be set for a broker that runs. To take them without effect would be a promise."""
 _CLIENT_ATTRIBUTES = frozenset(
     (
         "client_instance_id",
@@ -141,6 +143,11 @@ def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool)
         return (
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             f"{_listed(bare)}"
+        )
+    at_start = [name for name in configs if base_name(name) in _READ_AT_START]
+    if at_start:
+        return (
+            f"tanist reads these configs when a node starts; write them into its properties file: {_listed(at_start)}"
         )
     complaint = _first_complaint(BROKER_SETTINGS, {base_name(name): value for name, value in _given(configs).items()})
     if complaint is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tanist.security.sasl.oauthbearer import OAuthBearerClient
 from tanist.security.sasl.outcome import OAUTHBEARER, PLAIN, ClientMachine, SaslError
 from tanist.security.sasl.plain import PlainClient
 from tanist.security.sasl.scram import HASHES, Random, SaltedPasswords, ScramClient
@@ -73,10 +74,14 @@ def version_of(request: Request) -> int:
 class Credentials:
     """By what a client authenticates, as often as it has to. Never shows what is secret."""
 
-    def __init__(self, mechanism: str, options: Mapping[str, str], random: Random) -> None:
-        """`options` are those of the mechanism's login module. SaslError if one is missing."""
+    def __init__(
+        self, mechanism: str, options: Mapping[str, str], random: Random, bearer: Callable[[], str] | None = None
+    ) -> None:
+        """`options` are those of the mechanism's login module; `bearer` gives the token of OAUTHBEARER, as it is now.
+        SaslError if one is missing.
+        """
         self.mechanism = mechanism
-        self._begin = _beginning(mechanism, options, random)
+        self._begin = _beginning(mechanism, options, random, bearer)
         self._begin()  # says now what is wrong with them
 
     def begin(self) -> SaslDialogue:
@@ -84,7 +89,11 @@ class Credentials:
         return SaslDialogue(self.mechanism, self._begin())
 
 
-def _beginning(mechanism: str, options: Mapping[str, str], random: Random) -> Callable[[], ClientMachine]:
+def _beginning(
+    mechanism: str, options: Mapping[str, str], random: Random, bearer: Callable[[], str] | None
+) -> Callable[[], ClientMachine]:
+    if mechanism == OAUTHBEARER and bearer is not None:
+        return lambda: OAuthBearerClient(bearer())
     user, password = options.get("username", ""), options.get("password", "")
     if mechanism != OAUTHBEARER and not (user and password):
         raise SaslError(f"{mechanism} needs a user name and a password")
