@@ -1,19 +1,13 @@
-"""A cluster in virtual time with an authorizer, and clients that are who their hosts are called.
+"""A cluster in virtual time with an authorizer, and clients that authenticate by their names.
 
-There is no authentication: a session's principal is given by the client's host, which is what authentication would do.
-Nodes are ANONYMOUS to each other, and super users, as is `admin`.
+Nodes and `admin` are super users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
-import pytest
-
-from tanist.broker.network import connections
-from tanist.security.principal import Principal
-from tanist.security.session import Session
+from tanist.security.jaas import PLAIN_MODULE
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT
@@ -21,51 +15,46 @@ from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceT
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.schema import Struct
+from tests.broker.authentication.sasl_rig import login
 from tests.broker.cluster_rig import Cluster
 
-AUTHORIZER: Final = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-}
 USERS: Final = ("admin", "alice", "bob")
+_JAAS: Final = f'{PLAIN_MODULE} required username="node" password="secret" ' + " ".join(
+    f'user_{name}="secret"' for name in ("node", *USERS)
+)
+SECURED: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:node;User:admin",
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": f"{_JAAS};",
+    "listener.name.controller.plain.sasl.jaas.config": f"{_JAAS};",
+}
+"""Everybody authenticates; nodes are `node` to each other."""
 DENIED: Final = frozenset({29, 30, 31, 53})
 """The errors of denials."""
 
 
-def named_by_host(listener: str, security_protocol: str, host: str, **more: Any) -> Session:
-    """The session of a connection that has just been accepted."""
-    session = Session(listener, security_protocol, host, **more)
-    if host in USERS:
-        session.principal = Principal("User", host)
-    return session
-
-
-@pytest.fixture(scope="module")
-def authenticated() -> Iterator[None]:
-    """Clients are who their hosts are called."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "Session", named_by_host)
-        yield
-
-
 class SecuredCluster(Cluster):
-    """A cluster whose nodes have an authorizer; `authenticated` must hold as long as it is there."""
+    """A cluster whose nodes have an authorizer. `client` is `admin`'s, a super user's."""
 
     def __init__(self, **how: Any) -> None:
-        how["config"] = {**AUTHORIZER, **how.get("config", {})}
+        how["config"] = {**SECURED, **how.get("config", {})}
         super().__init__(**how)
-        self._clients = {name: SimClient(self.world, name, History()) for name in USERS}
-        self.client = self._clients["admin"]
+        self.clients = {name: SimClient(self.world, name, History(), login("PLAIN", name, "secret")) for name in USERS}
+        self.client = self.clients["admin"]
 
     def ask_as(
         self, user: str, request: Any, version: int, *, to: int = 1, port: int = BROKER_PORT, timeout_ms: int = 20_000
     ) -> Any:
         """`ask` as another than `admin`."""
-        self.client = self._clients[user]
+        self.client = self.clients[user]
         try:
             return self.ask(request, version, to=to, port=port, timeout_ms=timeout_ms)
         finally:
-            self.client = self._clients["admin"]
+            self.client = self.clients["admin"]
 
     def allow(self, user: str, *needed: tuple[int, int, str], deny: bool = False, host: str = "*") -> None:
         """Let the user do these (operation, resource type, name); a name that ends in + is a prefix."""

@@ -9,7 +9,7 @@ import pytest
 from tanist.broker.metadata.envelopes import envelope
 from tanist.broker.replication.fetch_sessions import LEAST_PARTITIONS
 from tanist.events.process import AuthorizationDenied
-from tanist.security.principal import ANONYMOUS
+from tanist.security.principal import Principal
 from tanist.security.session import Session
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.acls import AclOperation, ResourceType
@@ -23,10 +23,8 @@ from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, Fet
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.broker.acl_rig import SecuredCluster, authenticated, error_codes
+from tests.broker.acl_rig import SecuredCluster, error_codes
 from tests.broker.test_forwarding import controller_of
-
-__all__ = ["authenticated"]
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -35,12 +33,12 @@ BY_ID = 13
 
 
 @pytest.fixture
-def cluster(authenticated: None) -> SecuredCluster:
+def cluster() -> SecuredCluster:
     return SecuredCluster(nodes=3)
 
 
 @pytest.fixture
-def alone(authenticated: None) -> SecuredCluster:
+def alone() -> SecuredCluster:
     """One node with a topic of as many partitions as a fetch session needs."""
     cluster = SecuredCluster(nodes=1)
     cluster.create_topic("t", partitions=LEAST_PARTITIONS, factor=1)
@@ -178,7 +176,7 @@ def test_a_fetch_that_waits_is_denied_when_it_is_answered(alone: SecuredCluster)
     answers: list[Any] = []
     waiting = fetch_request(max_wait_ms=10_000)
     alone.ask_as("alice", fetch_request(), 12)
-    client = alone._clients["alice"]
+    client = alone.clients["alice"]
     address = (alone.world.hosts[1].name, BROKER_PORT)
     client.run(lambda: client.channel(address).call(waiting, 12, 20_000, answers.append))
     alone.run(1_000)
@@ -222,7 +220,7 @@ def test_a_forged_envelope_is_refused_and_its_request_is_not_carried_out(cluster
     """Only who has CLUSTER_ACTION may speak for others; what is inside is then theirs."""
     inner = encode_request(acls(), 3, 1, "c")[4:]
     active = controller_of(cluster).node_id
-    as_a_node = envelope(inner, Session("PLAINTEXT", "PLAINTEXT", "10.0.0.1", ANONYMOUS))
+    as_a_node = envelope(inner, Session("PLAINTEXT", "SASL_PLAINTEXT", "10.0.0.1", Principal("User", "node")))
     assert isinstance(as_a_node, EnvelopeRequest)
     answer = cluster.ask_as("alice", as_a_node, 0, to=active, port=CONTROLLER_PORT)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

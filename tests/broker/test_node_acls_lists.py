@@ -29,10 +29,8 @@ from tanist.wire.messages.offset_commit_request import (
 )
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from tanist.wire.schema import ZERO_UUID
-from tests.broker.acl_rig import SecuredCluster, authenticated, error_codes
+from tests.broker.acl_rig import SecuredCluster, error_codes
 from tests.broker.test_node_requirements import ALONE, eventually
-
-__all__ = ["authenticated"]
 
 READ, DESCRIBE, CREATE, DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.CREATE, AclOperation.DELETE
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -41,7 +39,7 @@ DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 @pytest.fixture
-def cluster(authenticated: None) -> SecuredCluster:
+def cluster() -> SecuredCluster:
     cluster = SecuredCluster(nodes=1, config=ALONE)
     for name in ("red", "green", "blue"):
         cluster.create_topic(name, factor=1)

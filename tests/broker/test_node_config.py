@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.broker.authorizer_properties import AuthorizerConfig
 from tanist.broker.config import ConfigError, Endpoint, NodeConfig, PropertiesError, Voter, parse_properties
-from tanist.security.authorizer_settings import AuthorizerSettings
 
 # What java.util.Properties makes of each text.
 JAVA = [
@@ -255,7 +255,11 @@ REFUSED = [
     (COMBINED, {"listeners": "PLAINTEXT://:9093,CONTROLLER://:9093"}, "both use port 9093"),
     (COMBINED, {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2,CONTROLLER://:9093"}, "PLAINTEXT stands there twice"),
     (COMBINED, {"listeners": "FOO://:9092,CONTROLLER://:9093"}, "add FOO:PLAINTEXT to listener.security.protocol.map"),
-    (COMBINED, {"listeners": "SSL://:9092,CONTROLLER://:9093"}, "tanist speaks no TLS"),
+    (
+        COMBINED,
+        {"ssl.principal.mapping.rules": "x", "listeners": "SSL://:9092,CONTROLLER://:9093"},
+        "Invalid rule: `x`",
+    ),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "add CONTROLLER:PLAINTEXT"),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:QUIC"}, "is not NAME:PROTOCOL"),
     (COMBINED, {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),
@@ -294,7 +298,7 @@ REFUSED = [
     ),
     (COMBINED, {**AUTHORIZER, "super.users": "User:a;b"}, "super.users: expected a string in format principalType"),
     (COMBINED, {**AUTHORIZER, "super.users": "User:a"}, "write super.users=User:ANONYMOUS;User:a"),
-    (COMBINED, AUTHORIZER, "super.users lacks User:ANONYMOUS, which this node is to the others by"),
+    (COMBINED, AUTHORIZER, "super.users lacks User:ANONYMOUS, which this node is to the others by listener CONTROLLER"),
     (COMBINED, {**AUTHORIZER, "allow.everyone.if.no.acl.found": "yes"}, "must be true or false, not 'yes'"),
     (COMBINED, {"create.topic.policy.class.name": "a.B"}, "tanist has no policies"),
     (COMBINED, {"replica.selector.class": "a.B"}, "is not known"),
@@ -307,13 +311,13 @@ REFUSED = [
 def test_super_users_are_separated_by_semicolons_and_a_name_may_have_commas() -> None:
     properties = {**COMBINED, **AUTHORIZER, "super.users": "User:CN=a,O=b; User:ANONYMOUS ;"}
     config = NodeConfig.from_properties(properties)
-    assert config.authorizer == AuthorizerSettings(frozenset({"User:CN=a,O=b", "User:ANONYMOUS"}), False)
+    assert config.authorizer == AuthorizerConfig(frozenset({"User:CN=a,O=b", "User:ANONYMOUS"}), False)
     assert not config.warnings
 
 
 def test_a_node_alone_may_allow_everyone_until_there_are_entries() -> None:
     config = NodeConfig.from_properties({**COMBINED, **AUTHORIZER, "allow.everyone.if.no.acl.found": "TRUE"})
-    assert config.authorizer == AuthorizerSettings(frozenset(), True)
+    assert config.authorizer == AuthorizerConfig(frozenset(), True)
 
 
 def test_super_users_without_an_authorizer_are_ignored_and_that_is_said() -> None:

@@ -17,9 +17,7 @@ from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.schema import Request
 from tests.broker.acl_requests import GROUP, TOPIC, TRANSACTION, Sample, acl_of, samples
-from tests.broker.acl_rig import DENIED, SecuredCluster, authenticated, error_codes
-
-__all__ = ["authenticated"]
+from tests.broker.acl_rig import DENIED, SecuredCluster, error_codes
 
 NAMED = {name: value for name, value in {**vars(requirements), **vars(controller_requirements)}.items()
          if isinstance(value, Row)}  # fmt: skip
@@ -61,7 +59,7 @@ def eventually(cluster: SecuredCluster, request: Request) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(authenticated: None) -> SecuredCluster:
+def cluster() -> SecuredCluster:
     """One node: it leads everything and is the controller."""
     cluster = SecuredCluster(nodes=1, config=ALONE)
     cluster.create_topic(TOPIC, factor=1)

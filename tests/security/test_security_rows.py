@@ -27,6 +27,8 @@ DECIDING = {"decide", "by_type"}
 """The methods of `AclImage`."""
 UNCHECKED = {
     ApiKey.API_VERSIONS: "everybody may ask what is served",
+    ApiKey.SASL_HANDSHAKE: "its client is nobody yet",
+    ApiKey.SASL_AUTHENTICATE: "its client is nobody yet",
     ApiKey.CREATE_DELEGATION_TOKEN: "there are no tokens",
     ApiKey.RENEW_DELEGATION_TOKEN: "there are no tokens",
     ApiKey.EXPIRE_DELEGATION_TOKEN: "there are no tokens",

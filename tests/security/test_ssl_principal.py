@@ -29,6 +29,8 @@ JAVA = [
     (name([(SERIAL, PRINTABLE, "7")]), "2.5.4.5=#130137"),
     (name([(ORG, UNIVERSAL, "u")]), "O=#1c0400000075"),
     (name([(ORG, NUMERIC, "12")]), "O=#12023132"),
+    (name([(ORG, VISIBLE, "v")]), "O=#1a0176"),
+    (name([(ORG, BMP, "b")]), "O=\\00b"),
     (name(), ""),
 ]  # fmt: skip
 

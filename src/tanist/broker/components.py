@@ -70,8 +70,8 @@ class NodeComponents:
     quorum: MetadataQuorum
     connections: Connections
     client_throttles: ClientThrottles
-    access: Access
     tls: NodeProfiles
+    access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -163,8 +163,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         quorum=quorum,
         connections=connections,
         client_throttles=client_throttles,
-        access=access,
         tls=NodeProfiles(context, metadata),
+        access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,

@@ -5,8 +5,8 @@ Owns `NodeConfig`: every setting that the code reads is an attribute named like 
 `controller.configs.settings`, so that DescribeConfigs and the node cannot disagree; what must hold *between* settings
 is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
-Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise what this node
-does not give (policies) are refused instead of ignored.
+Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
+node does not give (a policy, a Java class) are refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -15,6 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from tanist.broker.authorizer_properties import (
+    ALLOW_EVERYONE,
+    CLASS_NAME,
+    SUPER_USERS,
+    AuthorizerConfig,
+    authorizer_config,
+    refuse_a_stranger,
+)
 from tanist.broker.endpoints import (
     ConfigError,
     Endpoint,
@@ -34,14 +42,6 @@ from tanist.controller.configs.definitions import Value, split_list
 from tanist.controller.configs.settings import base_name, meant_by, static_text
 from tanist.controller.configs.validation import validate_static_configs
 from tanist.log.properties import PropertiesError, log_directories, parse_properties, split_paths
-from tanist.security.authorizer_settings import (
-    ALLOW_EVERYONE,
-    CLASS_NAME,
-    SUPER_USERS,
-    AuthorizerSettings,
-    authorizer_settings,
-)
-from tanist.security.principal import ANONYMOUS
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 
@@ -56,8 +56,6 @@ def _from(name: str) -> Any:
     return field(metadata={"setting": name})
 
 
-_UNNAMED = frozenset({"PLAINTEXT"})
-"""Protocols by which everybody is ANONYMOUS."""
 _LATE_MS = 300_000
 """What Kafka adds to `transaction.max.timeout.ms` before it calls a transaction late."""
 
@@ -216,7 +214,7 @@ class NodeConfig:
     transaction_state_log_segment_bytes: int = _from("transaction.state.log.segment.bytes")
     transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
 
-    authorizer: AuthorizerSettings | None
+    authorizer: AuthorizerConfig | None
     """`authorizer.class.name`, and what is its own; None: every client may do all."""
     metrics_listener: tuple[str, int] | None
     """`tanist.metrics.listener`: where the metrics are served; None: nowhere."""
@@ -273,8 +271,6 @@ class NodeConfig:
         roles = _roles(static)
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
-        to_controllers = controller_listener(static, controller_names)
-        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         voters, servers = quorum(static, roles, node_id)
         log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
@@ -286,6 +282,16 @@ class NodeConfig:
             for attribute in fields(cls)
             if "setting" in attribute.metadata
         }
+        to_controllers = controller_listener(static, controller_names)
+        to_brokers = inter_broker_listener(static, listeners, between_brokers)
+        sasl = sasl_config(
+            static,
+            listeners,
+            controller_listener=to_controllers,
+            inter_broker_listener=to_brokers,
+            is_broker="broker" in roles,
+            controllers=len(voters) or len(servers),
+        )
         config = cls(
             node_id=node_id,
             roles=roles,
@@ -299,21 +305,18 @@ class NodeConfig:
             log_dirs=log_dirs,
             metadata_log_dir=(static.get("metadata.log.dir") or "").strip() or log_dirs[0],
             max_connections_per_ip_overrides=_per_ip(static.get("max.connections.per.ip.overrides", "")),
-            sasl=sasl_config(
-                static,
-                listeners,
-                controller_listener=to_controllers,
-                inter_broker_listener=to_brokers,
-                is_broker="broker" in roles,
-                controllers=len(voters) or len(servers),
-            ),
-            authorizer=_authorizer(static),
+            authorizer=authorizer_config(static),
+            sasl=sasl,
             tls=tls_config(static, listeners, controller_listener=to_controllers, inter_broker_listener=to_brokers),
             metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),
             **values,
         )
+        ways = [(to_controllers, sasl.to_controllers)]
+        if "broker" in roles and to_brokers is not None:
+            ways.append((to_brokers, sasl.between_brokers))
+        refuse_a_stranger(config.authorizer, ways, alone=len(voters) + len(servers) == 1)
         _check_relations(config)
         return config
 
@@ -332,13 +335,6 @@ def _refuse_false_promises(static: Mapping[str, str]) -> None:
         raise ConfigError(
             f"replica.selector.class: '{selector}' is not known; use {RACK_AWARE_SELECTOR} or remove the line"
         )
-
-
-def _authorizer(static: Mapping[str, str]) -> AuthorizerSettings | None:
-    try:
-        return authorizer_settings(static)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _roles(static: Mapping[str, str]) -> frozenset[str]:
@@ -416,26 +412,7 @@ def _check_relations(config: NodeConfig) -> None:
             f"broker.heartbeat.interval.ms ({config.broker_heartbeat_interval_ms}) must be below "
             f"broker.session.timeout.ms ({config.broker_session_timeout_ms}), or every broker would be fenced"
         )
-    _check_own_principal(config)
     if config.default_replication_factor < 1:
         raise ConfigError("default.replication.factor must be 1 or more")
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise ConfigError("max.connections.per.ip is 0, which locks everyone out; add max.connections.per.ip.overrides")
-
-
-def _check_own_principal(config: NodeConfig) -> None:
-    """Nodes are clients of each other: one that its peers deny neither registers nor replicates."""
-    authorizer = config.authorizer
-    between_nodes = {*config.controller_listener_names, config.inter_broker_listener_name}
-    unnamed = [each for each in config.listeners if each.name in between_nodes and each.security_protocol in _UNNAMED]
-    if authorizer is None or not unnamed or str(ANONYMOUS) in authorizer.super_users:
-        return
-    alone = len(config.controller_quorum_voters) + len(config.controller_quorum_bootstrap_servers) == 1
-    if authorizer.allow_everyone and alone:
-        return
-    users = ";".join(sorted({*authorizer.super_users, str(ANONYMOUS)}))
-    raise ConfigError(
-        f"{SUPER_USERS} lacks {ANONYMOUS}, which this node is to the others by {unnamed[0].name} "
-        f"({unnamed[0].security_protocol}): they would deny all that it asks; write {SUPER_USERS}={users}, "
-        "or use listeners with authentication between nodes"
-    )

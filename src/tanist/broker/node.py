@@ -16,7 +16,7 @@ from tanist.broker.assembly import identify
 from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
-from tanist.broker.context import NodeContext
+from tanist.broker.context import NodeContext, ReadUrl, no_url
 from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
@@ -42,10 +42,15 @@ class Node:
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
+        read_url: ReadUrl = no_url,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each."""
+        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each. `read_url`
+        is asked for the keys of tokens.
+        """
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met)
+        self.context = NodeContext(
+            config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met, read_url
+        )
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller

@@ -20,7 +20,7 @@ from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.alter_configs import Refusal, changes_of
-from tanist.controller.configs.relations import complaint
+from tanist.controller.configs.relations import complaint, refusal_of
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
 from tanist.controller.configs.validation import validate_broker_configs
 from tanist.security import requirements as rows
@@ -100,8 +100,8 @@ class AlterConfigs:
         static = self.context.config.static
         levels = Levels.of(after, self.context.node_id, static)
         found = complaint(changes.keys(), Levels.of(configs, self.context.node_id, static), levels)
-        if found is None:
-            found = self.tls.complaint(changes.keys(), levels)
+        if found is None and (unusable := self.tls.complaint(changes.keys(), levels)) is not None:
+            found = refusal_of(unusable)
         return None if found is None else Refusal(ErrorCode.INVALID_REQUEST, found)
 
     def _no_logger(self, resource: incremental_request.AlterConfigsResource) -> Refusal:

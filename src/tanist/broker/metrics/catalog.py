@@ -341,12 +341,14 @@ NODE_METRICS = (
     _counter("tanist_throttles_total", "", "Answers that asked a client to wait, by its quota.", "quota"),
     _counter("tanist_throttle_time_ms_total", "", "For how long, all together.", "quota"),
     _gauge("tanist_quota_counters", "", "Clients, or groups of them, whose use is counted.", "quota"),
-    _counter(
-        "tanist_refused_connections_total",
-        "",
-        "Connections that were closed because too many came from their address, or too fast.",
-    ),
+    _counter("tanist_refused_connections_total", "", "Connections that were closed: too many of an address, too fast."),
     _counter("tanist_accept_rest_ms_total", "", "For how long listeners have rested, as connections came too fast."),
+    _gauge(
+        "tanist_certificate_expires_seconds",
+        "",
+        "When the certificate that a listener shows is not good any more, in s since 1970.",
+        "listener",
+    ),
     _counter("tanist_malformed_requests_total", "", "Connections that were closed for what they sent."),
     _counter("tanist_unexpected_errors_total", "", "Exceptions that nobody expected: each is a bug to report."),
     _gauge(

@@ -77,7 +77,7 @@ replication.quota.window.size.seconds int 1 read-only low >=1
     "quotas of clients are found by Apache Kafka's default rule": """
 client.quota.callback.class class - read-only low
 """,
-    "tanist has no GSSAPI and no OAUTHBEARER, and runs no Java classes": """
+    "tanist has no GSSAPI, no OAUTHBEARER between nodes, and runs no Java classes": """
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker medium
 sasl.client.callback.handler.class class - read-only medium
@@ -110,20 +110,9 @@ sasl.oauthbearer.assertion.private.key.passphrase password - read-only medium
 sasl.oauthbearer.assertion.template.file string - read-only medium
 sasl.oauthbearer.client.credentials.client.id string - read-only medium
 sasl.oauthbearer.client.credentials.client.secret password - read-only medium
-sasl.oauthbearer.clock.skew.seconds int 30 read-only low
-sasl.oauthbearer.expected.audience list "" read-only high list
-sasl.oauthbearer.expected.issuer string - read-only high
-sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 read-only low
-sasl.oauthbearer.jwks.endpoint.url string - read-only medium
 sasl.oauthbearer.jwt.retriever.class class \
 org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only medium
-sasl.oauthbearer.jwt.validator.class class \
-org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator read-only medium
 sasl.oauthbearer.scope string - read-only medium
-sasl.oauthbearer.scope.claim.name string scope read-only low
-sasl.oauthbearer.sub.claim.name string sub read-only low
 sasl.oauthbearer.token.endpoint.url string - read-only medium
 """,
     "there are no share groups": """
