@@ -58,6 +58,8 @@ _OF_NODES: Final = frozenset(
     }
 )
 """Exempt, unless they are refused for want of CLUSTER_ACTION: then it was a client."""
+_BEFORE_A_PRINCIPAL: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+"""Whose quota it is is not known yet."""
 
 KINDS: Final = ("Produce", "Fetch", "Request", "ControllerMutation")
 
@@ -160,7 +162,10 @@ class ClientThrottles:
 
     def throttle_ms(self, call: Call, spent_ns: int, error: int) -> int:
         """A request is about to be answered, with this error for the whole: the time that its client has to wait."""
-        if call.header.api_key in _OF_NODES and error != REFUSED_AS_NODE:
+        api_key = call.header.api_key
+        if api_key in _BEFORE_A_PRINCIPAL:
+            return 0
+        if api_key in _OF_NODES and error != REFUSED_AS_NODE:
             return 0
         user, client_id = call.session.principal.name, call.header.client_id or ""
         throttle_ms = self._spent(user, client_id, spent_ns, self._clock.now_ms())
