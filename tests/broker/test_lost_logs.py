@@ -18,7 +18,7 @@ POINTS = "/data/recovery-point-offset-checkpoint"
 
 def stop(cluster: Cluster, node_id: int) -> Host:
     """In good order: the mark of a clean shutdown is left."""
-    host = cluster.world.hosts[node_id]
+    host = cluster.host(node_id)
     host.stop(lambda: None)
     cluster.until(lambda: not host.up)
     return host
@@ -74,7 +74,7 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_log_that_a_clean_stop_has_left_and_that_is_gone_makes_nobody_eligible(loss: str) -> None:
     cluster = last_in_sync()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     LOSSES[loss](host)
     cluster.log.clear()
     host.start()
@@ -91,7 +91,7 @@ def test_a_log_that_a_clean_stop_has_left_and_that_is_gone_makes_nobody_eligible
 def test_first_segments_that_are_gone_are_no_records_that_retention_has_deleted() -> None:
     """As the leader, this replica would have the others delete what it lacks."""
     cluster = last_in_sync({"log.roll.ms": "1"})
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     view = host.disk.view(Process("operator"))
     segments = sorted(name for name in view.list("/data/t-0") if name.endswith(".log"))
     assert len(segments) > 1
@@ -105,7 +105,7 @@ def test_first_segments_that_are_gone_are_no_records_that_retention_has_deleted(
 
 def test_an_unclean_stop_says_which_log_is_gone() -> None:
     cluster = last_in_sync()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     remove("/data/t-0", "/data/.kafka_cleanshutdown")(host)
     cluster.log.clear()
     host.start()
@@ -115,7 +115,7 @@ def test_an_unclean_stop_says_which_log_is_gone() -> None:
 
 def test_a_damaged_list_of_logs_vouches_for_none() -> None:
     cluster = last_in_sync()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     damage(POINTS)(host)
     host.start()
     cluster.until(lambda: cluster.leader("t") is not None, within_ms=60_000)

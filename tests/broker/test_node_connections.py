@@ -10,7 +10,7 @@ from tanist.events.process import ConnectionRefused, ConnectionsExhausted
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tests.broker.cluster_rig import Cluster
-from tests.broker.test_replication_quotas import BROKER, configure
+from tests.broker.test_replication_quotas import BROKER
 from tests.broker.throttle_rig import Caller, Sent, set_quota
 
 CLIENTS_PORT = 9100
@@ -114,12 +114,12 @@ def test_a_limit_that_is_raised_or_lowered_holds_at_once() -> None:
     waiting = Client(cluster, "second").send()
     cluster.run(1_000)
     assert not waiting.answered
-    configure(cluster, BROKER, "1", {"listener.name.clients.max.connections": "9"})
+    cluster.configure(BROKER, "1", {"listener.name.clients.max.connections": "9"})
     cluster.until(lambda: waiting.answered)
     for number in range(4):
         Client(cluster, f"client-{number}").ask()
     assert counts(cluster) == {"PLAINTEXT": 1, "CLIENTS": 6}
-    configure(cluster, BROKER, "", {"max.connections": "4"})
+    cluster.configure(BROKER, "", {"max.connections": "4"})
     # The connection of who asks is a broker's, and protected: three of the others are too many.
     cluster.until(lambda: counts(cluster) == {"PLAINTEXT": 1, "CLIENTS": 3})
 

@@ -14,6 +14,7 @@ from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.settings import BROKER_RESOURCE
 from tanist.events.process import (
     AdvertisedHostNotInCertificate,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     MalformedRequest,
@@ -41,7 +42,7 @@ def test_a_cluster_with_certificates_everywhere_outlives_a_node() -> None:
     cluster.produce("t", [b"one"])
     leader = cluster.leader("t")
     assert leader is not None
-    cluster.world.hosts[leader].kill()
+    cluster.host(leader).kill()
     cluster.until(lambda: cluster.leader("t") not in (None, leader, -1))
     cluster.produce("t", [b"two"])
     assert cluster.values("t") == [b"one", b"two"]
@@ -120,8 +121,8 @@ def test_a_certificate_is_exchanged_by_alter_configs() -> None:
     assert altered(cluster, "listener.name.plaintext.ssl.client.auth", "requested").error_code == 0
     cluster.until(lambda: len(cluster.seen(CertificateTaken)) == taken + 3)
     certificates.unreadable.add("/new.pem")
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     cluster.until(lambda: bool(cluster.seen(CertificateRefused)))
     assert cluster.seen(CertificateRefused)[0].listener == "PLAINTEXT"
     cluster.until(cluster.world.ready)
@@ -170,6 +171,23 @@ def test_profiles_of_a_node() -> None:
     assert NodeConfig.from_properties(plain).tls.profiles == ()
     with pytest.raises(ConfigError, match="Invalid rule"):
         NodeConfig.from_properties({**BASE, "ssl.principal.mapping.rules": "nonsense"})
+
+
+def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    assert cluster.seen(CertificateExpires) == []
+    wall_ms = cluster.node(1).context.clock.wall_ms()
+    cluster.world.network.certificates.expires_ms = wall_ms + 36 * 3_600_000
+    cluster.world.hosts[1].kill()
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 2)
+    assert {each.listener for each in cluster.seen(CertificateExpires)} == {"PLAINTEXT", "CONTROLLER"}
+    assert all(0 < each.left_ms <= 36 * 3_600_000 for each in cluster.seen(CertificateExpires))
+    cluster.world.hosts[1].kill()
+    cluster.world.network.certificates.expires_ms = wall_ms - 1
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 4)
+    assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
 
 
 def test_when_certificates_expire_is_a_metric() -> None:

@@ -16,7 +16,6 @@ from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.schema import Request, Response
 from tests.broker.cluster_rig import Cluster
 from tests.broker.security_answers import ANSWERS, ON_CONTROLLERS, SECURITY_KEYS, as_sent, name_of
-from tests.broker.test_forwarding import controller_of
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def test_the_answers_are_those_of_apache_kafka(cluster: Cluster, pair: tuple[Req
         for node_id in cluster.world.hosts:  # one is the active controller, and two pass the request on
             assert cluster.ask(request, version, to=node_id) == as_sent(expected, version)
         if key in ON_CONTROLLERS:
-            active = controller_of(cluster).node_id
+            active = cluster.controller()
             assert cluster.ask(request, version, to=active, port=CONTROLLER_PORT) == as_sent(expected, version)
 
 

@@ -13,7 +13,6 @@ from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTop
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.broker.cluster_rig import Cluster
-from tests.broker.test_forwarding import controller_of
 from tests.broker.throttle_rig import Caller, Sent, set_quota
 
 EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -42,7 +41,7 @@ def cluster() -> Cluster:
 
 
 def broker_beside_controller(cluster: Cluster) -> int:
-    return next(node_id for node_id in cluster.world.hosts if node_id != controller_of(cluster).node_id)
+    return next(node_id for node_id in cluster.world.hosts if node_id != cluster.controller())
 
 
 def test_a_topic_that_comes_when_the_quota_is_used_up_is_refused(cluster: Cluster) -> None:
@@ -53,7 +52,7 @@ def test_a_topic_that_comes_when_the_quota_is_used_up_is_refused(cluster: Cluste
     assert {topic.error_message for topic in sent.response.topics if topic.error_code == EXCEEDED} == {TEXT}
     assert sent.throttle_ms == 15_000  # 7.5 partitions are owed
     waiting = caller.send(creation(("third", 1)), 7, to=to)
-    elsewhere = caller.send(creation(("third", 1)), 7, to=controller_of(cluster).node_id)
+    elsewhere = caller.send(creation(("third", 1)), 7, to=cluster.controller())
     cluster.until(lambda: elsewhere.answered)  # the same client by another broker: refused, by any broker
     assert errors(elsewhere) == {"third": EXCEEDED}
     assert 14_000 < elsewhere.throttle_ms < 15_000
@@ -122,7 +121,7 @@ def test_more_partitions(cluster: Cluster, version: int, strict: bool) -> None:
 
 def test_a_client_of_the_controllers_listener_is_muted_there(cluster: Cluster) -> None:
     """KIP-919: nobody stands between."""
-    active = controller_of(cluster).node_id
+    active = cluster.controller()
     caller = Caller(cluster, "a")
     sent = caller.ask(creation(("first", 8), ("second", 1)), 7, to=active, port=CONTROLLER_PORT)
     assert sent.throttle_ms == 5_000
@@ -171,6 +170,6 @@ def test_a_new_controller_begins_with_full_buckets(cluster: Cluster) -> None:
     """As Apache Kafka's: what was used is known to the controller only."""
     caller = Caller(cluster, "a")
     assert errors(caller.ask(creation(("first", 8)), 7)) == {"first": 0}
-    cluster.world.hosts[controller_of(cluster).node_id].kill()
+    cluster.world.hosts[cluster.controller()].kill()
     to = next(node.node_id for node in cluster.world.nodes())
     assert errors(Caller(cluster, "a again").ask(creation(("second", 1)), 7, to=to)) == {"second": 0}

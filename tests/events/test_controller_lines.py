@@ -70,6 +70,7 @@ from tanist.events.process import (
     AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     ClusterIdIgnored,
@@ -372,6 +373,19 @@ LINES: list[tuple[Event, str | None]] = [
     (
         CertificateRefused("SSL", "it has expired"),
         "ERROR listener SSL keeps its certificate, the new one is refused: it has expired",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 9 * 86_400_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 9 days, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 30 * 3_600_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 30 hours, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, -1),
+        "ERROR the certificate of listener SSL (CN=node-1) has expired at 2027-01-15T08:00:00.000Z: new connections "
+        "fail",
     ),
     (
         AdvertisedHostNotInCertificate("SSL", "kafka", ("localhost", "::1")),

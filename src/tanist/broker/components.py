@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tanist.broker.access import access_of
 from tanist.broker.assembly import assemble_quorum, open_directories
+from tanist.broker.authentication.gates import Gates
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.groups.service import Groups
@@ -69,6 +70,7 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    gates: Gates
     client_throttles: ClientThrottles
     tls: NodeProfiles
     access: Access
@@ -162,6 +164,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        gates=Gates(context, lambda: metadata.image),
         client_throttles=client_throttles,
         tls=NodeProfiles(context, metadata),
         access=access,

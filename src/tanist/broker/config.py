@@ -271,6 +271,8 @@ class NodeConfig:
         roles = _roles(static)
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
+        to_controllers = controller_listener(static, controller_names)
+        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         voters, servers = quorum(static, roles, node_id)
         log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
@@ -282,8 +284,6 @@ class NodeConfig:
             for attribute in fields(cls)
             if "setting" in attribute.metadata
         }
-        to_controllers = controller_listener(static, controller_names)
-        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         sasl = sasl_config(
             static,
             listeners,

@@ -13,7 +13,6 @@ from typing import Any
 
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
-from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext, ReadUrl, no_url
@@ -76,10 +75,9 @@ class Node:
         components = self.components
         apis = ApiTable(components)
         components.tls.start()
-        gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
-            components.connections.bind(endpoint, served, gates.of_listener(endpoint.name, served))
+            components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
         self._limit_connections()
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)

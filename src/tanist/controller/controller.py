@@ -32,6 +32,8 @@ from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.security.acls import create_acls, delete_acls
 from tanist.controller.security.client_quotas import alter_client_quotas
 from tanist.controller.security.scram import alter_credentials
+from tanist.controller.security.tokens import TokenSettings, decide_token, sweep_tokens
+from tanist.controller.token_request import TokenRequest, TokenSweep
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -80,6 +82,7 @@ class Controller:
         self.node_id = node_id
         self.image = image
         self.settings = settings
+        self.tokens = TokenSettings.of(settings.static_configs)
         self.active = False
         self.epoch = -1
         self._random = random
@@ -338,6 +341,8 @@ _DECIDE: dict[type, _Decide] = {
         c, request, lambda: delete_acls(c.image, request)
     ),
     AlterClientQuotasRequest: lambda c, request, now_ms, offset, version: alter_client_quotas(c.image, request),
+    TokenRequest: lambda c, request, now_ms, offset, version: decide_token(c.image, request, c.tokens, c._random),
+    TokenSweep: lambda c, request, now_ms, offset, version: sweep_tokens(c.image, request.wall_ms),
     AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
 """The order of arguments: request, now_ms, next_offset, api_version."""

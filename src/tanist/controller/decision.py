@@ -145,7 +145,7 @@ class ControllerSettings:
     node_id: int = -1
     """This controller's own id: its per-broker dynamic configuration comes before the cluster's (rule 100)."""
 
-    static_configs: Mapping[str, str] = field(default_factory=dict)
+    static_configs: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Other properties as written, by Kafka's name: the last place where a configuration is looked up."""
 
     def topic_defaults(self) -> dict[str, str]:

@@ -227,6 +227,16 @@ class CertificateRefused(Event):
     problem: str
 
 
+class CertificateExpires(Event):
+    """Within two weeks, or it has expired. Once a day at most."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+    left_ms: int
+    """Not above 0: it has expired."""
+
+
 class AdvertisedHostNotInCertificate(Event):
     """Clients dial a host that the certificate does not name, and those that check names do not get in."""
 

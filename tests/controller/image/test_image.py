@@ -38,7 +38,6 @@ from tanist.wire.metadata import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     MetadataRecord,
-    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -52,7 +51,6 @@ from tanist.wire.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
-    ZkMigrationStateRecord,
 )
 from tanist.wire.schema import MetadataRecord as AnyRecord
 
@@ -287,14 +285,6 @@ def test_features() -> None:
     assert image.features == {METADATA_VERSION: 30}
 
 
-def test_records_nobody_acts_on_are_kept() -> None:
-    token = DelegationTokenRecord(token_id="t")
-    image = image_of(token, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [token]
-    image.replay(RemoveDelegationTokenRecord(token_id="t"))
-    assert not len(image.passive)
-
-
 def test_quotas_of_clients() -> None:
     user, default = EntityData(entity_type="user", entity_name="u"), EntityData(entity_type="user", entity_name=None)
     client = EntityData(entity_type="client-id", entity_name="")
@@ -315,6 +305,17 @@ def test_quotas_of_clients() -> None:
     assert from_records(to_records(image)) == image
     with pytest.raises(ImageError, match="no client quota a of"):
         image.replay(ClientQuotaRecord(entity=(user,), key="a", remove=True))
+
+
+def test_the_last_record_of_a_token_is_the_token() -> None:
+    image = image_of(DelegationTokenRecord(token_id="t"), DelegationTokenRecord(token_id="u"))
+    later = DelegationTokenRecord(token_id="t", expiration_timestamp=9)
+    copy = image.copy()
+    image.replay(later)
+    image.replay(RemoveDelegationTokenRecord(token_id="u"))
+    assert image.tokens == {"t": later}
+    assert copy != image
+    assert set(copy.tokens) == {"t", "u"}
 
 
 def test_a_user_has_one_credential_of_each_mechanism() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tanist import __version__
+from tanist.broker.authentication.gate import DelayedRefusals
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
@@ -63,8 +64,16 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
     for endpoint in context.config.listeners:
         count = open_connections[endpoint.name]
         out.add("kafka_server_socket_server_metrics_connection_count", count, endpoint.name)
+    counters = context.metrics
+    for endpoint in context.config.listeners:
+        name = endpoint.name
+        prefix = "kafka_server_socket_server_metrics"
+        out.add(f"{prefix}_successful_authentication_total", counters.authentications.get(name, 0), name)
+        out.add(f"{prefix}_failed_authentication_total", counters.failed_authentications.get(name, 0), name)
+        out.add(f"{prefix}_expired_connections_killed_count", counters.expired_connections.get(name, 0), name)
     for listener, expires_ms in context.metrics.certificates_expire_ms.items():
         out.add("tanist_certificate_expires_seconds", expires_ms // 1000, listener)
+    out.add("tanist_authorization_denied_total", context.metrics.authorization_denied)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
 
@@ -84,6 +93,7 @@ def queues(components: NodeComponents) -> list[tuple[str, int, int | None]]:
     found: list[tuple[str, int, int | None]] = [
         ("unanswered_requests", max((len(each.slots) for each in connections), default=0), MAX_UNANSWERED),
         ("unsent_bytes", max((each.connection.pending_bytes for each in connections), default=0), MAX_UNSENT_BYTES),
+        ("delayed_refusals", components.gates.delayed_count, DelayedRefusals.MAX),
         ("held_turns", components.turn.held, None),
         ("late_turns", components.turn.late, None),
         ("purgatory", len(components.purgatory), None),

@@ -8,6 +8,7 @@ from tanist.events.process import (
     AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     ClusterIdIgnored,
@@ -227,6 +228,15 @@ def _certificate_refused(event: CertificateRefused) -> Line:
     return "ERROR", f"listener {event.listener} keeps its certificate, the new one is refused: {event.problem}"
 
 
+def _certificate_expires(event: CertificateExpires) -> Line:
+    whose = f"the certificate of listener {event.listener} ({event.subject})"
+    if event.left_ms <= 0:
+        return "ERROR", f"{whose} has expired at {timestamp_text(event.expires_ms)}: new connections fail"
+    days = event.left_ms // 86_400_000
+    left = f"{days} days" if days > 1 else f"{event.left_ms // 3_600_000} hours"
+    return "WARN", f"{whose} expires in {left}, at {timestamp_text(event.expires_ms)}"
+
+
 def _advertised_host_not_in_certificate(event: AdvertisedHostNotInCertificate) -> Line:
     return (
         "WARN",
@@ -315,6 +325,7 @@ LINES: Lines = {
     PeerAuthenticationFailed: _peer_authentication_failed,
     CertificateTaken: _certificate_taken,
     CertificateRefused: _certificate_refused,
+    CertificateExpires: _certificate_expires,
     AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
     TlsHandshakeFailed: _tls_handshake_failed,
     TokenKeysFetched: _token_keys_fetched,

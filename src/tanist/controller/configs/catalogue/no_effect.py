@@ -211,12 +211,6 @@ ssl.provider string - per-broker medium
 ssl.secure.random.implementation string - per-broker low
 ssl.trustmanager.algorithm string PKIX per-broker medium
 """,
-    "there are no delegation tokens": """
-delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
-delegation.token.expiry.time.ms long 86400000 read-only medium >=1
-delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
-delegation.token.secret.key password - read-only medium
-""",
     "transactions do without it": """
 transaction.state.log.load.buffer.size int 5242880 read-only high >=1
 """,
