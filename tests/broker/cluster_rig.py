@@ -99,6 +99,13 @@ class Cluster(ScriptedCluster):
         client.end_life()
         return str(known[0].session.principal) if answers[0] is not None else None
 
+    def stop(self, node_id: int) -> Host:
+        """A controlled shutdown, to its end: the mark of it is left."""
+        host = self.host(node_id)
+        host.stop(lambda: None)
+        self.until(lambda: not host.up)
+        return host
+
     def configure(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
         """An operator's change of configurations; a broker checks its own before it passes them on."""
         to = int(name) if kind == BROKER_RESOURCE and name else self.controller()

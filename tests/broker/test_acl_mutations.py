@@ -16,7 +16,7 @@ from tanist.security.acls import AclImage
 from tanist.security.authorizer import Authorizer
 from tanist.security.session import Access, Session
 from tanist.wire.acls import AclOperation, AclPermission
-from tests.broker import test_node_acls, test_node_acls_lists
+from tests.broker import test_acl_changes, test_node_acls, test_node_acls_lists
 from tests.broker.acl_rig import SecuredCluster
 from tests.broker.test_node_requirements import ALONE
 from tests.security import test_security_acls, test_security_authorizer
@@ -177,6 +177,8 @@ MUTATIONS = [
         lambda: (three(),),
     ),
     Mutation(_stale_view, test_node_acls.test_a_whole_request_is_denied_then_allowed_then_denied, lambda: (three(),)),
+    Mutation(_stale_view, test_acl_changes.test_each_answer_is_that_of_a_moment_of_its_request, lambda: (0,)),
+    Mutation(_entries_kept, test_acl_changes.test_each_answer_is_that_of_a_moment_of_its_request, lambda: (0,)),
     Mutation(
         _one_for_all,
         test_node_acls_lists.test_each_sees_the_topics_that_it_may_describe_and_no_other,

@@ -31,7 +31,7 @@ def ask_for_a_while(cluster: Cluster, to: int) -> list[int]:
 
 def test_without_a_quorum_it_is_reported_now_and_then_that_a_topic_can_not_be_made() -> None:
     cluster = Cluster()
-    left = next(node_id for node_id in (1, 2, 3) if node_id != cluster.node(1).quorum.leader_id)
+    left = next(node_id for node_id in (1, 2, 3) if node_id != cluster.controller())
     gone = {1, 2, 3} - {left}
     for node_id in gone:
         cluster.host(node_id).kill()

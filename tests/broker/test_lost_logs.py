@@ -16,14 +16,6 @@ NEW = [b"new %d" % n for n in range(5)]
 POINTS = "/data/recovery-point-offset-checkpoint"
 
 
-def stop(cluster: Cluster, node_id: int) -> Host:
-    """In good order: the mark of a clean shutdown is left."""
-    host = cluster.host(node_id)
-    host.stop(lambda: None)
-    cluster.until(lambda: not host.up)
-    return host
-
-
 def last_in_sync(config: dict[str, str] | None = None) -> Cluster:
     """Node 3 was the last member of the ISR, and has stopped cleanly; node 2 lacks the last records."""
     cluster = Cluster(config={"min.insync.replicas": "1", "replica.lag.time.max.ms": "1000", **(config or {})})
@@ -32,9 +24,9 @@ def last_in_sync(config: dict[str, str] | None = None) -> Cluster:
     assert cluster.produce("t", OLD, to=3).error_code == 0
     assert cluster.produce("other", OLD, to=3).error_code == 0
     cluster.until(lambda: len(cluster.hosted("t")) == 2)
-    second = stop(cluster, 2)
+    second = cluster.stop(2)
     assert cluster.produce("t", NEW, to=3).error_code == 0
-    second_needed = stop(cluster, 3)
+    second_needed = cluster.stop(3)
     assert "brokerEpoch" in second_needed.disk.content("/data/.kafka_cleanshutdown").decode()
     second.start()
     cluster.until(cluster.world.ready)
@@ -129,7 +121,7 @@ def test_logs_that_are_there_are_a_clean_start_whatever_else_was_deleted_before(
     cluster.create_topic("t", partitions=4)
     for partition in range(4):
         assert cluster.produce("t", OLD, partition=partition).error_code == 0
-    host = stop(cluster, 3)
+    host = cluster.stop(3)
     view = host.disk.view(Process("operator"))
     there = next(name for name in view.list("/data/2") if name.startswith("t-"))
     view.rename(f"/data/2/{there}", f"/data/1/{there}")
@@ -143,7 +135,7 @@ def test_logs_that_are_there_are_a_clean_start_whatever_else_was_deleted_before(
 def test_a_member_of_the_quorum_says_what_it_has_forgotten(files: list[str]) -> None:
     cluster = Cluster()
     cluster.create_topic("t")
-    host = stop(cluster, 3)
+    host = cluster.stop(3)
     remove(*files)(host)
     cluster.log.clear()
     host.start()
@@ -159,7 +151,7 @@ def test_a_new_node_has_forgotten_nothing() -> None:
 def test_a_log_directory_that_is_a_new_one_is_reported() -> None:
     cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
     cluster.create_topic("t", partitions=4)
-    host = stop(cluster, 3)
+    host = cluster.stop(3)
     host.replace_disk("/data/2")
     cluster.log.clear()
     host.start()

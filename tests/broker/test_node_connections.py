@@ -182,7 +182,7 @@ def test_a_node_stops_while_connections_wait() -> None:
     waiting = Client(cluster, "second").send()
     cluster.run(500)
     done: list[bool] = []
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     assert host.process is not None
     cluster.world.scheduler.after(0, lambda: cluster.node(1).stop(lambda: done.append(True)), host.process)
     cluster.until(lambda: bool(done))

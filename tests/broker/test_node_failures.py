@@ -298,8 +298,7 @@ def test_brokers_that_may_not_listen_yet_are_fenced_a_moment_later() -> None:
     """As Apache Kafka's brokers, which do not register as nodes of tanist do."""
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    active = cluster.node(1).quorum.leader_id
-    assert active is not None
+    active = cluster.controller()
     other = next(n for n in (1, 2, 3) if n != active)
 
     def fenced_after_ms(*, unknown: bool, active: int = active) -> int:
@@ -339,7 +338,7 @@ def test_all_nodes_stop_and_start_again_with_everything(cluster: Cluster) -> Non
 
 def test_a_frozen_broker_loses_its_session_and_comes_back(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    follower = next(n for n in (2, 3) if n != cluster.node(1).quorum.leader_id)
+    follower = next(n for n in (2, 3) if n != cluster.controller())
     cluster.host(follower).freeze()
     cluster.until(lambda: in_sync(cluster, "t", 2))
     assert cluster.produce("t", [b"x"]).error_code == 0
@@ -483,8 +482,7 @@ def test_a_long_metadata_log_is_applied_in_many_turns_before_the_controller_is_a
 def test_a_node_whose_disk_fails_as_it_closes_stops_all_the_same_and_comes_back(cluster: Cluster) -> None:
     host = cluster.host(1)
     cluster.node(1).quorum._log.close = _fails  # type: ignore[method-assign]
-    host.stop(lambda: None)
-    cluster.until(lambda: not host.up)
+    cluster.stop(host.node_id)
     assert len(cluster.seen(MetadataLogNotClosed)) == 1
     assert ShutdownDone(1) in cluster.seen(ShutdownDone)
     host.start()

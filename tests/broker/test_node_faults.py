@@ -40,7 +40,7 @@ def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_take
     """The controller cannot know which replicas a failed directory takes if it never heard where they lie (rule 48):
     their leader would be one that answers nobody."""
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
-    controller = cluster.node(1).quorum.leader_id or 0
+    controller = cluster.controller()
     leader = next(n for n in (3, 2) if n != controller)
     others = [n for n in (1, 2, 3) if n != leader]
     hosts = cluster.world.hosts

@@ -39,10 +39,11 @@ ELSEWHERE = {
     "METADATA_BY_ID",
     "METADATA_CREATE",
     "CONSUMER_GROUP_DESCRIBE_TOPIC",
+    "CREATE_TOKEN_OWNER",
     "DELETE_TOPICS_DESCRIBE",
     "DELETE_TOPICS_TOPIC",
 }
-"""Rows that `test_node_acls` shows; two more are about what is not served without unstable versions."""
+"""Rows that `test_node_acls_lists` and `test_sasl_acls` show; two more are about what only unstable versions have."""
 
 ALONE = {
     "group.initial.rebalance.delay.ms": "0",

@@ -12,6 +12,7 @@ from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.tls_profiles import covers
 from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.settings import BROKER_RESOURCE
+from tanist.events.event import Event
 from tanist.events.process import (
     AdvertisedHostNotInCertificate,
     CertificateExpires,
@@ -21,6 +22,7 @@ from tanist.events.process import (
 )
 from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -129,6 +131,23 @@ def test_a_certificate_is_exchanged_by_alter_configs() -> None:
     assert cluster.asked_by(None, tls=True, name="alice") == "User:CN=alice"
 
 
+def test_no_key_is_shown_by_a_description() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    names = ("ssl.keystore.key", "ssl.key.password", "ssl.truststore.password")
+    for name in names:
+        assert altered(cluster, f"listener.name.plaintext.{name}", "hidden-secret").error_code == 0
+    request = DescribeConfigsRequest(
+        resources=(DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name="1"),), include_synonyms=True
+    )
+    (result,) = cluster.ask(request, 4).results
+    shown = {each.name: each for each in result.configs}
+    for name in names:
+        entry = shown[f"listener.name.plaintext.{name}"]
+        assert (entry.value, entry.is_sensitive) == (None, True)
+    assert "hidden-secret" not in repr(result)
+    assert "hidden-secret" not in "".join(cluster.log) + repr(cluster.seen(Event))
+
+
 def test_an_advertised_host_that_the_certificate_does_not_name_is_warned_of() -> None:
     more = {"advertised.listeners": "PLAINTEXT://elsewhere.example:9092"}
     cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, per_node={1: more})
@@ -178,14 +197,14 @@ def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
     assert cluster.seen(CertificateExpires) == []
     wall_ms = cluster.node(1).context.clock.wall_ms()
     cluster.world.network.certificates.expires_ms = wall_ms + 36 * 3_600_000
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 2)
     assert {each.listener for each in cluster.seen(CertificateExpires)} == {"PLAINTEXT", "CONTROLLER"}
     assert all(0 < each.left_ms <= 36 * 3_600_000 for each in cluster.seen(CertificateExpires))
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     cluster.world.network.certificates.expires_ms = wall_ms - 1
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 4)
     assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
 

@@ -170,6 +170,6 @@ def test_a_new_controller_begins_with_full_buckets(cluster: Cluster) -> None:
     """As Apache Kafka's: what was used is known to the controller only."""
     caller = Caller(cluster, "a")
     assert errors(caller.ask(creation(("first", 8)), 7)) == {"first": 0}
-    cluster.world.hosts[cluster.controller()].kill()
+    cluster.host(cluster.controller()).kill()
     to = next(node.node_id for node in cluster.world.nodes())
     assert errors(Caller(cluster, "a again").ask(creation(("second", 1)), 7, to=to)) == {"second": 0}

@@ -107,7 +107,7 @@ class Caller:
     def send(self, request: Any, version: int, *, to: int = 1, port: int = BROKER_PORT) -> Sent:
         """Send, and do not wait."""
         sent = Sent(len(encode_request(request, version, 1, self._client_id)) - 4)
-        address = (self._cluster.world.hosts[to].name, port)
+        address = (self._cluster.host(to).name, port)
 
         def handle_response(response: Any) -> None:
             for topic in getattr(response, "responses", ()):  # frames are only lent

@@ -100,7 +100,7 @@ def comes_back_to_other_topics() -> None:
     for topic in ("moved", "anew", "nameless", "later"):
         cluster.create_topic(topic, assignment=[[1, 2, 3]])
         assert cluster.produce(topic, [b"x"]).error_code == 0
-    host = test_lost_logs.stop(cluster, 3)
+    host = cluster.stop(3)
     host.disk.view(cluster.client.process).remove("/data/nameless-0/partition.metadata")
     test_replication_quotas.move(cluster, "moved", (1, 2))
     for topic in ("anew", "nameless"):
@@ -130,7 +130,7 @@ def cannot_stop() -> None:
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.host(3).disk.failing.append("/data/.kafka_cleanshutdown")
-    test_lost_logs.stop(cluster, 3)
+    cluster.stop(3)
 
 
 def retries_and_rolls_and_forgets() -> None:

@@ -70,12 +70,6 @@ from tests.broker.test_node_unclean_recovery import degraded
 from tests.broker.test_unexpected import commit, found
 from tests.planting import Plant
 
-
-def stopped(cluster: Cluster, node_id: int) -> None:
-    cluster.host(node_id).stop(lambda: None)
-    cluster.until(lambda: not cluster.host(node_id).up)
-
-
 # -- committed
 
 
@@ -86,7 +80,7 @@ def test_a_broker_that_stops_shuts_down_and_is_taken_off_when_that_is_committed(
     cluster.create_topic("t", assignment=[[leaving, controller]])
     epoch = cluster.node(leaving).lifecycle.broker_epoch
     heard = Heard(cluster, BrokerShuttingDown, BrokerFenced, BrokerUnregistered)
-    stopped(cluster, leaving)
+    cluster.stop(leaving)
     cluster.ask(UnregisterBrokerRequest(broker_id=leaving), 0, to=controller)
     assert [event for _, event in heard.events] == [
         BrokerShuttingDown(leaving, epoch),
@@ -263,7 +257,7 @@ def test_snapshots_are_written_and_a_node_that_has_nothing_downloads_one() -> No
 
 def test_a_vote_that_is_gone() -> None:
     cluster = Cluster()
-    stopped(cluster, 3)
+    cluster.stop(3)
     path = "/data/__cluster_metadata-0/quorum-state"
     cluster.host(3).disk.view(cluster.client.process).remove(path)
     heard = Heard(cluster, QuorumStateMissing)
@@ -279,7 +273,7 @@ def test_a_metadata_log_that_cannot_be_closed() -> None:
     cluster = Cluster()
     heard = Heard(cluster, MetadataLogNotClosed, ShutdownBegun, ShutdownDone)
     cluster.node(1).quorum._log.close = fails  # type: ignore[method-assign]
-    stopped(cluster, 1)
+    cluster.stop(1)
     assert heard.events == [
         (1, ShutdownBegun(1)),
         (1, MetadataLogNotClosed("[Errno 5] input/output error")),
@@ -364,7 +358,7 @@ def test_a_node_that_stops_alone_hands_nothing_over() -> None:
     for node_id in (1, 2):
         cluster.host(node_id).kill()
     heard = Heard(cluster, ShutdownBegun, LeadershipsNotHandedOver, ShutdownDone)
-    stopped(cluster, 3)
+    cluster.stop(3)
     assert heard.events == [(3, ShutdownBegun(3)), (3, LeadershipsNotHandedOver()), (3, ShutdownDone(3))]
 
 

@@ -105,6 +105,7 @@ def test_no_one_refuses_by_an_error_of_authorization_without_a_row(sources: list
 
 ALLOWED_ERRORS = {
     "broker/guard.py": "their words",
+    "broker/network/client_throttles.py": "a client that sends what nodes send is throttled for it",
     "broker/api/produce_transactional.py": "a transactional batch without an id",
     "broker/api/describe_topic_partitions.py": "topics that are hidden",
     "coordinator/transactions/transaction_shard.py": "two-phase commit, where it is not enabled",

@@ -160,7 +160,7 @@ class Inode:
     def lose_power(self, rng: random.Random, now_us: int) -> None:
         """Keep those changes that may have reached the disk."""
         since_us, self.whole_since_us = self.whole_since_us, None
-        if since_us is not None and since_us > now_us - WRITE_BACK_US and crc32(self.durable) % 4 == 0:
+        if since_us is not None and since_us > now_us - WRITE_BACK_US and crc32(self.durable, since_us & 0xFFFFFFFF) % 4 == 0:
             # Its name came through, its content did not. Not drawn, so that the rest of a seed has the same story.
             self.durable.clear()
         fate = rng.random()
