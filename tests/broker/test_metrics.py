@@ -17,9 +17,8 @@ from tanist.broker.metrics.catalog import (
     NODE_METRICS,
     PARTITION_METRICS,
     PROCESS_METRICS,
-    Definition,
-    Kind,
 )
+from tanist.broker.metrics.definition import Definition, Kind
 from tanist.broker.metrics.node import queues
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tanist.broker.metrics.text import Exposition

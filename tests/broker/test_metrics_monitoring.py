@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tanist.broker.metrics.catalog import DEFINITIONS, PROCESS_METRICS, Kind
+from tanist.broker.metrics.catalog import DEFINITIONS, PROCESS_METRICS
+from tanist.broker.metrics.definition import Kind
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tests.broker.cluster_rig import TLS_BETWEEN_CONTROLLERS, Cluster
 from tests.broker.prometheus_text import parse

@@ -9,8 +9,8 @@ from tanist.broker.metrics.catalog import (
     CONTROLLER_METRICS,
     NODE_METRICS,
     PARTITION_METRICS,
-    Definition,
 )
+from tanist.broker.metrics.definition import Definition
 
 CONTROLLER = {
     "ActiveControllerCount",

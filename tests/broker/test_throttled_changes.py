@@ -139,6 +139,19 @@ def test_a_user_is_known_to_the_controller_by_the_envelope() -> None:
     assert errors(Caller(cluster, "b").ask(creation(("second", 1)), 7, to=to)) == {"second": EXCEEDED}
 
 
+def test_so_is_a_user_who_has_authenticated() -> None:
+    cluster = Cluster()
+    set_quota(cluster, {"user": "alice"}, **{MUTATIONS: 0.5})
+    to = broker_beside_controller(cluster)
+    alice, bob = Caller(cluster, "a"), Caller(cluster, "b")
+    for caller, user in ((alice, "alice"), (bob, "bob")):
+        caller.ask(MetadataRequest(topics=None), 9, to=to)
+        caller.becomes(user, at=to)
+        assert errors(caller.ask(creation((f"{user}-1", 8)), 7, to=to)) == {f"{user}-1": 0}
+        found = errors(caller.ask(creation((f"{user}-2", 1)), 7, to=to))
+        assert found == {f"{user}-2": EXCEEDED if user == "alice" else 0}
+
+
 def test_topics_that_clients_need_are_made_all_the_same() -> None:
     """A client that asks for a topic, or for its group's coordinator, does not know error 89."""
     cluster = Cluster(config={"auto.create.topics.enable": "true", "num.partitions": "8"})

@@ -67,6 +67,20 @@ def test_a_quota_of_a_user_is_for_all_its_clients() -> None:
     assert Caller(cluster, "b").ask(produce_request(9_000), 9).throttle_ms > 5_000
 
 
+def test_a_user_is_who_has_authenticated() -> None:
+    cluster = one_node()
+    set_quota(cluster, {"user": "alice"}, producer_byte_rate=BOUND, consumer_byte_rate=10.0)
+    callers = [Caller(cluster, client_id) for client_id in ("a", "b", "c")]
+    for caller, user in zip(callers, ("alice", "alice", "bob"), strict=True):
+        assert caller.ask(produce_request(1), 9).throttle_ms == 0
+        caller.becomes(user)
+    first, second, other = (caller.ask(produce_request(9_000), 9).throttle_ms for caller in callers)
+    assert (first, other) == (0, 0)
+    assert second > 5_000
+    assert callers[2].ask(fetch_request(0), 12).records_bytes > 9_000
+    assert callers[0].ask(fetch_request(0), 12).records_bytes == 0
+
+
 def test_another_users_quota_is_nobodys() -> None:
     cluster = one_node()
     set_quota(cluster, {"user": "alice"}, producer_byte_rate=1.0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tanist.security.principal import Principal
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT
@@ -116,6 +117,12 @@ class Caller:
 
         self.client.run(lambda: self.client.channel(address).call(request, version, 600_000, handle_response))
         return sent
+
+    def becomes(self, user: str, *, at: int = 1) -> None:
+        """Its connection to a node has authenticated, as SASL or a certificate would have it."""
+        for connection in self._cluster.node(at).components.connections:
+            if connection.session.host == self._client_id:
+                connection.session.principal = Principal("User", user)
 
     def ask(self, request: Any, version: int, *, to: int = 1, port: int = BROKER_PORT) -> Sent:
         sent = self.send(request, version, to=to, port=port)

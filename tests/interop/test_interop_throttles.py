@@ -135,6 +135,18 @@ def test_producers(sides: tuple[Side, Side], whose: str) -> None:
     assert found[1][0] == 0 or whose in ("a user", "all users")
 
 
+def test_large_requests(sides: tuple[Side, Side]) -> None:
+    """They are written off the loop here, from the connection's own memory, while it is muted."""
+    client_id = f"large-{next(_numbers)}"
+    found: list[list[int]] = []
+    for side in sides:
+        side.set(({"client-id": client_id}, {PRODUCE: 90_000.0}))
+        found.append([side.produce(client_id, 850_000) for _ in range(4)])
+    alike(*found)
+    assert found[1][0] == 0
+    assert found[1][3] > 20_000
+
+
 def test_consumers(sides: tuple[Side, Side]) -> None:
     client_id = f"consumer-{next(_numbers)}"
     found: list[list[int]] = []

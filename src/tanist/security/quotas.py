@@ -15,10 +15,13 @@ from math import floor
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from tanist.controller.image.client_quotas import CLIENT_ID, USER, Entity
+from tanist.wire.errors import ErrorCode
 
 Client: TypeAlias = tuple[str, str]
 """Name of the principal, client id. Of a counter: "" for what it does not tell apart."""
 
+REFUSED_AS_NODE: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+"""What a client gets for a request of nodes. Those have no quotas, so it is the one thing that tells them apart."""
 IDLE_MS: Final = 3_600_000
 """A counter that nobody has used for so long is forgotten."""
 COUNTERS_MAX: Final = 100_000

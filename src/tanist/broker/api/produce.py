@@ -166,11 +166,10 @@ class Produce:
         self.metrics = components.context.metrics
         self._transactions = components.transactions
         self._verifies = components.context.config.transaction_partition_verification_enable
-        self._throttles: ClientThrottles | None = None
-        """While clients have quotas for what they produce: then no request goes straight through."""
         components.client_throttles.on_change(self._quotas_changed)
 
     def _quotas_changed(self, throttles: ClientThrottles) -> None:
+        """While clients have quotas for what they produce, no request goes straight through."""
         self._throttles = throttles.for_produce
 
     def answer(
@@ -444,8 +443,7 @@ class Produce:
         if call.acks == 0:
             connection.close()
             return
-        throttles = self._throttles
-        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, call.acks, throttles.now_ns())
+        throttle_ms = self._throttles.produced(connection, frame, call.acks) if self._throttles else 0
         refused: list[tuple[str | UUID, list[ProduceResult]]] = [
             (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in call.topics
         ]

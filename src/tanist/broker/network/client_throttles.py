@@ -23,9 +23,15 @@ from tanist.controller.security.client_quotas import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
-from tanist.security.quotas import Mutations, MutationThrottle, Throttle, Windows, limits_by_key
+from tanist.security.quotas import (
+    REFUSED_AS_NODE,
+    Mutations,
+    MutationThrottle,
+    Throttle,
+    Windows,
+    limits_by_key,
+)
 from tanist.wire.apis import ApiKey
-from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall
 from tanist.wire.frames import parse_request_header
 
@@ -52,6 +58,8 @@ _OF_NODES: Final = frozenset(
     }
 )
 """Exempt, unless they are refused for want of CLUSTER_ACTION: then it was a client."""
+_BEFORE_A_PRINCIPAL: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+"""Whose quota it is is not known yet."""
 
 KINDS: Final = ("Produce", "Fetch", "Request", "ControllerMutation")
 
@@ -106,14 +114,18 @@ class ClientThrottles:
         """This, if Produce requests have to be counted."""
         return self if self.produce.active or self.request.active else None
 
-    def produced(self, connection: ClientConnection, frame: memoryview, acks: int, began_ns: int) -> int:
-        """A Produce request has been handled: the time in ms that its client has to wait. It is muted from now on."""
+    def produced(self, connection: ClientConnection, frame: memoryview, acks: int, began_ns: int | None = None) -> int:
+        """A Produce request has been handled: the time in ms that its client has to wait, muted from now on.
+
+        `began_ns`: when its handling began; None if it was refused at once.
+        """
         now_ms = self._clock.now_ms()
         user, client_id = connection.session.principal.name, client_id_of(frame)
         bandwidth_ms = self.produce.record(user, client_id, len(frame), now_ms)
         request_ms = 0
         if acks:
-            request_ms = self._spent(user, client_id, self._clock.now_ns() - began_ns, now_ms)
+            spent_ns = 0 if began_ns is None else self._clock.now_ns() - began_ns
+            request_ms = self._spent(user, client_id, spent_ns, now_ms)
         throttle_ms = self._longest("Produce", bandwidth_ms, request_ms)
         if throttle_ms:
             connection.mute(throttle_ms)
@@ -150,7 +162,10 @@ class ClientThrottles:
 
     def throttle_ms(self, call: Call, spent_ns: int, error: int) -> int:
         """A request is about to be answered, with this error for the whole: the time that its client has to wait."""
-        if call.header.api_key in _OF_NODES and error != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        api_key = call.header.api_key
+        if api_key in _BEFORE_A_PRINCIPAL:
+            return 0
+        if api_key in _OF_NODES and error != REFUSED_AS_NODE:
             return 0
         user, client_id = call.session.principal.name, call.header.client_id or ""
         throttle_ms = self._spent(user, client_id, spent_ns, self._clock.now_ms())

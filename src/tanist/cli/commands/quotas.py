@@ -26,7 +26,7 @@ def quotas_command() -> None:
     \b
     producer_byte_rate        bytes a second that a client may produce
     consumer_byte_rate        and fetch
-    request_percentage        time of the broker's loop for its requests; 100 is all of it
+    request_percentage        the broker's time for its requests; 100 is all of it
     controller_mutation_rate  partitions a second that it may create and delete
     connection_creation_rate  connections a second from an address (with --ip)
     """
