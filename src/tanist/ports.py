@@ -149,8 +149,8 @@ class Disk(Protocol):
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         """Replace a small file: either the old or the new content survives a crash of the process.
 
-        With `sync` the new content is durable on return, and a loss of power leaves the old or the new as well. Without,
-        it may leave an empty file: its name can reach the disk before its content does (KAFKA-15312).
+        With `sync` the new content is durable on return, and a loss of power leaves the old or the new as well.
+        Without, it may leave an empty file: its name can reach the disk before its content does (KAFKA-15312).
         """
 
     def make_durable(self, path: str) -> None:

@@ -160,8 +160,9 @@ class Inode:
     def lose_power(self, rng: random.Random, now_us: int) -> None:
         """Keep those changes that may have reached the disk."""
         since_us, self.whole_since_us = self.whole_since_us, None
-        if since_us is not None and since_us > now_us - WRITE_BACK_US and crc32(self.durable) % 4 == 0:
-            # Its name came through, its content did not. Not drawn, so that the rest of a seed has the same story.
+        # Its name came through, its content may not have. Not drawn, so that the rest of a seed has the same story.
+        emptied = (crc32(self.durable) ^ rng.getstate()[1][0]) % 4 == 0
+        if since_us is not None and since_us > now_us - WRITE_BACK_US and emptied:
             self.durable.clear()
         fate = rng.random()
         last = len(self.changes)
