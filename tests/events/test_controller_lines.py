@@ -65,10 +65,17 @@ from tanist.events.metadata import (
     UnfencingLearned,
 )
 from tanist.events.process import (
+    AdvertisedHostNotInCertificate,
     AllFaultsHealed,
+    AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
+    CertificateRefused,
+    CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -89,12 +96,16 @@ from tanist.events.process import (
     MetricsServed,
     NodeFailed,
     NodeStarted,
+    PeerAuthenticationFailed,
     RegistrationFailed,
     ServerStarted,
     ShutdownBegun,
     ShutdownDone,
     SignalReceived,
     StartFailed,
+    TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.quorum import (
@@ -328,8 +339,68 @@ LINES: list[tuple[Event, str | None]] = [
         "`ulimit -n` before the start raises it",
     ),
     (ConnectionsExhausted(250, "enough"), "WARN accepting no connections for now (250 are open): enough"),
+    (ConnectionRefused("10.0.0.1", "too many", 0), "INFO closing a connection from 10.0.0.1: too many"),
+    (ConnectionRefused("h", "too fast", 9), "INFO closing a connection from h: too fast (and 9 like it)"),
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
+    (
+        AuthenticationFailed("SASL", "h:1", "PLAIN", "Authentication failed", 0),
+        "WARN h:1 could not authenticate by PLAIN on listener SASL: Authentication failed",
+    ),
+    (
+        AuthenticationFailed("SASL", "h:1", "", "Unsupported SASL mechanism 'GSSAPI'", 3),
+        "WARN h:1 could not authenticate on listener SASL: Unsupported SASL mechanism 'GSSAPI' (and 3 like it)",
+    ),
+    (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
+    (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
+    (TokenKeysFetched("file:///keys", 2), "INFO file:///keys has 2 keys to judge tokens by"),
+    (
+        TokenKeysFailed("https://h/keys", "refused"),
+        "ERROR cannot fetch keys to judge tokens by from https://h/keys: refused",
+    ),
+    (
+        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
+        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
+    ),
+    (
+        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
+        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
+    ),
+    (
+        CertificateTaken("SSL", "CN=node-1", 1_800_000_000_000),
+        "INFO listener SSL shows the certificate of CN=node-1, which is good until 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateRefused("SSL", "it has expired"),
+        "ERROR listener SSL keeps its certificate, the new one is refused: it has expired",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 9 * 86_400_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 9 days, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 30 * 3_600_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 30 hours, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, -1),
+        "ERROR the certificate of listener SSL (CN=node-1) has expired at 2027-01-15T08:00:00.000Z: new connections "
+        "fail",
+    ),
+    (
+        AdvertisedHostNotInCertificate("SSL", "kafka", ("localhost", "::1")),
+        "WARN listener SSL advertises kafka, which its certificate does not name (it names localhost, ::1): clients "
+        "that check names do not get in; make a certificate with it as a subject alternative name, or advertise "
+        "another host",
+    ),
+    (
+        TlsHandshakeFailed("SSL", "h:1", "no shared cipher", False, 2),
+        "WARN no TLS with h:1 on listener SSL: no shared cipher (and 2 like it)",
+    ),
+    (
+        TlsHandshakeFailed("SSL", "h:1", "hostname mismatch", True, 0),
+        "WARN no TLS with h:1 (listener SSL): hostname mismatch",
+    ),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

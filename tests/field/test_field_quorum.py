@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.lab.scenarios.quorum_node import ME, granted, log_of, part_of, vote
 from tanist.quorum import ElectionState, QuorumRules
 from tanist.quorum.elections import Elections
 from tanist.quorum.leader import QuorumLeader
@@ -12,7 +13,7 @@ from tanist.quorum.state.roles import Resigned, Role, Unattached
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.vote_request import VoteRequest
 from tests.field.catalogue import bug
-from tests.quorum.quorum_kit import ME, Kit, elected, granted, log_of, part_of, vote
+from tests.quorum.quorum_kit import Kit, elected
 
 
 def _is_unattached() -> tuple[Patch, ...]:

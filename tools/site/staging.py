@@ -61,6 +61,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "glossary",
         "gaps",
         "security",
+        "authorization",
         "changelog",
     ),
     "Explanation": (

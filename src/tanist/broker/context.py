@@ -9,12 +9,21 @@ from collections.abc import Callable
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
+from tanist.broker.logins import Logins
 from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
 from tanist.events.event import Event
 from tanist.events.stream import Events, Recent
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.text import timestamp_text
+
+ReadUrl = Callable[[str], bytes]
+"""What is at an http or https address; `OSError`. It is called off the loop."""
+
+
+def no_url(url: str) -> bytes:
+    """Of a node without the world behind its ports."""
+    raise OSError(f"{url} cannot be read here")
 
 
 class NodeContext:
@@ -27,10 +36,12 @@ class NodeContext:
         "config",
         "disk",
         "events",
+        "logins",
         "metrics",
         "network",
         "node_id",
         "random",
+        "read_url",
         "recent",
         "stopping",
         "unexpected",
@@ -48,8 +59,9 @@ class NodeContext:
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
+        read_url: ReadUrl = no_url,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each."""
+        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each. `read_url` blocks."""
         self.config = config
         self.cluster_id = cluster_id
         self.node_id = config.node_id
@@ -57,7 +69,9 @@ class NodeContext:
         self.disk = disk
         self.network = network
         self.random = random
+        self.read_url = read_url
         self.events = events
+        self.logins = Logins(config, clock, random, events)
         self.recent = Recent(clock.wall_ms)
         events.subscribe(self.recent)
         self.metrics = Metrics()

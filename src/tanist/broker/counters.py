@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tanist.controller.image.partition_state import NO_LEADER_CHANGE, RECOVERING
 from tanist.events.event import Event
+from tanist.events.process import CertificateTaken
 from tanist.events.replication import IsrChanged, IsrUpdateFailed, LogTruncated
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
@@ -26,13 +27,18 @@ class Metrics:
     """The counters of one node, in one life of its process."""
 
     __slots__ = (
+        "authentications",
+        "authorization_denied",
         "bytes_in",
         "bytes_out",
+        "certificates_expire_ms",
         "commit_latency",
         "election_ms",
         "elections",
         "elr_elections",
+        "expired_connections",
         "expired_produces",
+        "failed_authentications",
         "failed_fetches",
         "failed_isr_updates",
         "failed_produces",
@@ -68,7 +74,15 @@ class Metrics:
         """Records that producers have appended during leaderships that have ended."""
         # Requests that are not Produce or Fetch, by API key: as many keys as there are handlers.
         self.requests: dict[int, int] = {}
+        self.authorization_denied = 0
         self.malformed_requests = 0
+        # Of clients that say who they are, by listener: as many keys as there are listeners with SASL.
+        self.authentications: dict[str, int] = {}
+        self.failed_authentications: dict[str, int] = {}
+        self.expired_connections: dict[str, int] = {}
+        """Closed for a request after the end of their sessions (KIP-368)."""
+        self.certificates_expire_ms: dict[str, int] = {}
+        """By listener: when the certificate that it shows is not good any more."""
         # Replicas.
         self.isr_expands = 0
         self.isr_shrinks = 0
@@ -94,6 +108,8 @@ class Metrics:
             self.isr_shrinks += bool(event.shrank)
         elif isinstance(event, IsrUpdateFailed):
             self.failed_isr_updates += 1
+        elif isinstance(event, CertificateTaken):
+            self.certificates_expire_ms[event.listener] = event.expires_ms
         elif isinstance(event, LogTruncated):
             self.truncated_records += max(0, event.previous_end_offset - event.offset)
             self.truncated_below_high_watermark += max(0, event.previous_high_watermark - event.offset)

@@ -15,7 +15,7 @@ from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
-from tanist.broker.context import NodeContext
+from tanist.broker.context import NodeContext, ReadUrl, no_url
 from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
@@ -41,10 +41,15 @@ class Node:
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
+        read_url: ReadUrl = no_url,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each."""
+        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each. `read_url`
+        is asked for the keys of tokens.
+        """
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met)
+        self.context = NodeContext(
+            config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met, read_url
+        )
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller
@@ -54,6 +59,8 @@ class Node:
         self.quorum = self.components.quorum
         self.lifecycle = self.components.lifecycle
         self.replicas = self.components.replicas
+        if self.quorum.controller_service is not None:
+            self.quorum.controller_service.on_elected = self.components.access.load
         self.quorum.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
@@ -67,8 +74,11 @@ class Node:
         """
         components = self.components
         apis = ApiTable(components)
+        components.tls.start()
         for endpoint in self.context.config.listeners:
-            components.connections.bind(endpoint, apis.of_listener(endpoint.name))
+            served = apis.of_listener(endpoint.name)
+            components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
+        self._limit_connections()
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
@@ -173,6 +183,11 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        if delta.quotas:
+            components.client_throttles.quotas_changed(self.metadata.image.quotas)
+        if delta.quotas or delta.configs:
+            self._limit_connections()
+        components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()
@@ -181,6 +196,10 @@ class Node:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
+
+    def _limit_connections(self) -> None:
+        components = self.components
+        components.connections.limits_changed(components.configs.connection_limits, self.metadata.image.quotas)
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.
@@ -193,6 +212,9 @@ class Node:
                 self.replicas.activate()
                 self.components.connections.open_broker()
             self.lifecycle.metadata_applied()
+        registration = self.components.controller_registration
+        if self.lifecycle.caught_up or (registration is not None and registration.registered):
+            self.components.access.load()
         if self.components.controller_registration is not None:
             self.components.controller_registration.register_if_due()
 

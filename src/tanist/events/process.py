@@ -173,6 +173,15 @@ class ConnectionsExhausted(Event):
     problem: str
 
 
+class ConnectionRefused(Event):
+    """A connection is closed, for there are too many from its address, or they come too fast. One a second at most."""
+
+    host: str
+    problem: str
+    left_out: int
+    """Such events that were not emitted since the last one."""
+
+
 class MalformedRequest(Event):
     """A connection is closed for what it sent. One a second at most."""
 
@@ -180,6 +189,99 @@ class MalformedRequest(Event):
     problem: str
     left_out: int
     """Such events that were not emitted since the last one."""
+
+
+class AuthenticationFailed(Event):
+    """A client could not say who it is, and is refused. One a second at most."""
+
+    listener: str
+    peer: str
+    mechanism: str
+    """Empty: it came to none."""
+    problem: str
+    left_out: int
+    """Such events that were not emitted since the last one."""
+
+
+class PeerAuthenticationFailed(Event):
+    """Another node does not believe this one, or this one does not believe it. One a second at most."""
+
+    host: str
+    port: int
+    problem: str
+    left_out: int
+
+
+class CertificateTaken(Event):
+    """Handshakes of a listener begin with this certificate from now on."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+
+
+class CertificateRefused(Event):
+    """What is to take the place of a listener's certificate cannot: the present one stays."""
+
+    listener: str
+    problem: str
+
+
+class CertificateExpires(Event):
+    """Within two weeks, or it has expired. Once a day at most."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+    left_ms: int
+    """Not above 0: it has expired."""
+
+
+class AdvertisedHostNotInCertificate(Event):
+    """Clients dial a host that the certificate does not name, and those that check names do not get in."""
+
+    listener: str
+    host: str
+    names: tuple[str, ...]
+
+
+class TlsHandshakeFailed(Event):
+    """One a second at most."""
+
+    listener: str
+    peer: str
+    problem: str
+    dialled: bool
+    """This node has dialled the other."""
+    left_out: int
+
+
+class TokenKeysFetched(Event):
+    """The keys by which tokens are judged have come for the first time."""
+
+    url: str
+    keys: int
+
+
+class TokenKeysFailed(Event):
+    """They could not be fetched, or made no sense; those in use stay."""
+
+    url: str
+    problem: str
+
+
+class AuthorizationDenied(Event):
+    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
+
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    resource: str
+    api: str
+    """The request."""
+    left_out: int
+    """Such denials that had no event since the last one."""
 
 
 # -- faults of a live cluster

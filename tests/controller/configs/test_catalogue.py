@@ -62,6 +62,7 @@ KAFKA_BROKER = """
 add.partitions.to.txn.retry.backoff.max.ms INT read-only 100
 add.partitions.to.txn.retry.backoff.ms INT read-only 20
 advertised.listeners LIST read-only null
+authorizer.class.name STRING read-only
 auto.create.topics.enable BOOLEAN read-only true
 auto.leader.rebalance.enable BOOLEAN read-only true
 broker.heartbeat.interval.ms INT read-only 2000
@@ -72,7 +73,9 @@ compression.gzip.level INT cluster-wide -1
 compression.lz4.level INT cluster-wide 9
 compression.type STRING cluster-wide producer
 compression.zstd.level INT cluster-wide 3
+connection.failed.authentication.delay.ms INT read-only 100
 connections.max.idle.ms LONG read-only 600000
+connections.max.reauth.ms LONG read-only 0
 controlled.shutdown.enable BOOLEAN read-only true
 controller.listener.names LIST read-only null
 controller.quorum.append.linger.ms INT read-only 25
@@ -87,6 +90,10 @@ controller.quorum.request.timeout.ms INT read-only 2000
 controller.quorum.retry.backoff.ms INT read-only 20
 controller.quorum.voters LIST read-only
 default.replication.factor INT read-only 1
+delegation.token.expiry.check.interval.ms LONG read-only 3600000
+delegation.token.expiry.time.ms LONG read-only 86400000
+delegation.token.max.lifetime.ms LONG read-only 604800000
+delegation.token.secret.key PASSWORD read-only null
 delete.topic.enable BOOLEAN read-only true
 fetch.max.bytes INT read-only 57671680
 follower.replication.throttled.rate LONG cluster-wide null
@@ -182,8 +189,47 @@ replica.socket.receive.buffer.bytes INT read-only 65536
 replica.socket.timeout.ms INT read-only 30000
 request.timeout.ms INT read-only 30000
 security.inter.broker.protocol STRING read-only PLAINTEXT
+sasl.enabled.mechanisms LIST per-broker GSSAPI
+sasl.jaas.config PASSWORD per-broker null
+sasl.mechanism.controller.protocol STRING read-only GSSAPI
+sasl.mechanism.inter.broker.protocol STRING per-broker GSSAPI
+sasl.oauthbearer.clock.skew.seconds INT read-only 30
+sasl.oauthbearer.expected.audience LIST read-only
+sasl.oauthbearer.expected.issuer STRING read-only null
+sasl.oauthbearer.jwks.endpoint.refresh.ms LONG read-only 3600000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms LONG read-only 10000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms LONG read-only 100
+sasl.oauthbearer.jwks.endpoint.url STRING read-only null
+sasl.oauthbearer.jwt.validator.class CLASS read-only org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+sasl.oauthbearer.scope.claim.name STRING read-only scope
+sasl.oauthbearer.sub.claim.name STRING read-only sub
+sasl.server.callback.handler.class CLASS read-only null
+sasl.server.max.receive.size INT read-only 524288
+ssl.allow.dn.changes BOOLEAN read-only false
+ssl.allow.san.changes BOOLEAN read-only false
+ssl.cipher.suites LIST per-broker 
+ssl.client.auth STRING per-broker none
+ssl.enabled.protocols LIST per-broker TLSv1.2,TLSv1.3
+ssl.endpoint.identification.algorithm STRING per-broker https
+ssl.key.password PASSWORD per-broker null
+ssl.keystore.certificate.chain PASSWORD per-broker null
+ssl.keystore.key PASSWORD per-broker null
+ssl.keystore.location STRING per-broker null
+ssl.keystore.password PASSWORD per-broker null
+ssl.keystore.type STRING per-broker JKS
+ssl.principal.mapping.rules STRING read-only DEFAULT
+ssl.protocol STRING per-broker TLSv1.3
+ssl.truststore.certificates PASSWORD per-broker null
+ssl.truststore.location STRING per-broker null
+ssl.truststore.password PASSWORD per-broker null
+ssl.truststore.type STRING per-broker JKS
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
+controller.quota.window.num INT read-only 11
+controller.quota.window.size.seconds INT read-only 1
+max.connection.creation.rate INT cluster-wide 2147483647
+quota.window.num INT read-only 11
+quota.window.size.seconds INT read-only 1
 socket.receive.buffer.bytes INT read-only 102400
 socket.request.max.bytes INT read-only 104857600
 socket.send.buffer.bytes INT read-only 102400
@@ -282,7 +328,7 @@ def test_setting_falls_back_to_broker_settings_that_exist(setting: ConfigKey) ->
 
 def test_what_has_no_effect_says_so_and_why() -> None:
     for name in (
-        "ssl.keystore.location",
+        "ssl.keymanager.algorithm",
         "num.io.threads",
         "group.share.max.size",
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -290,7 +336,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
         setting = BROKER_SETTINGS[name]
         assert not setting.has_effect
         assert "has no effect in tanist" in setting.doc
-    assert "there is no TLS" in BROKER_SETTINGS["ssl.keystore.location"].doc
+    assert "TLS is OpenSSL's here" in BROKER_SETTINGS["ssl.keymanager.algorithm"].doc
     assert TOPIC_SETTINGS["preallocate"].doc.startswith("Allocate")
     assert BROKER_SETTINGS["min.insync.replicas"].has_effect
 

@@ -14,13 +14,16 @@ from typing import Any, TypeAlias
 
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
+from tanist.broker.guard import MESSAGES
 from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.alter_configs import Refusal, changes_of
-from tanist.controller.configs.relations import complaint
+from tanist.controller.configs.relations import complaint, refusal_of
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
 from tanist.controller.configs.validation import validate_broker_configs
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request, encode_response
 from tanist.wire.messages import alter_configs_request, alter_configs_response
@@ -39,12 +42,15 @@ class AlterConfigs:
     context: NodeContext
     metadata: MetadataView
     controller_channel: ControllerChannel
+    tls: NodeProfiles
 
     def increment(self, request: incremental_request.IncrementalAlterConfigsRequest, call: Call) -> None:
         """Judge what is this broker's to judge, and have the controller decide the rest."""
 
         def judge(resource: incremental_request.AlterConfigsResource) -> Refusal | None:
             if resource.resource_type == BROKER_LOGGER_RESOURCE:
+                if not call.may(rows.ALTER_LOGGERS):
+                    return Refusal(rows.ALTER_LOGGERS.code, MESSAGES[rows.ALTER_LOGGERS.code])
                 return self._no_logger(resource)
             if resource.resource_type != BROKER_RESOURCE:
                 return None
@@ -92,11 +98,10 @@ class AlterConfigs:
         key = (BROKER_RESOURCE, name)
         after = {**configs, key: {k: v for k, v in {**configs.get(key, {}), **changes}.items() if v is not None}}
         static = self.context.config.static
-        found = complaint(
-            changes.keys(),
-            Levels.of(configs, self.context.node_id, static),
-            Levels.of(after, self.context.node_id, static),
-        )
+        levels = Levels.of(after, self.context.node_id, static)
+        found = complaint(changes.keys(), Levels.of(configs, self.context.node_id, static), levels)
+        if found is None and (unusable := self.tls.complaint(changes.keys(), levels)) is not None:
+            found = refusal_of(unusable)
         return None if found is None else Refusal(ErrorCode.INVALID_REQUEST, found)
 
     def _no_logger(self, resource: incremental_request.AlterConfigsResource) -> Refusal:
@@ -157,9 +162,13 @@ class AlterConfigs:
         self.controller_channel.forward(call, request, body=body, amend=amend)
 
 
+def _build(components: NodeComponents) -> AlterConfigs:
+    return AlterConfigs(components.context, components.metadata, components.controller_channel, components.tls)
+
+
 def build_increment(components: NodeComponents) -> Handler:
-    return AlterConfigs(components.context, components.metadata, components.controller_channel).increment
+    return _build(components).increment
 
 
 def build_replace(components: NodeComponents) -> Handler:
-    return AlterConfigs(components.context, components.metadata, components.controller_channel).replace
+    return _build(components).replace

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from tanist.broker.access import topic_access
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
+from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
-from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.batch import ATTRIBUTES_AT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
     NodeEndpoint,
@@ -52,6 +55,7 @@ class ProduceWait:
         "produce",
         "results",
         "slot",
+        "throttle_ms",
         "version",
         "where",
     )
@@ -74,6 +78,7 @@ class ProduceWait:
         # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
         self.where: list[tuple[list[ProduceResult], int] | None] = []
         self.missing = 0
+        self.throttle_ms = 0
         self.done = False
 
     def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
@@ -117,7 +122,7 @@ class ProduceWait:
             self.connection.replicated(self.large_bytes)
         if self.connection.closed:
             return
-        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
+        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results, self.throttle_ms)
         self.connection.complete(self.slot, [frame])
 
     def _refusal(self) -> list[Chunk]:
@@ -134,12 +139,14 @@ class Produce:
 
     __slots__ = (
         "_absent_error",
+        "_access",
         "_apply",
         "_by_topic",
         "_large_bytes",
         "_leader_has_appended",
         "_metadata",
         "_purgatory",
+        "_throttles",
         "_transactions",
         "_turn",
         "_verifies",
@@ -151,6 +158,7 @@ class Produce:
         self._large_bytes = components.turn.large_bytes
         self._by_topic = components.replicas.by_topic
         self._absent_error = components.replicas.absent_error
+        self._access = topic_access(components.access, components.metadata)
         self._leader_has_appended = components.effects.leader_has_appended
         self._apply = components.effects.apply
         self._purgatory = components.purgatory
@@ -158,6 +166,12 @@ class Produce:
         self.metrics = components.context.metrics
         self._transactions = components.transactions
         self._verifies = components.context.config.transaction_partition_verification_enable
+        self._throttles: ClientThrottles | None = None
+        """While clients have quotas for what they produce: then no request goes straight through."""
+        components.client_throttles.on_change(self._quotas_changed)
+
+    def _quotas_changed(self, throttles: ClientThrottles) -> None:
+        self._throttles = throttles.for_produce
 
     def answer(
         self,
@@ -165,6 +179,7 @@ class Produce:
         version: int,
         correlation_id: int,
         results: list[tuple[str | UUID, list[ProduceResult]]],
+        throttle_ms: int = 0,
     ) -> bytes:
         """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
         endpoints: tuple[NodeEndpoint, ...] = ()
@@ -179,7 +194,9 @@ class Produce:
                             leaders.add(leader[0])
             if leaders:
                 endpoints = self._metadata.endpoints_of(leaders, connection.listener)
-        return encode_produce_response(version, correlation_id, results, node_endpoints=endpoints)
+        return encode_produce_response(
+            version, correlation_id, results, throttle_time_ms=throttle_ms, node_endpoints=endpoints
+        )
 
     def handle(
         self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
@@ -192,7 +209,7 @@ class Produce:
         large = len(frame) >= self._large_bytes
         if large:
             self._turn.lend(connection)
-        single = parse_single_produce(frame, offset, version)
+        single = parse_single_produce(frame, offset, version) if self._throttles is None else None
         if single is not None:
             acks, timeout_ms, topic, index, start, end = single
             hosted_parts = self._by_topic.get(topic)
@@ -203,6 +220,7 @@ class Produce:
                 and leader is not None
                 and not hosted.is_internal
                 and not leader.check_before_append(acks)
+                and (self._access is None or self._access.allows(connection.session, rows.PRODUCE_TOPIC, hosted.topic))
             ):
                 turn = self._turn
                 log = hosted.log
@@ -258,36 +276,36 @@ class Produce:
     ) -> None:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
+        session = connection.session
+        if session.access.enabled:
+            from tanist.broker.api.produce_transactional import has_transactions
+
+            row = rows.PRODUCE_TRANSACTION
+            if has_transactions(frame, call) and not session.access.may(session, row, call.transactional_id):
+                self._refuse_all(connection, frame, version, correlation_id, call, row.code)
+                return
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+            self._refuse_all(connection, frame, version, correlation_id, call, refusal)
             return
         if call.transactional_id is None:
             self._append(connection, frame, version, correlation_id, call, {})
             return
-        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce
+        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce, led
+
+        def may_write(topic: str | UUID) -> bool:
+            return self._access is None or self._access.may(session, rows.PRODUCE_TOPIC, topic)
 
         def append(held: memoryview, verified: Mapping[tuple[str, int], int]) -> None:
             self._append(connection, held, version, correlation_id, call, verified)
 
         try:
             TransactionalProduce(self._transactions, verifies=self._verifies).verify(
-                connection, frame, version, call.transactional_id, self._led(frame, call), append
+                connection, frame, version, call.transactional_id, led(self._by_topic, may_write, frame, call), append
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
-
-    def _led(self, frame: memoryview, call: ProduceCall) -> list[tuple[HostedPartition, memoryview]]:
-        """The batches of the request for partitions that are led here."""
-        found: list[tuple[HostedPartition, memoryview]] = []
-        for topic, parts in call.topics:
-            hosted_parts = self._by_topic.get(topic)
-            for index, start, end in parts:
-                hosted = None if hosted_parts is None else hosted_parts.get(index)
-                if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
-                    found.append((hosted, frame[start:end]))
-        return found
+            self._refuse_all(connection, frame, version, correlation_id, call, refusal)
 
     def _append(
         self,
@@ -301,6 +319,8 @@ class Produce:
         """Append all batches. `verified`: the error of each partition whose coordinator was asked, 0 if it agrees."""
         acks = call.acks
         turn = self._turn
+        throttles = self._throttles
+        began_ns = 0 if throttles is None else throttles.now_ns()
         if not turn.begun:
             turn.begin()
         now_ms, wall_ms = turn.now_ms, turn.wall_ms
@@ -314,6 +334,11 @@ class Produce:
             hosted_parts = lookup.get(topic)
             results: list[ProduceResult] = []
             answers.append((topic, results))
+            if self._access is not None and not self._access.may(connection.session, rows.PRODUCE_TOPIC, topic):
+                denied = rows.PRODUCE_TOPIC.code
+                results += (ProduceResult(index, denied, -1, -1, -1) for index, _, _ in parts)
+                failed = True
+                continue
             for index, start, end in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(index)
                 if hosted is None:
@@ -336,7 +361,9 @@ class Produce:
                     continue
                 error = leader.check_before_append(acks)
                 if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
-                    error = self._transaction_error(hosted, frame[start:end], call, verified)
+                    from tanist.broker.api.produce_transactional import transaction_error
+
+                    error = transaction_error(hosted, frame[start:end], call, verified)
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -387,7 +414,9 @@ class Produce:
         metrics.bytes_in += taken_bytes
         if failed:
             metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, acks, began_ns)
         if wait is not None:
+            wait.throttle_ms = throttle_ms
             if large:
                 wait.count_large(len(frame))
             self._purgatory.add(now_ms + call.timeout_ms, wait)
@@ -396,48 +425,28 @@ class Produce:
             if failed:
                 connection.close()
         elif failed and version >= _LEADER_HINT_VERSION:
-            connection.respond_one(self.answer(connection, version, correlation_id, answers))
+            connection.respond_one(self.answer(connection, version, correlation_id, answers, throttle_ms))
         else:
-            connection.respond_one(encode_produce_response(version, correlation_id, answers))
-
-    def _transaction_error(
-        self,
-        hosted: HostedPartition,
-        batch: memoryview,
-        call: ProduceCall,
-        verified: Mapping[tuple[str, int], int],
-    ) -> int:
-        """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
-        if call.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
-        if len(batch) < HEADER_BYTES:
-            return ErrorCode.NONE  # the log says what is wrong with it
-        error = verified.get((hosted.topic, hosted.index))
-        if error:
-            return error
-        header = BatchHeader(*HEADER.unpack_from(batch))
-        producers = hosted.log.producers
-        if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
-            return ErrorCode.INVALID_TXN_STATE
-        if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return ErrorCode.NONE
+            whole = encode_produce_response(version, correlation_id, answers, throttle_time_ms=throttle_ms)
+            connection.respond_one(whole)
 
     def _refuse_all(
         self,
         connection: ClientConnection,
+        frame: memoryview,
         version: int,
         correlation_id: int,
-        topics: list[tuple[str | UUID, list[tuple[int, int, int]]]],
+        call: ProduceCall,
         error: int,
-        acks: int,
     ) -> None:
         self.metrics.produce_requests += 1
-        self.metrics.failed_produces += sum(len(parts) for _, parts in topics)
-        if acks == 0:
+        self.metrics.failed_produces += sum(len(parts) for _, parts in call.topics)
+        if call.acks == 0:
             connection.close()
             return
+        throttles = self._throttles
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, call.acks, throttles.now_ns())
         refused: list[tuple[str | UUID, list[ProduceResult]]] = [
-            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
+            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in call.topics
         ]
-        connection.respond_one(self.answer(connection, version, correlation_id, refused))
+        connection.respond_one(self.answer(connection, version, correlation_id, refused, throttle_ms))

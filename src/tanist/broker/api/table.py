@@ -25,7 +25,6 @@ _FAST_PATH: _Builder = ("", "")
 _FORWARD: _Builder = ("controller_apis", "build_forward")
 _DECIDE: _Builder = ("controller_apis", "build_decide")
 _QUORUM: _Builder = ("controller_apis", "build_quorum")
-_TOKENS: _Builder = ("describe_delegation_token", "build")
 
 _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.PRODUCE: _FAST_PATH,
@@ -41,6 +40,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.SYNC_GROUP: ("sync_group", "build"),
     ApiKey.DESCRIBE_GROUPS: ("describe_groups", "build"),
     ApiKey.LIST_GROUPS: ("list_groups", "build"),
+    ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
     ApiKey.API_VERSIONS: ("api_versions", "build"),
     ApiKey.CREATE_TOPICS: _FORWARD,
     ApiKey.DELETE_TOPICS: _FORWARD,
@@ -59,11 +59,12 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.DELETE_GROUPS: ("delete_groups", "build"),
     ApiKey.ALTER_CONFIGS: ("alter_configs", "build_replace"),
     ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", "build"),
+    ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.CREATE_PARTITIONS: _FORWARD,
-    ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.CREATE_DELEGATION_TOKEN: ("create_delegation_token", "build"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("renew_delegation_token", "build"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("expire_delegation_token", "build"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ("describe_delegation_token", "build"),
     ApiKey.ELECT_LEADERS: _FORWARD,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("alter_configs", "build_increment"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _FORWARD,
@@ -94,6 +95,7 @@ _INTER_BROKER: dict[ApiKey, _Builder] = {
 
 _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.FETCH: _QUORUM,
+    ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
     ApiKey.API_VERSIONS: ("api_versions", "build"),
     ApiKey.CREATE_TOPICS: _DECIDE,
     ApiKey.DELETE_TOPICS: _DECIDE,
@@ -101,10 +103,11 @@ _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.CREATE_ACLS: _DECIDE,
     ApiKey.DELETE_ACLS: _DECIDE,
     ApiKey.CREATE_PARTITIONS: _DECIDE,
-    ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.CREATE_DELEGATION_TOKEN: ("create_delegation_token", "build_decide"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("renew_delegation_token", "build_decide"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("expire_delegation_token", "build_decide"),
     ApiKey.ALTER_CONFIGS: _DECIDE,
+    ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),
     ApiKey.ELECT_LEADERS: _DECIDE,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _DECIDE,
@@ -159,15 +162,23 @@ class ApiTable:
         """The APIs of a listener, by its part in the configuration."""
         config = self._components.context.config
         if name in config.controller_listener_names:
-            return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
+            return ListenerApis(self._of_table(CONTROLLER_TABLE, controller=True), self._unsupported)
         private = config.private_requests_enable and name == config.inter_broker_listener_name
         table = INTER_BROKER_TABLE if private else BROKER_TABLE
         if config.unstable_api_versions_enable:
             table = {**table, **UNSTABLE_TABLE}
         return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)
 
-    def _of_table(self, table: _Table) -> Handlers:
-        return {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+    def _of_table(self, table: _Table, *, controller: bool = False) -> Handlers:
+        handlers = {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+        if self._components.access.enabled:
+            from tanist.broker.guard import guarded, rows_before
+
+            for key, (low, high, handler) in handlers.items():
+                rows = rows_before(key, controller=controller)
+                if rows:
+                    handlers[key] = (low, high, guarded(handler, rows))
+        return handlers
 
     def _handler(self, builder: _Builder) -> Handler:
         handler = self._handlers.get(builder)

@@ -22,6 +22,7 @@ from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
 from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.call import Call
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision, ElectionWait, UncleanReason
@@ -30,6 +31,7 @@ from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
 from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.controller.refusals import refusal
+from tanist.controller.token_request import TokenSweep
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
 from tanist.quorum import BatchTooLarge
@@ -49,6 +51,10 @@ _MAX_PENDING = 10_000
 _TOO_LARGE = "Unable to perform excessively large batch operation."
 _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
+
+
+def _nothing() -> None:
+    """Nobody listens yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +92,18 @@ class ActiveLog(Protocol):
 class ControllerService:
     """Runs the `Controller` of a node with the controller role."""
 
-    def __init__(self, context: NodeContext, metadata: MetadataView, quorum: ActiveLog, controller: Controller) -> None:
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        quorum: ActiveLog,
+        controller: Controller,
+        throttles: ClientThrottles,
+    ) -> None:
         self._context = context
         self._metadata = metadata
         self._quorum = quorum
+        self._throttles = throttles
         self.controller = controller
         self._pending: deque[_Pending] = deque()
         self._epoch = -1
@@ -100,6 +114,7 @@ class ControllerService:
         """Requests whose elections take questions to the replicas first."""
         self.unclean_elections = 0
         """Committed ones, of this process as the active controller."""
+        self.on_elected: Callable[[], None] = _nothing
         self._closed = False
 
     PENDING_MAX = _MAX_PENDING
@@ -121,11 +136,25 @@ class ControllerService:
 
     def _claim(self, epoch: int) -> None:
         self._epoch = epoch
+        self.on_elected()
         decision = self.controller.activate(epoch, self._context.clock.now_ms(), self._quorum.log_end_offset)
         self._context.events.emit(ControllerActivated(self._context.node_id, epoch))
         self._carry_out(decision, None, None)
         self._probe_brokers()
         self._go_on()
+        self._sweep_tokens_later()
+
+    def _sweep_tokens_later(self) -> None:
+        """Delegation tokens end by the time of day, which the controller does not know."""
+        clock, tokens, epoch = self._context.clock, self.controller.tokens, self._epoch
+
+        def sweep() -> None:
+            if not self._closed and self.controller.active and self._epoch == epoch:
+                self._guarded(lambda: self._decide_alone(TokenSweep(clock.wall_ms())))
+                self._sweep_tokens_later()
+
+        if tokens.secret is not None:
+            clock.call_at(clock.now_ms() + tokens.check_interval_ms, sweep)
 
     def stepped_down(self, image: MetadataImage) -> None:
         """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
@@ -207,15 +236,26 @@ class ControllerService:
         self._decide(call, request)
 
     def _decide(self, call: Call, request: Any) -> Decision | None:
+        quota = self._throttles.mutations_of(call)
         decision = self.controller.handle(
             request,
             self._context.clock.now_ms(),
             next_offset=self._quorum.log_end_offset,
             api_version=call.version,
+            quota=quota,
         )
+        if quota.throttle_ms:
+            self._throttles.mutations_throttled(quota.throttle_ms)
+            call.throttle_ms = quota.throttle_ms
         done = self._carry_out(decision, call, request)
         self._go_on()
         return decision if done else None
+
+    def _decide_alone(self, request: Any) -> None:
+        """Of what nobody waits for."""
+        now_ms, offset = self._context.clock.now_ms(), self._quorum.log_end_offset
+        self._carry_out(self.controller.handle(request, now_ms, next_offset=offset, api_version=0), None, None)
+        self._go_on()
 
     def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, update: FeatureUpdateKey) -> None:
         """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""

@@ -10,15 +10,18 @@ This file must not know any API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol
 
 from tanist.ports import Chunk, Connection
+from tanist.security.requirements import Row
 from tanist.security.session import Session
+from tanist.wire.acls import CLUSTER_NAME
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import RequestHeader, encode_response
+from tanist.wire.frames import RequestHeader, encode_response, with_throttle_time
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -47,6 +50,16 @@ class Slot:
     """The request that is to be answered, if it can be given up."""
 
 
+class RequestMeter(Protocol):
+    """Measures the time of requests, while clients have quotas for it (`client_throttles.ClientThrottles`)."""
+
+    def now_ns(self) -> int:
+        """The time by which steps are measured."""
+
+    def throttle_ms(self, call: Call, spent_ns: int, error: int) -> int:
+        """The call is answered with this error, after so much time: the time in ms that its client has to wait."""
+
+
 class RequestConnection(Protocol):
     """The connection that a request has come by (`client_connection.ClientConnection`)."""
 
@@ -54,6 +67,8 @@ class RequestConnection(Protocol):
     listener: str
     session: Session
     handlers: Handlers
+    advertised: Handlers
+    """What a client hears of, before it has authenticated too."""
     closed: bool
     broker_identity: tuple[int, int] | None
     """The broker at the other end, and its epoch, once a request has named them."""
@@ -69,6 +84,9 @@ class RequestConnection(Protocol):
 
     def handler_failed(self, api_key: int, error: Exception) -> None:
         """Count and report an unexpected exception of a handler."""
+
+    def mute(self, throttle_ms: int) -> None:
+        """Read no more for so long; answers go out."""
 
     def close(self) -> None:
         """No answer can be given: the client is to see that its request has no end."""
@@ -99,7 +117,21 @@ class Continuation(Generic[P]):
 class Call:
     """A request being handled: who asked, with which header, and where its answer goes."""
 
-    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
+    __slots__ = (
+        "_amend",
+        "_began_ns",
+        "_slot",
+        "_spent_ns",
+        "answered",
+        "connection",
+        "frame",
+        "header",
+        "meter",
+        "reply_with",
+        "request",
+        "session",
+        "throttle_ms",
+    )
 
     def __init__(
         self,
@@ -115,10 +147,16 @@ class Call:
         self.header = header
         self.frame = frame
         self.request = request
+        self._amend: Callable[[Any], Any] | None = None
         self._slot: Slot | None = None
         self.answered = False
         # An envelope's inner call answers through its outer one (`api/envelope.py`).
         self.reply_with: Callable[[Any], None] | None = None
+        self.meter: RequestMeter | None = None
+        self.throttle_ms = 0
+        """How long the client has to wait for what it has asked, beside the time that this has taken."""
+        self._began_ns = 0
+        self._spent_ns = 0
 
     @property
     def version(self) -> int:
@@ -134,7 +172,21 @@ class Call:
         """Client id and host, as groups describe their members; a host is written as Java writes it."""
         return self.header.client_id or "", f"/{self.session.host}"
 
+    def may(self, row: Row, name: str | None = CLUSTER_NAME) -> bool:
+        """Whether the client may do what the row of the table needs, on the resource of this name."""
+        session = self.session
+        return session.access.may(session, row, name)
+
+    def operations(self, row: Row, name: str = CLUSTER_NAME) -> int:
+        """What the client may do on the resource: a bit for each operation that its type has."""
+        session = self.session
+        return session.access.operations(session, row, name)
+
     # -- the answer
+
+    def amend(self, step: Callable[[Any], Any]) -> None:
+        """Have `step` make the answer of the one that is given: for a part of the request that is decided already."""
+        self._amend = step
 
     def reply(self, response: Any, *, version: int | None = None) -> None:
         """Answer. The handler that took the call must do so exactly once.
@@ -146,16 +198,29 @@ class Call:
         except Exception as error:
             self.failed(error)
 
-    def reply_chunks(self, chunks: list[Chunk]) -> None:
+    def reply_chunks(self, chunks: Sequence[bytes]) -> None:
         """Answer with an encoded frame, length prefix included."""
         if self.answered:
             return
+        throttle_ms = self._throttle_ms(ErrorCode.NONE)
+        if throttle_ms:
+            frame = b"".join(chunks)
+            chunks = [with_throttle_time(self.header.api_key, self.version, frame, throttle_ms)]
         self.answered = True
-        self.connection.complete(self._slot, chunks)
+        self.connection.complete(self._slot, list(chunks))
+        if throttle_ms:
+            self.connection.mute(throttle_ms)
 
     def _answer(self, response: Any, version: int | None = None) -> None:
         if self.answered:
             return  # it was refused for an unexpected exception, and somebody had gone on with it
+        if self._amend is not None:
+            amend, self._amend = self._amend, None
+            response = amend(response)
+        throttle_ms = self._throttle_ms(getattr(response, "error_code", ErrorCode.NONE))
+        if throttle_ms and "throttle_time_ms" in response.DEFAULTS:
+            response = copy(response)  # it may be one for all
+            response.throttle_time_ms = throttle_ms
         if self.reply_with is not None:
             self.reply_with(response)
             self.answered = True
@@ -164,6 +229,16 @@ class Call:
         frame = encode_response(response, header.api_version if version is None else version, header.correlation_id)
         self.answered = True
         self.connection.complete(self._slot, [frame])
+        if throttle_ms:
+            self.connection.mute(throttle_ms)
+
+    def _throttle_ms(self, error: int) -> int:
+        """How long the client has to wait, with all that has been spent on its request."""
+        meter, self.meter = self.meter, None
+        if meter is None:
+            return self.throttle_ms
+        spent_ns = self._spent_ns + (meter.now_ns() - self._began_ns if self._began_ns else 0)
+        return max(self.throttle_ms, meter.throttle_ms(self, spent_ns, error))
 
     def refuse(self) -> None:
         """Answer UNKNOWN_SERVER_ERROR, if nothing else was: an unexpected exception has come up.
@@ -203,10 +278,16 @@ class Call:
 
     def go_on(self, then: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a part of the handler."""
+        meter = None if self._began_ns else self.meter
+        if meter is not None:
+            self._began_ns = meter.now_ns()
         try:
             then(*args, **kwargs)
         except Exception as error:
             self.failed(error)
+        if meter is not None:
+            self._spent_ns += meter.now_ns() - self._began_ns
+            self._began_ns = 0
 
     def failed(self, error: Exception) -> None:
         """A part of the handler has met an exception: it is the request's, which is refused."""

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tanist.broker.network.call import Call, Handlers, Slot, WaitingRequest
-from tanist.ports import Chunk, Connection
+from tanist.broker.network.call import Call, Handlers, RequestMeter, Slot, WaitingRequest
+from tanist.ports import TLS_CLIENT, Chunk, Connection
 from tanist.security.session import Session
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import WireError
@@ -48,6 +48,8 @@ class ConnectionOwner(Protocol):
 
     requests: dict[int, int]
     """How many requests have come, by API key; Produce and Fetch are counted elsewhere."""
+    meter: RequestMeter | None
+    """While clients have quotas for the time that their requests take."""
 
     def malformed_request(self, peer: str, why: str) -> None:
         """A connection is closed for what it sent."""
@@ -57,6 +59,9 @@ class ConnectionOwner(Protocol):
 
     def flush_later(self, connection: ClientConnection) -> None:
         """A client that is held back has not read its answers yet: look again shortly."""
+
+    def release_later(self, connection: ClientConnection, throttle_ms: int) -> None:
+        """Release it (`ClientConnection.release`) after so long."""
 
     def connection_closed(self, connection: ClientConnection) -> None:
         """The connection has ended."""
@@ -82,6 +87,7 @@ class ClientConnection:
         "_unreplicated_bytes",
         "_unsupported",
         "active",
+        "advertised",
         "broker_identity",
         "client_id",
         "closed",
@@ -90,6 +96,7 @@ class ClientConnection:
         "fetch_plan",
         "fetch_wait",
         "follower_session",
+        "gate",
         "handlers",
         "idle_since_ms",
         "listener",
@@ -113,10 +120,9 @@ class ClientConnection:
         self.connection = connection
         self.session = session
         self.listener = session.listener
-        self.handlers = apis.handlers
+        self.advertised = apis.handlers
         self._unsupported = apis.unsupported
-        self.produce = apis.produce
-        self.fetch = apis.fetch
+        self.serve(apis)
         self.out: list[Chunk] = []
         self.slots: deque[Slot] = deque()
         self.closed = False
@@ -130,12 +136,20 @@ class ClientConnection:
         self.fetch_wait: Any = None
         # The session of the follower that fetches on this connection (`replication/follower_sessions.py`).
         self.follower_session: Any = None
+        # What stands before it until the client has authenticated (`authentication/gate.py`).
+        self.gate: Any = None
         # How a consumer's requests begin, one after the other (`api/fetch.py`).
         self.fetch_plan: FetchPlan | None = None
         self._touched = False
         self._paused = False
         self._holds = 0
         self._unreplicated_bytes = 0
+
+    def serve(self, apis: ListenerApis | None) -> None:
+        """Hand requests to these from now on; None: to nobody."""
+        self.handlers: Handlers = {} if apis is None else apis.handlers
+        self.produce = None if apis is None else apis.produce
+        self.fetch = None if apis is None else apis.fetch
 
     # -- frames in
 
@@ -247,6 +261,7 @@ class ClientConnection:
         requests[api_key] = requests.get(api_key, 0) + 1
         request = decode_request(header, frame)
         call = Call(self, header, frame, request)
+        call.meter = self._owner.meter
         call.go_on(entry[2], request, call)
 
     # -- answers out
@@ -357,6 +372,12 @@ class ClientConnection:
         if not self._holds and not self._paused and not self.closed:
             self.connection.resume()
 
+    def mute(self, throttle_ms: int) -> None:
+        """Read no more for so long; answers go out (KIP-219)."""
+        if not self.closed:
+            self.hold()
+            self._owner.release_later(self, throttle_ms)
+
     def add_unreplicated(self, size: int) -> None:
         """A large produce of so many bytes waits for replicas."""
         before = self._unreplicated_bytes
@@ -391,6 +412,8 @@ class ClientConnection:
             self.connection.close()
 
     def on_close(self, reason: str) -> None:
+        if TLS_CLIENT in reason:
+            self._owner.malformed_request(self.connection.peer, f"{TLS_CLIENT}, to listener {self.listener}")
         self.closed = True
         for slot in self.slots:
             if slot.waiting is not None:

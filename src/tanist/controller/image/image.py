@@ -17,10 +17,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.controller.image.acls import Acl, replay_acl
+from tanist.controller.image.client_quotas import ClientQuotas
+from tanist.controller.image.delegation_tokens import DelegationTokens
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
-from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
@@ -80,13 +83,16 @@ MINIMUM_METADATA_VERSION: Final = 7
 """3.3-IV3: the version of a log without a metadata.version record."""
 
 BESIDE_PARTITIONS: Final = (
+    "acls",
     "brokers",
     "controllers",
     "topic_ids",
     "configs",
     "features",
     "next_producer_id",
-    "passive",
+    "quotas",
+    "scram",
+    "tokens",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -108,13 +114,16 @@ class MetadataImage:
     __slots__ = (
         "_table",
         "_transaction",
+        "acls",
         "brokers",
         "configs",
         "controllers",
         "features",
         "next_producer_id",
-        "passive",
+        "quotas",
+        "scram",
         "static_configs",
+        "tokens",
     )
 
     def __init__(self, static_configs: Mapping[str, str] | None = None) -> None:
@@ -124,7 +133,10 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
-        self.passive = PassiveRecords()
+        self.acls: dict[UUID, Acl] = {}
+        self.quotas = ClientQuotas()
+        self.scram = ScramCredentials()
+        self.tokens = DelegationTokens()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -149,7 +161,10 @@ class MetadataImage:
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
-        clone.passive = self.passive.copy()
+        clone.acls = dict(self.acls)
+        clone.quotas = self.quotas.copy()
+        clone.scram = ScramCredentials(self.scram)
+        clone.tokens = DelegationTokens(self.tokens)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -298,8 +313,16 @@ class MetadataImage:
     def _no_op(self, _record: NoOpRecord | ZkMigrationStateRecord, _delta: ImageDelta | None) -> None:
         """Moves the log's end, not the image."""
 
-    def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
-        self.passive.replay(record)
+    def _token(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.tokens.replay(record)
+
+    def _set_client_quota(self, record: ClientQuotaRecord, delta: ImageDelta | None) -> None:
+        self.quotas.replay(record)
+        if delta is not None:
+            delta.quotas = True
+
+    def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.scram.replay(record)
 
     # brokers and controllers
 
@@ -403,7 +426,7 @@ class MetadataImage:
     def _clear_elr(self, record: ClearElrRecord, delta: ImageDelta | None) -> None:
         self._table.clear_elr(record.topic_name, delta)
 
-    # configurations, features, producer ids
+    # configurations, features, producer ids, access control lists
 
     def _configure(self, record: ConfigRecord, delta: ImageDelta | None) -> None:
         resource = (record.resource_type, record.resource_name)
@@ -435,14 +458,23 @@ class MetadataImage:
         if delta is not None:
             delta.producer_ids = True
 
+    def _change_acls(
+        self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord, delta: ImageDelta | None
+    ) -> None:
+        before = replay_acl(self.acls, record)
+        if delta is not None:
+            delta.acls.setdefault(record.id, before)
+
 
 _TRANSACTION_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | None], None]] = {
     AbortTransactionRecord: MetadataImage._abort_transaction,
+    AccessControlEntryRecord: MetadataImage._change_acls,
     BeginTransactionRecord: MetadataImage._begin_transaction,
     BrokerRegistrationChangeRecord: MetadataImage._change_registration,
     ClearElrRecord: MetadataImage._clear_elr,
+    ClientQuotaRecord: MetadataImage._set_client_quota,
     ConfigRecord: MetadataImage._configure,
     EndTransactionRecord: MetadataImage._end_transaction,
     FeatureLevelRecord: MetadataImage._set_feature,
@@ -453,21 +485,12 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     ProducerIdsRecord: MetadataImage._set_next_producer_id,
     RegisterBrokerRecord: MetadataImage._register_broker,
     RegisterControllerRecord: MetadataImage._register_controller,
+    RemoveAccessControlEntryRecord: MetadataImage._change_acls,
     RemoveTopicRecord: MetadataImage._remove_topic,
     TopicRecord: MetadataImage._create_topic,
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     ZkMigrationStateRecord: MetadataImage._no_op,
-    **dict.fromkeys(
-        (
-            AccessControlEntryRecord,
-            ClientQuotaRecord,
-            DelegationTokenRecord,
-            RemoveAccessControlEntryRecord,
-            RemoveDelegationTokenRecord,
-            RemoveUserScramCredentialRecord,
-            UserScramCredentialRecord,
-        ),
-        MetadataImage._keep,
-    ),
+    **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
+    **dict.fromkeys((DelegationTokenRecord, RemoveDelegationTokenRecord), MetadataImage._token),
 }

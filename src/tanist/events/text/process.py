@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from tanist.events.process import (
+    AdvertisedHostNotInCertificate,
     AllFaultsHealed,
+    AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
+    CertificateRefused,
+    CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -27,15 +34,20 @@ from tanist.events.process import (
     MetricsServed,
     NodeFailed,
     NodeStarted,
+    PeerAuthenticationFailed,
     RegistrationFailed,
     ServerStarted,
     ShutdownBegun,
     ShutdownDone,
     SignalReceived,
     StartFailed,
+    TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.text.line import Line, Lines
+from tanist.text import timestamp_text
 
 # -- life
 
@@ -183,9 +195,79 @@ def _connections_exhausted(event: ConnectionsExhausted) -> Line:
     return "WARN", f"accepting no connections for now ({event.open} are open): {event.problem}"
 
 
+def _connection_refused(event: ConnectionRefused) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "INFO", f"closing a connection from {event.host}: {event.problem}{more}"
+
+
 def _malformed_request(event: MalformedRequest) -> Line:
     more = f" (and {event.left_out} like it)" if event.left_out else ""
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
+
+
+def _authentication_failed(event: AuthenticationFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    how = f" by {event.mechanism}" if event.mechanism else ""
+    return "WARN", f"{event.peer} could not authenticate{how} on listener {event.listener}: {event.problem}{more}"
+
+
+def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
+
+
+def _certificate_taken(event: CertificateTaken) -> Line:
+    return (
+        "INFO",
+        f"listener {event.listener} shows the certificate of {event.subject}, "
+        f"which is good until {timestamp_text(event.expires_ms)}",
+    )
+
+
+def _certificate_refused(event: CertificateRefused) -> Line:
+    return "ERROR", f"listener {event.listener} keeps its certificate, the new one is refused: {event.problem}"
+
+
+def _certificate_expires(event: CertificateExpires) -> Line:
+    whose = f"the certificate of listener {event.listener} ({event.subject})"
+    if event.left_ms <= 0:
+        return "ERROR", f"{whose} has expired at {timestamp_text(event.expires_ms)}: new connections fail"
+    days = event.left_ms // 86_400_000
+    left = f"{days} days" if days > 1 else f"{event.left_ms // 3_600_000} hours"
+    return "WARN", f"{whose} expires in {left}, at {timestamp_text(event.expires_ms)}"
+
+
+def _advertised_host_not_in_certificate(event: AdvertisedHostNotInCertificate) -> Line:
+    return (
+        "WARN",
+        f"listener {event.listener} advertises {event.host}, which its certificate does not name (it names "
+        f"{', '.join(event.names) or 'nobody'}): clients that check names do not get in; make a certificate with it as "
+        "a subject alternative name, or advertise another host",
+    )
+
+
+def _tls_handshake_failed(event: TlsHandshakeFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    if event.dialled:
+        return "WARN", f"no TLS with {event.peer} (listener {event.listener}): {event.problem}{more}"
+    return "WARN", f"no TLS with {event.peer} on listener {event.listener}: {event.problem}{more}"
+
+
+def _token_keys_fetched(event: TokenKeysFetched) -> Line:
+    return "INFO", f"{event.url} has {event.keys} keys to judge tokens by"
+
+
+def _token_keys_failed(event: TokenKeysFailed) -> Line:
+    return "ERROR", f"cannot fetch keys to judge tokens by from {event.url}: {event.problem}"
+
+
+def _authorization_denied(event: AuthorizationDenied) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return (
+        "WARN",
+        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
+        f"{event.resource} ({event.api}){more}",
+    )
 
 
 # -- faults of a live cluster
@@ -237,7 +319,18 @@ LINES: Lines = {
     DescriptorLimitLow: _descriptor_limit_low,
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
+    ConnectionRefused: _connection_refused,
     MalformedRequest: _malformed_request,
+    AuthenticationFailed: _authentication_failed,
+    PeerAuthenticationFailed: _peer_authentication_failed,
+    CertificateTaken: _certificate_taken,
+    CertificateRefused: _certificate_refused,
+    CertificateExpires: _certificate_expires,
+    AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
+    TlsHandshakeFailed: _tls_handshake_failed,
+    TokenKeysFetched: _token_keys_fetched,
+    TokenKeysFailed: _token_keys_failed,
+    AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,

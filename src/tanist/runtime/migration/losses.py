@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tanist.broker.api.table import BROKER_TABLE
+from tanist.broker.authorizer_properties import CLASS_NAME, STANDARD_AUTHORIZER, SUPER_USERS
 from tanist.broker.config import ConfigError, NodeConfig
-from tanist.broker.endpoints import parse_listeners, parse_protocol_map
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.configs.settings import base_name, static_text
+from tanist.controller.configs.settings import base_name
 from tanist.controller.features import KEPT_FEATURES, SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.runtime.migration.api_names import api_name
 from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, Node
@@ -119,18 +119,19 @@ def _features(usage: Usage) -> Iterator[Finding]:
 
 def _of_file(node: Node) -> Iterator[Finding]:
     """What `tanist serve` would say of the node's properties file."""
-    static = node.static
-    secured = _secured_listeners(static)
-    if secured:
-        yield Finding(REFUSED, "listeners", f"node {node.node_id}: tanist has PLAINTEXT listeners only", tuple(secured))
-    if static.get("authorizer.class.name", "").strip():
+    static = dict(node.static)
+    stores = _java_key_stores(static)
+    if stores:
         yield Finding(
             REFUSED,
-            "authorizer",
-            f"node {node.node_id}: authorizer.class.name is set, and tanist has no authorizer",
-            (static["authorizer.class.name"],),
+            "listeners",
+            f"node {node.node_id}: a Java key store (JKS) cannot be read; convert it to PKCS12 with "
+            "keytool -importkeystore -deststoretype PKCS12",
+            tuple(stores),
         )
-    if secured or static.get("authorizer.class.name", "").strip():
+    if static.get(CLASS_NAME) == STANDARD_AUTHORIZER and SUPER_USERS not in static:
+        del static[CLASS_NAME]  # Apache Kafka does not describe super.users: who is one is seen when the file is read
+    if stores:
         return
     try:
         NodeConfig.from_properties(static)
@@ -138,14 +139,10 @@ def _of_file(node: Node) -> Iterator[Finding]:
         yield Finding(REFUSED, "configurations", f"node {node.node_id}: {error}")
 
 
-def _secured_listeners(static: Mapping[str, str]) -> list[str]:
-    """The listeners of a node that are not PLAINTEXT."""
-    try:
-        protocols = parse_protocol_map(static_text(static, "listener.security.protocol.map") or "")
-        listeners = parse_listeners(static.get("listeners", ""), protocols, "listeners")
-    except ConfigError:
-        return []  # the whole file is refused, in these words
-    return [f"{each} is {each.security_protocol}" for each in listeners if each.security_protocol != "PLAINTEXT"]
+def _java_key_stores(static: Mapping[str, str]) -> list[str]:
+    """The stores of a node that are files of Java's own kind, as their names tell."""
+    names = ("ssl.keystore.location", "ssl.truststore.location")
+    return [f"{name}={path}" for name, path in static.items() if base_name(name) in names and path.endswith(".jks")]
 
 
 def _transactions(usage: Usage) -> Iterator[Finding]:
@@ -181,22 +178,19 @@ def _groups(usage: Usage) -> Iterator[Finding]:
 
 def _security(usage: Usage) -> Iterator[Finding]:
     if usage.acls:
-        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
+        yield Finding(NOTE, "acls", f"{counted(len(usage.acls), 'ACL')} kept and enforced", _at_most(usage.acls))
     if usage.scram_users:
         yield Finding(
-            LOST,
+            NOTE,
             "scram",
-            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} kept; there is no SASL",
+            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} go on",
             _at_most(usage.scram_users),
         )
     if usage.tokens:
-        yield Finding(LOST, "tokens", f"{counted(usage.tokens, 'delegation token')} kept; there is no SASL")
-    if usage.quotas:
         yield Finding(
-            LOST,
-            "quotas",
-            f"{counted(len(usage.quotas), 'quota')} of clients kept and not enforced",
-            _at_most(usage.quotas),
+            NOTE,
+            "tokens",
+            f"{counted(usage.tokens, 'delegation token')} go on: keep delegation.token.secret.key as it is",
         )
 
 

@@ -1,7 +1,7 @@
 """The real `Network` port: listening, connecting, limits. `connection.py` has the traffic of one connection.
 
 It owns the set of connections and their number: at most `max_connections` accepted ones (more wait in the kernel's
-backlog until one closes, as with Kafka's `max.connections`), and when the process runs out of file descriptors
+backlog until one closes), and when the process runs out of file descriptors
 accepting rests for a while instead of spinning. It must never block: names are looked up in a thread, connects are
 non-blocking.
 """
@@ -12,15 +12,19 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from tanist.ports import Connection, ConnectionHandler
+from tanist.ports import Connection, ConnectionHandler, TlsIdentity
 from tanist.runtime.ports.bulk import Bulk
 from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.connection import ConnectionFaults, SocketConnection
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.socket_address import SocketAddress
+
+if TYPE_CHECKING:
+    from tanist.runtime.ports.tls_side import Tls, TlsReports
 
 _ACCEPTS_PER_TURN = 64
 _BACKLOG = 512
@@ -43,15 +47,20 @@ class SocketListener:
         sock: socket.socket,
         accept: Callable[[Connection], ConnectionHandler],
         max_frame_bytes: int,
+        tls: str | None,
     ) -> None:
         self._network = network
         self._sock = sock
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
+        self._tls = tls
         self._port: int = sock.getsockname()[1]
         self._listens = False
         self._reading = False
+        self._paused = False
         self._closed = False
+        self._waiting: deque[SocketConnection] = deque()
+        """Connections whose handshakes were done while it was paused."""
 
     @property
     def port(self) -> int:
@@ -66,17 +75,47 @@ class SocketListener:
             self._listens = True
             self.watch()
 
+    def pause(self) -> None:
+        self._paused = True
+        self.rest()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._waiting:
+            self._network.loop.post(self._take_waiting)
+        elif not self._network.resting:
+            self.watch()
+
+    def take(self, connection: SocketConnection) -> None:
+        """It is open, and has shown who it is if it was asked to."""
+        if self._paused:
+            connection.pause()
+            self._waiting.append(connection)
+        else:
+            self._network._take(connection, self._accept)
+
+    def _take_waiting(self) -> None:
+        while self._waiting and not self._paused:
+            connection = self._waiting.popleft()
+            if connection in self._network._connections:
+                connection.resume()
+                self._network._take(connection, self._accept)
+        if not self._network.resting:
+            self.watch()
+
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         self.rest()
         self._sock.close()
+        while self._waiting:
+            self._waiting.popleft().end("its listener was closed")
         self._network._listeners.discard(self)
 
     def watch(self) -> None:
         """Accept again."""
-        if self._listens and not self._reading and not self._closed:
+        if self._listens and not self._reading and not self._paused and not self._closed:
             self._reading = True
             self._network.loop.aio.add_reader(self._sock.fileno(), self._on_readable)
 
@@ -89,7 +128,7 @@ class SocketListener:
     def _on_readable(self) -> None:
         network = self._network
         for _ in range(_ACCEPTS_PER_TURN):
-            if self._closed:
+            if self._closed or self._paused:
                 return
             if network.accepted >= network.max_connections:
                 network._rest_listeners("the limit of connections is reached", retry=False)
@@ -105,7 +144,7 @@ class SocketListener:
                 # keeps it out, and others may come through.
                 network._rest_listeners(error.strerror or str(error), retry=True)
                 return
-            network._adopt(sock, address, self._accept, self._max_frame_bytes)
+            network._adopt(sock, address, self, self._max_frame_bytes, self._tls)
 
 
 class SocketNetwork:
@@ -120,6 +159,7 @@ class SocketNetwork:
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
         on_exhausted: Callable[[int, str], None] | None = None,
+        tls_reports: TlsReports | None = None,
     ) -> None:
         self.loop = loop
         self.bulk = Bulk(loop)
@@ -139,30 +179,48 @@ class SocketNetwork:
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
         self._listeners: set[SocketListener] = set()
-        self._resting = False
+        self.resting = False
+        """No listener accepts for now: connections, descriptors or memory have run out."""
         self._grown: set[SocketConnection] = set()
         self._sweeping = False
+        self._tls_reports = tls_reports
+        self._tls: Tls | None = None
+        """Once there is a profile."""
 
     # -- Network
 
     def bind(
-        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], ConnectionHandler],
+        *,
+        max_frame_bytes: int,
+        tls: str | None = None,
     ) -> SocketListener:
+        if tls is not None:
+            self._tls_of(tls)
         sock = _bound(host, port)
         try:
             sock.setblocking(False)
             if self._receive_buffer_bytes != SYSTEM_DEFAULT:
                 # Before listening, as accepted sockets get it from here and settle their window with the handshake.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
-            listener = SocketListener(self, sock, accept, max_frame_bytes)
+            listener = SocketListener(self, sock, accept, max_frame_bytes, tls)
         except BaseException:
             sock.close()
             raise
         self._listeners.add(listener)
         return listener
 
-    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> SocketConnection:
-        connection = SocketConnection(self, f"{host}:{port}", max_frame_bytes)
+    def connect(
+        self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int, tls: str | None = None
+    ) -> SocketConnection:
+        peer = f"{host}:{port}"
+        if tls is None:
+            connection = SocketConnection(self, peer, max_frame_bytes)
+        else:
+            connection = self._tls_of(tls).dialling(self, peer, max_frame_bytes, tls, host)
         connection.handler = handler
         self._connections.add(connection)
         literal = _literal(host, port)
@@ -173,6 +231,15 @@ class SocketNetwork:
                 target=self._resolve, args=(connection, host, port), name=f"look-up-{host}", daemon=True
             ).start()
         return connection
+
+    def set_tls_profile(
+        self, name: str, properties: Mapping[str, str], *, between_nodes: bool, only_try: bool = False
+    ) -> TlsIdentity | None:
+        if self._tls is None:
+            from tanist.runtime.ports.tls_side import Tls  # a node without TLS does not load it
+
+            self._tls = Tls(self.loop, self._tls_reports)
+        return self._tls.profiles.set(name, properties, between_nodes=between_nodes, only_try=only_try)
 
     # -- for the rest of runtime
 
@@ -188,6 +255,8 @@ class SocketNetwork:
         for connection in list(self._connections):
             connection.close()
         self.cold_reads.close()
+        if self._tls is not None:
+            self._tls.close()
 
     def forget(self, connection: SocketConnection) -> None:
         """A connection has closed."""
@@ -195,7 +264,7 @@ class SocketNetwork:
         self._grown.discard(connection)
         if connection.accepted:
             self.accepted -= 1
-            if self._resting and self.accepted < self.max_connections:
+            if self.resting and self.accepted < self.max_connections:
                 self._wake_listeners()
 
     def watch_buffer(self, connection: SocketConnection) -> None:
@@ -224,10 +293,23 @@ class SocketNetwork:
             reason = f"cannot look up {host}: {getattr(error, 'strerror', None) or error}"
             self.loop.post_from_thread(lambda: connection.end(reason))
 
+    def _tls_of(self, profile: str) -> Tls:
+        if self._tls is None or profile not in self._tls.profiles:
+            raise ValueError(f"there is no TLS profile {profile}")
+        return self._tls
+
     def _adopt(
-        self, sock: socket.socket, address: Any, accept: Callable[[Connection], ConnectionHandler], max_frame_bytes: int
+        self,
+        sock: socket.socket,
+        address: Any,
+        listener: SocketListener,
+        max_frame_bytes: int,
+        tls: str | None,
     ) -> None:
-        connection = SocketConnection(self, address, max_frame_bytes)
+        if tls is None:
+            connection = SocketConnection(self, address, max_frame_bytes)
+        else:
+            connection = self._tls_of(tls).accepted(self, address, max_frame_bytes, tls, listener.take)
         self._connections.add(connection)
         self.accepted += 1
         connection.accepted = True
@@ -235,17 +317,26 @@ class SocketNetwork:
             if self._send_buffer_bytes != SYSTEM_DEFAULT:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
             connection.open_with(sock)
+        except OSError as error:
+            connection.end(f"not accepted: {error.strerror or error}")  # gone already
+            return
+        if tls is None:
+            listener.take(connection)
+
+    def _take(self, connection: SocketConnection, accept: Callable[[Connection], ConnectionHandler]) -> None:
+        """Give it its handler."""
+        try:
             handler = accept(connection)
             connection.handler = handler if self.wrap_accepted is None else self.wrap_accepted(connection, handler)
         except OSError as error:
-            connection.end(f"not accepted: {error.strerror or error}")  # gone already
+            connection.end(f"not accepted: {error.strerror or error}")
         except Exception as error:
             self.loop.failed("accept", error)
             connection.end("not accepted")
 
     def _rest_listeners(self, why: str, *, retry: bool) -> None:
-        if not self._resting:
-            self._resting = True
+        if not self.resting:
+            self.resting = True
             if self._on_exhausted is not None:
                 self._on_exhausted(self.accepted, why)
         for listener in self._listeners:
@@ -254,7 +345,7 @@ class SocketNetwork:
             self.loop.call_at(self.loop.now_ms() + _ACCEPT_REST_MS, self._wake_listeners)
 
     def _wake_listeners(self) -> None:
-        self._resting = False
+        self.resting = False
         for listener in self._listeners:
             listener.watch()
 

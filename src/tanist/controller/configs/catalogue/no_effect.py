@@ -37,9 +37,8 @@ metrics.recording.level string INFO read-only low
 metrics.sample.window.ms long 30000 read-only low >=1
 telemetry.max.bytes int 1048576 read-only low >=1
 """,
-    "there are no authorizers, policies and providers": """
+    "there are no policies and providers": """
 alter.config.policy.class.name class - read-only low
-authorizer.class.name string "" read-only low
 config.providers list "" cluster-wide low
 create.topic.policy.class.name class - read-only low
 early.start.listeners list - read-only high list
@@ -66,27 +65,22 @@ queued.max.request.bytes long -1 read-only medium
 server.max.startup.time.ms long 9223372036854775807 read-only medium >=0 internal
 socket.connection.setup.timeout.max.ms long 30000 read-only medium
 """,
-    "there are no quotas of clients": """
+    "no replica moves between log directories": """
 alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
-client.quota.callback.class class - read-only low
-controller.quota.window.num int 11 read-only low >=1
-controller.quota.window.size.seconds int 1 read-only low >=1
-max.connection.creation.rate int 2147483647 cluster-wide medium >=0
 replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
-quota.window.num int 11 read-only low >=1
-quota.window.size.seconds int 1 read-only low >=1
+""",
+    "throttles of replication average over ten seconds": """
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
 """,
-    "there is no SASL": """
-connection.failed.authentication.delay.ms int 100 read-only low >=0
-connections.max.reauth.ms long 0 read-only medium
+    "quotas of clients are found by Apache Kafka's default rule": """
+client.quota.callback.class class - read-only low
+""",
+    "tanist has no GSSAPI, no OAUTHBEARER between nodes, and runs no Java classes": """
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker medium
 sasl.client.callback.handler.class class - read-only medium
-sasl.enabled.mechanisms list GSSAPI per-broker medium list
-sasl.jaas.config password - per-broker medium
 sasl.kerberos.kinit.cmd string /usr/bin/kinit per-broker medium
 sasl.kerberos.min.time.before.relogin long 60000 per-broker medium
 sasl.kerberos.principal.to.local.rules list DEFAULT per-broker medium list
@@ -103,8 +97,6 @@ sasl.login.refresh.window.factor double 0.8 per-broker medium
 sasl.login.refresh.window.jitter double 0.05 per-broker medium
 sasl.login.retry.backoff.max.ms long 10000 read-only low
 sasl.login.retry.backoff.ms long 100 read-only low
-sasl.mechanism.controller.protocol string GSSAPI read-only high
-sasl.mechanism.inter.broker.protocol string GSSAPI per-broker medium
 sasl.oauthbearer.assertion.algorithm string RS256 read-only medium any-case:ES256,RS256
 sasl.oauthbearer.assertion.claim.aud string - read-only medium
 sasl.oauthbearer.assertion.claim.exp.seconds int 300 read-only low 0..86400
@@ -118,23 +110,10 @@ sasl.oauthbearer.assertion.private.key.passphrase password - read-only medium
 sasl.oauthbearer.assertion.template.file string - read-only medium
 sasl.oauthbearer.client.credentials.client.id string - read-only medium
 sasl.oauthbearer.client.credentials.client.secret password - read-only medium
-sasl.oauthbearer.clock.skew.seconds int 30 read-only low
-sasl.oauthbearer.expected.audience list "" read-only high list
-sasl.oauthbearer.expected.issuer string - read-only high
-sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 read-only low
-sasl.oauthbearer.jwks.endpoint.url string - read-only medium
 sasl.oauthbearer.jwt.retriever.class class \
 org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only medium
-sasl.oauthbearer.jwt.validator.class class \
-org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator read-only medium
 sasl.oauthbearer.scope string - read-only medium
-sasl.oauthbearer.scope.claim.name string scope read-only low
-sasl.oauthbearer.sub.claim.name string sub read-only low
 sasl.oauthbearer.token.endpoint.url string - read-only medium
-sasl.server.callback.handler.class class - read-only medium
-sasl.server.max.receive.size int 524288 read-only medium
 """,
     "there are no share groups": """
 group.share.assignment.interval.ms int 1000 cluster-wide medium >=0
@@ -224,37 +203,13 @@ remote.log.storage.manager.class.path string - read-only medium
 remote.log.storage.manager.impl.prefix string rsm.config. read-only medium non-empty
 remote.log.storage.system.enable boolean false read-only medium
 """,
-    "there is no TLS": """
+    "TLS is OpenSSL's here, not Java's": """
 security.providers string - read-only low
-ssl.allow.dn.changes boolean false read-only low
-ssl.allow.san.changes boolean false read-only low
-ssl.cipher.suites list "" per-broker medium list
-ssl.client.auth string none per-broker medium one:required,requested,none
-ssl.enabled.protocols list TLSv1.2,TLSv1.3 per-broker medium list
-ssl.endpoint.identification.algorithm string https per-broker low
 ssl.engine.factory.class class - per-broker low
-ssl.key.password password - per-broker medium
 ssl.keymanager.algorithm string SunX509 per-broker medium
-ssl.keystore.certificate.chain password - per-broker medium
-ssl.keystore.key password - per-broker medium
-ssl.keystore.location string - per-broker medium
-ssl.keystore.password password - per-broker medium
-ssl.keystore.type string JKS per-broker medium
-ssl.principal.mapping.rules string DEFAULT read-only low
-ssl.protocol string TLSv1.3 per-broker medium
 ssl.provider string - per-broker medium
 ssl.secure.random.implementation string - per-broker low
 ssl.trustmanager.algorithm string PKIX per-broker medium
-ssl.truststore.certificates password - per-broker medium
-ssl.truststore.location string - per-broker medium
-ssl.truststore.password password - per-broker medium
-ssl.truststore.type string JKS per-broker medium
-""",
-    "there are no delegation tokens": """
-delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
-delegation.token.expiry.time.ms long 86400000 read-only medium >=1
-delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
-delegation.token.secret.key password - read-only medium
 """,
     "transactions do without it": """
 transaction.state.log.load.buffer.size int 5242880 read-only high >=1

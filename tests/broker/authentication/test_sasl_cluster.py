@@ -1,0 +1,88 @@
+"""A cluster whose nodes and clients authenticate by SASL to each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tanist.controller.security.scram import ALGORITHMS
+from tanist.events.process import PeerAuthenticationFailed
+from tanist.security.sasl.scram import BY_TYPE
+from tanist.sim.scripted.cluster import ScriptedCluster
+from tanist.sim.world.world import World
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, failures_of, login
+from tests.broker.cluster_rig import Cluster, Heard
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster(config=SASL_EVERYWHERE, login=login("PLAIN", "alice", "alice-secret"))
+
+
+def _upsertion(name: str, mechanism: int, password: str, iterations: int = 4096) -> ScramCredentialUpsertion:
+    salt = b"salt of " + name.encode()
+    return ScramCredentialUpsertion(
+        name=name,
+        mechanism=mechanism,
+        iterations=iterations,
+        salt=salt,
+        salted_password=BY_TYPE[mechanism].salted_password(password, salt, iterations),
+    )
+
+
+def test_records_come_back_from_a_cluster_in_which_everybody_authenticates(cluster: Cluster) -> None:
+    cluster.create_topic("plain")
+    assert cluster.produce("plain", [b"one", b"two"]).error_code == 0
+    assert cluster.values("plain") == [b"one", b"two"]
+    principals = {
+        str(connection.session.principal)
+        for node in cluster.world.nodes()
+        for connection in node.components.connections
+    }
+    assert principals == {"User:alice", "User:node"}
+
+
+@pytest.mark.parametrize("mechanism", sorted(ALGORITHMS))
+def test_a_user_of_scram_comes_in_when_an_administrator_has_made_him_one(cluster: Cluster, mechanism: int) -> None:
+    name = f"bob-{mechanism}"
+    request = AlterUserScramCredentialsRequest(upsertions=(_upsertion(name, mechanism, "bob-secret"),))
+    answer = cluster.ask(request, 0, to=2)
+    assert [(each.user, each.error_code) for each in answer.results] == [(name, ErrorCode.NONE)]
+    hash_ = BY_TYPE[mechanism]
+    bob = login(hash_.name, name, "bob-secret")
+    assert cluster.asked_by(bob) == f"User:{name}"
+    wrong = login(hash_.name, name, "alice-secret")
+    assert cluster.asked_by(wrong) is None
+    assert failures_of(wrong) == [
+        f"Authentication failed during authentication due to invalid credentials with SASL mechanism {hash_.name}"
+    ]
+    deletion = AlterUserScramCredentialsRequest(deletions=(ScramCredentialDeletion(name=name, mechanism=mechanism),))
+    assert cluster.ask(deletion, 0, to=3).results[0].error_code == ErrorCode.NONE
+    assert cluster.asked_by(login(hash_.name, name, "bob-secret")) is None
+
+
+def test_a_wrong_password_of_plain_is_refused_as_apache_kafka_does(cluster: Cluster) -> None:
+    for user, password in (("alice", "wrong"), ("nobody", "alice-secret"), ("alice", "alice-secret2")):
+        wrong = login("PLAIN", user, password)
+        assert cluster.asked_by(wrong) is None
+        assert failures_of(wrong) == ["Authentication failed: Invalid username or password"]
+
+
+def test_a_node_with_a_wrong_password_logs_it_once_a_second_and_stays_out() -> None:
+    wrong = PLAIN_JAAS.replace('password="node-secret"', 'password="other"')
+    own = {3: {"listener.name.controller.plain.sasl.jaas.config": wrong}}
+    cluster = ScriptedCluster(World(1, nodes=3, config=SASL_EVERYWHERE, own_config=own))
+    heard = Heard(cluster, PeerAuthenticationFailed)
+    cluster.world.start()
+    cluster.until(lambda: len(heard.events) > 1, 20_000)
+    assert {each.problem for each in heard.of(PeerAuthenticationFailed)} == {
+        "Authentication failed: Invalid username or password"
+    }
+    cluster.run(10_000)
+    assert len(heard.events) <= 32
+    assert cluster.node(3).lifecycle.state.value != "RUNNING"
