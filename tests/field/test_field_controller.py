@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from tanist.broker.metadata.controller_service import ControllerService
+from tanist.controller.controller import Controller
+from tanist.controller.heartbeats import HeartbeatTable
 from tanist.events.metadata import ControllerResigned
-from tanist.lab.mutations.patching import Patch
+from tanist.lab.mutations.patching import Patch, always, fixed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.broker.cluster_rig import Cluster
+from tests.controller import controller_double
 from tests.field.catalogue import bug
 
 MANY_THROTTLED = ",".join(["0:1"] * 8_000)
@@ -45,3 +48,29 @@ def test_a_request_that_is_too_large_for_a_batch_does_not_end_a_controller() -> 
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
     half = CreateTopicsRequest(topics=topics[:70], timeout_ms=10_000)
     assert {topic.error_code for topic in cluster.ask(half, 7).topics} == {0}
+
+
+@bug("KAFKA-15019", planted=fixed(Controller, "contact", always(None)))
+def test_a_heartbeat_that_waits_to_be_handled_counts() -> None:
+    """An overloaded controller timed heartbeats out in its queue, did not count them, and fenced brokers that were
+    alive.
+    """
+    cluster = controller_double.Cluster()
+    cluster.start(1)
+    epoch = cluster.image.brokers[1].epoch
+    for _ in range(30):
+        cluster.now_ms += 1_000
+        cluster.controller.contact(1, epoch, cluster.now_ms)  # it has arrived, and nobody has handled it
+        cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
+    assert not cluster.image.brokers[1].fenced
+
+
+@bug("etcd #15247, KAFKA-17793", planted=fixed(HeartbeatTable, "overslept", always(None)))
+def test_a_controller_that_stood_still_fences_nobody_for_it() -> None:
+    """A leader that had been stuck in a sync or without a CPU ended all leases at once, as none had been renewed."""
+    cluster = controller_double.Cluster()
+    cluster.start(1, 2, 3)
+    cluster.advance(4_000, beating=(1, 2, 3))
+    cluster.now_ms += 120_000
+    cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
+    assert not any(broker.fenced for broker in cluster.image.brokers.values())

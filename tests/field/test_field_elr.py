@@ -90,7 +90,7 @@ def test_the_same_minimum_again_keeps_the_elr() -> None:
 
 
 def _by_the_isr(before: Any, target: Target, elected: Any, lost: tuple[int, ...], context: Context) -> tuple[int, ...]:
-    """As it was: the leader at the moment when the ISR becomes empty, or nobody."""
+    """As it was: the leader when the ISR is empty, and if there is none -1."""
     return before.last_known_elr if target.isr else (before.leader,)
 
 

@@ -52,9 +52,12 @@ class JoinsBehindHighWatermark(LeaderState):
 
 
 class JoinsBeforeEpochStart(LeaderState):
-    """A12"""
+    """A12. Under min ISR a replica must have come to the leader's end as well."""
 
     def _has_epoch_start(self, remote: RemoteReplica) -> bool:
+        return True
+
+    def _keeps_up(self, remote: RemoteReplica, now_ms: int) -> bool:
         return True
 
 

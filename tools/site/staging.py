@@ -54,6 +54,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "kip966",
         "rules",
         "mutations",
+        "field",
         "simulator-report",
         "coverage",
         "benchmark",

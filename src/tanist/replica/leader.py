@@ -196,7 +196,7 @@ class LeaderState(IsrMembership):
         remote.fetched(confirmed, log_start_offset, broker_epoch, self.log.log_end_offset, now_ms)
         effects: list[Effect] = []
         if broker_id not in self.maximal_isr:
-            if self._may_join_isr(remote):
+            if self._may_join_isr(remote, now_ms):
                 effects += self._propose((*self.isr, broker_id), self._maximal_isr_to_expand(broker_id))
             elif self.events.fine and (reason := self._why_not_in_isr(remote)) is not None:
                 self.events.emit(IsrJoinDelayed(self.metadata.name, broker_id, reason))

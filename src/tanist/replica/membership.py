@@ -173,7 +173,7 @@ class IsrMembership:
 
     # ---- rules of the ISR
 
-    def _may_join_isr(self, remote: RemoteReplica) -> bool:
+    def _may_join_isr(self, remote: RemoteReplica, now_ms: int) -> bool:
         """Rule 11; checked at every fetch of a follower outside the maximal ISR."""
         return (
             self.pending is None
@@ -181,6 +181,7 @@ class IsrMembership:
             and self._has_epoch_start(remote)
             and self._has_log_start(remote)
             and self._is_eligible(remote)
+            and self._keeps_up(remote, now_ms)
         )
 
     def _why_not_in_isr(self, remote: RemoteReplica) -> str | None:
@@ -199,6 +200,14 @@ class IsrMembership:
     def _has_epoch_start(self, remote: RemoteReplica) -> bool:
         """A new leader's high watermark may be stale; all records committed before lie below its epoch's start."""
         return remote.log_end_offset >= self.leader_epoch_start_offset
+
+    def _keeps_up(self, remote: RemoteReplica, now_ms: int) -> bool:
+        """DEVIATION from rule 11: under min ISR the high watermark stands still, and who has come as far as that may
+        lack any number of records behind it. It would be late in the ISR, leave, and join again (KAFKA-19996);
+        meanwhile acks=all would be accepted, and wait for it.
+        """
+        lag_ms_max = self.config.replica_lag_time_max_ms
+        return not self._under_min_isr or remote.is_caught_up(self.log.log_end_offset, now_ms, lag_ms_max)
 
     def _has_log_start(self, remote: RemoteReplica) -> bool:
         """Whether it ends above this log's start, or begins there (rule 163). No epoch shows whether one that ends at

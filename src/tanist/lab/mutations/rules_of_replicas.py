@@ -92,7 +92,13 @@ def a10_unanswered_is_rejected() -> tuple[Patch, ...]:
 
 
 a11_joins_behind_the_high_watermark = fixed(LeaderState, "_has_all_committed", always(True))
-a12_joins_before_the_epoch_start = fixed(LeaderState, "_has_epoch_start", always(True))
+
+
+def a12_joins_before_the_epoch_start() -> tuple[Patch, ...]:
+    """Under min ISR, where the mutation shows, a replica must have come to the leader's end as well."""
+    return (Patch(LeaderState, "_has_epoch_start", always(True)), Patch(LeaderState, "_keeps_up", always(True)))
+
+
 a47_takes_any_answer = fixed(LeaderState, "_is_awaited", lambda leader, _proposal: leader.pending is not None)
 
 # -- fetches

@@ -245,7 +245,7 @@ class SimDiskView:
         self._process.burn()
         inode = Inode(bytes(data))
         inode.synced_bytes = len(data)
-        if not sync:
+        if not sync and name in folder.entries:
             inode.whole_since_us = disk.scheduler.now_us
         disk.cache.change_names(disk.scheduler.now_us, (folder, name, inode))
         if sync and not disk.lying:
