@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from tanist.broker.logins import ChannelLogin
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -15,6 +16,7 @@ from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import BROKER_PORT, DATA, Host, Watcher, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_batches
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -47,7 +49,9 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         per_node: Mapping[int, Mapping[str, str]] | None = None,
         features: Mapping[str, int] | None = None,
+        login: ChannelLogin | None = None,
     ) -> None:
+        """`login`: by what the client authenticates."""
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
         self.events: list[Event] = []
@@ -62,7 +66,7 @@ class Cluster:
             self.world.hosts[node_id].properties.update(more)
         self.world.start()
         self.until(self.world.ready)
-        self.client = SimClient(self.world, "client", History())
+        self.client = SimClient(self.world, "client", History(), login)
 
     def seen(self, kind: type[EventT]) -> list[EventT]:
         """The events of this kind."""
@@ -98,6 +102,17 @@ class Cluster:
         self.client.run(lambda: self.client.channel(address).call(request, version, timeout_ms, handle_response))
         self.until(lambda: bool(answers), timeout_ms + 1_000)
         return answers[0]
+
+    def asked_by(self, login: ChannelLogin, *, to: int = 1, port: int = BROKER_PORT) -> str | None:
+        """As whom a node knows a client that logs in so, and asks for the APIs; None: it does not let it in."""
+        client = SimClient(self.world, f"client-{len(self.world.clients)}", History(), login)
+        answers: list[Any] = []
+        channel = client.channel((self.world.hosts[to].name, port))
+        client.run(lambda: channel.call(ApiVersionsRequest(), 4, 5_000, answers.append))
+        self.until(lambda: bool(answers))
+        known = [each for each in self.node(to).components.connections if each.client_id == client.name]
+        channel.close()
+        return str(known[0].session.principal) if answers[0] is not None else None
 
     def create_topic(
         self,

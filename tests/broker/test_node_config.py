@@ -252,7 +252,7 @@ REFUSED = [
     (COMBINED, {"listeners": "PLAINTEXT://:9093,CONTROLLER://:9093"}, "both use port 9093"),
     (COMBINED, {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2,CONTROLLER://:9093"}, "PLAINTEXT stands there twice"),
     (COMBINED, {"listeners": "FOO://:9092,CONTROLLER://:9093"}, "add FOO:PLAINTEXT to listener.security.protocol.map"),
-    (COMBINED, {"listeners": "SSL://:9092,CONTROLLER://:9093"}, "tanist speaks PLAINTEXT only"),
+    (COMBINED, {"listeners": "SSL://:9092,CONTROLLER://:9093"}, "tanist speaks no TLS"),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "add CONTROLLER:PLAINTEXT"),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:QUIC"}, "is not NAME:PROTOCOL"),
     (COMBINED, {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),

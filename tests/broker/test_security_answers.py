@@ -13,7 +13,6 @@ from tanist.wire import metadata_records_security as records
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_client_quotas_request as quotas_request
-from tanist.wire.messages import alter_user_scram_credentials_request as scram_request
 from tanist.wire.messages import describe_client_quotas_request, describe_user_scram_credentials_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.schema import Request, Response
@@ -62,7 +61,7 @@ def _altered_quota(version: int) -> quotas_request.AlterClientQuotasRequest:
 
 
 def test_what_cannot_be_stored_is_not_acknowledged(cluster: Cluster) -> None:
-    """Apache Kafka takes these: it has quotas, and keeps credentials for a SASL listener to come."""
+    """Apache Kafka takes these: it has quotas."""
     before = cluster.node(1).metadata.image.passive.copy()
     for node_id in cluster.world.hosts:
         for version in (0, 1):
@@ -71,19 +70,6 @@ def test_what_cannot_be_stored_is_not_acknowledged(cluster: Cluster) -> None:
             assert [(part.entity_type, part.entity_name) for part in entry.entity] == [("user", "a")]
             assert entry.error_code == ErrorCode.UNSUPPORTED_VERSION
             assert entry.error_message == "tanist has no quotas of clients: nothing was changed."
-        request = scram_request.AlterUserScramCredentialsRequest(
-            deletions=(scram_request.ScramCredentialDeletion(name="a", mechanism=1),),
-            upsertions=(
-                scram_request.ScramCredentialUpsertion(name="a", mechanism=2, iterations=4096),
-                scram_request.ScramCredentialUpsertion(name="b", mechanism=1, iterations=4096),
-            ),
-        )
-        answer = cluster.ask(request, 0, to=node_id)
-        assert [(each.user, each.error_code) for each in answer.results] == [
-            ("a", ErrorCode.UNSUPPORTED_VERSION),
-            ("b", ErrorCode.UNSUPPORTED_VERSION),
-        ]
-        assert {each.error_message for each in answer.results} == {"tanist has no SASL: no credential was changed."}
     assert cluster.node(1).metadata.image.passive == before
 
 

@@ -66,6 +66,7 @@ from tanist.events.metadata import (
 )
 from tanist.events.process import (
     AllFaultsHealed,
+    AuthenticationFailed,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -89,6 +90,7 @@ from tanist.events.process import (
     MetricsServed,
     NodeFailed,
     NodeStarted,
+    PeerAuthenticationFailed,
     RegistrationFailed,
     ServerStarted,
     ShutdownBegun,
@@ -330,6 +332,16 @@ LINES: list[tuple[Event, str | None]] = [
     (ConnectionsExhausted(250, "enough"), "WARN accepting no connections for now (250 are open): enough"),
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
+    (
+        AuthenticationFailed("SASL", "h:1", "PLAIN", "Authentication failed", 0),
+        "WARN h:1 could not authenticate by PLAIN on listener SASL: Authentication failed",
+    ),
+    (
+        AuthenticationFailed("SASL", "h:1", "", "Unsupported SASL mechanism 'GSSAPI'", 3),
+        "WARN h:1 could not authenticate on listener SASL: Unsupported SASL mechanism 'GSSAPI' (and 3 like it)",
+    ),
+    (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
+    (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

@@ -6,7 +6,7 @@ Owns `NodeConfig`: every setting that the code reads is an attribute named like 
 is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
 Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
-node does not give (TLS, SASL, an authorizer) are refused instead of ignored.
+node does not give (TLS, an authorizer) are refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -15,8 +15,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tanist.broker.endpoints import ConfigError, Endpoint, Voter, controller_endpoints, network, parse_address, quorum
+from tanist.broker.endpoints import (
+    ConfigError,
+    Endpoint,
+    Voter,
+    controller_endpoints,
+    controller_listener,
+    inter_broker_listener,
+    network,
+    parse_address,
+    quorum,
+)
+from tanist.broker.sasl_properties import SaslConfig, sasl_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
+from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list
 from tanist.controller.configs.settings import base_name, meant_by, static_text
 from tanist.controller.configs.validation import validate_static_configs
@@ -125,6 +137,7 @@ class NodeConfig:
     replica_socket_timeout_ms: int = _from("replica.socket.timeout.ms")
 
     # Connections.
+    connection_failed_authentication_delay_ms: int = _from("connection.failed.authentication.delay.ms")
     connections_max_idle_ms: int = _from("connections.max.idle.ms")
     fetch_max_bytes: int = _from("fetch.max.bytes")
     max_connections: int = _from("max.connections")
@@ -191,7 +204,10 @@ class NodeConfig:
     metrics_listener: tuple[str, int] | None
     """`tanist.metrics.listener`: where the metrics are served; None: nowhere."""
 
-    static: Mapping[str, str]
+    sasl: SaslConfig
+    """Who may come, and who this node is to others."""
+
+    static: Mapping[str, str] = field(repr=False)
     """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""
     warnings: tuple[str, ...]
     """Settings that were ignored, a sentence each."""
@@ -261,6 +277,14 @@ class NodeConfig:
             log_dirs=log_dirs,
             metadata_log_dir=(static.get("metadata.log.dir") or "").strip() or log_dirs[0],
             max_connections_per_ip_overrides=_per_ip(static.get("max.connections.per.ip.overrides", "")),
+            sasl=sasl_config(
+                static,
+                listeners,
+                controller_listener=controller_listener(static, controller_names),
+                inter_broker_listener=inter_broker_listener(static, listeners, between_brokers),
+                is_broker="broker" in roles,
+                controllers=len(voters) or len(servers),
+            ),
             metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),
@@ -326,9 +350,14 @@ def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
             near = meant_by(name)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             warnings.append(f"{name} is not a known setting and is ignored{meant}")
-        elif name in NO_EFFECT_SETTINGS or name not in BROKER_SETTINGS:
+        elif base_name(name) in NO_EFFECT_SETTINGS or (name not in BROKER_SETTINGS and not _of_sasl(name)):
             warnings.append(f"{name} has no effect in tanist")
     return tuple(warnings)
+
+
+def _of_sasl(name: str) -> bool:
+    """Whether one listener may have a value of its own of this."""
+    return base_name(name) in SASL_SETTINGS
 
 
 def _check_relations(config: NodeConfig) -> None:

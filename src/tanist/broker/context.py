@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
+from tanist.broker.logins import Logins
 from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
 from tanist.events.event import Event
 from tanist.events.stream import Events, Recent
@@ -27,6 +28,7 @@ class NodeContext:
         "config",
         "disk",
         "events",
+        "logins",
         "metrics",
         "network",
         "node_id",
@@ -58,6 +60,7 @@ class NodeContext:
         self.network = network
         self.random = random
         self.events = events
+        self.logins = Logins(config, clock, random, events)
         self.recent = Recent(clock.wall_ms)
         events.subscribe(self.recent)
         self.metrics = Metrics()

@@ -26,13 +26,16 @@ class Metrics:
     """The counters of one node, in one life of its process."""
 
     __slots__ = (
+        "authentications",
         "bytes_in",
         "bytes_out",
         "commit_latency",
         "election_ms",
         "elections",
         "elr_elections",
+        "expired_connections",
         "expired_produces",
+        "failed_authentications",
         "failed_fetches",
         "failed_isr_updates",
         "failed_produces",
@@ -69,6 +72,10 @@ class Metrics:
         # Requests that are not Produce or Fetch, by API key: as many keys as there are handlers.
         self.requests: dict[int, int] = {}
         self.malformed_requests = 0
+        self.authentications = 0
+        self.failed_authentications = 0
+        self.expired_connections = 0
+        """Closed for a request after the end of their sessions (KIP-368)."""
         # Replicas.
         self.isr_expands = 0
         self.isr_shrinks = 0

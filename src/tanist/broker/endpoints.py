@@ -26,6 +26,11 @@ class Endpoint:
     port: int
     security_protocol: str
 
+    @property
+    def has_sasl(self) -> bool:
+        """Whether its clients authenticate by SASL."""
+        return self.security_protocol.startswith("SASL_")
+
     def __str__(self) -> str:
         return f"{self.name}://{_bracketed(self.host)}:{self.port}"
 
@@ -176,15 +181,31 @@ def network(
             "listeners may only have listeners of controller.listener.names when process.roles=controller"
         )
     for endpoint in listeners:
-        if endpoint.security_protocol != "PLAINTEXT":
+        if endpoint.security_protocol.endswith("SSL"):
             raise ConfigError(
-                f"listeners: {endpoint.name} is {endpoint.security_protocol}, but tanist speaks PLAINTEXT only; "
-                "put TLS and authentication in front of it, or use PLAINTEXT"
+                f"listeners: {endpoint.name} is {endpoint.security_protocol}, but tanist speaks no TLS; "
+                "put TLS in front of it, or use PLAINTEXT or SASL_PLAINTEXT"
             )
     if "broker" not in roles:
         return listeners, (), controller_names, ""
     advertised = _advertised(static, protocols, listeners, controller_names, hostname)
     return listeners, advertised, controller_names, _inter_broker(static, advertised)
+
+
+def controller_listener(static: Mapping[str, str], controller_names: tuple[str, ...]) -> Endpoint:
+    """The listener by which this node reaches controllers: its name and protocol; they know their addresses."""
+    protocols = parse_protocol_map(static_text(static, "listener.security.protocol.map") or "")
+    return Endpoint(controller_names[0], "", 0, protocols.get(controller_names[0], "PLAINTEXT"))
+
+
+def inter_broker_listener(static: Mapping[str, str], listeners: tuple[Endpoint, ...], name: str) -> Endpoint | None:
+    """The listener by which this node reaches brokers. One that is only a controller need not know it."""
+    for endpoint in listeners:
+        if endpoint.name == name:
+            return endpoint
+    protocols = parse_protocol_map(static_text(static, "listener.security.protocol.map") or "")
+    named = (static.get("inter.broker.listener.name") or static.get("security.inter.broker.protocol") or "").strip()
+    return Endpoint(named.upper(), "", 0, protocols[named.upper()]) if named.upper() in protocols else None
 
 
 def controller_endpoints(

@@ -13,6 +13,7 @@ from typing import Any
 
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
+from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext
@@ -67,8 +68,10 @@ class Node:
         """
         components = self.components
         apis = ApiTable(components)
+        gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
-            components.connections.bind(endpoint, apis.of_listener(endpoint.name))
+            served = apis.of_listener(endpoint.name)
+            components.connections.bind(endpoint, served, gates.of_listener(endpoint.name, served))
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()

@@ -29,6 +29,7 @@ from tanist.controller.partitions.reassignment import alter_partition_reassignme
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
+from tanist.controller.security.scram import alter_credentials
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -333,8 +334,6 @@ _DECIDE: dict[type, _Decide] = {
     AlterClientQuotasRequest: _not_there(
         ErrorCode.UNSUPPORTED_VERSION, "tanist has no quotas of clients: nothing was changed."
     ),
-    AlterUserScramCredentialsRequest: _not_there(
-        ErrorCode.UNSUPPORTED_VERSION, "tanist has no SASL: no credential was changed."
-    ),
+    AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
 """Every request that a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""

@@ -182,6 +182,27 @@ class MalformedRequest(Event):
     """Such events that were not emitted since the last one."""
 
 
+class AuthenticationFailed(Event):
+    """A client could not say who it is, and is refused. One a second at most."""
+
+    listener: str
+    peer: str
+    mechanism: str
+    """Empty: it came to none."""
+    problem: str
+    left_out: int
+    """Such events that were not emitted since the last one."""
+
+
+class PeerAuthenticationFailed(Event):
+    """Another node does not believe this one, or this one does not believe it. One a second at most."""
+
+    host: str
+    port: int
+    problem: str
+    left_out: int
+
+
 # -- faults of a live cluster
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -49,20 +49,27 @@ def format_folders(
     ignore_formatted: bool = False,
     features: Mapping[str, int] | None = None,
     voters: FirstVoters | None = None,
+    scram: Sequence[str] = (),
 ) -> list[Formatted]:
     """Format what is not formatted yet, for a cluster that begins with these features (else with the defaults).
 
-    `voters`: the first ones, where the configuration names none. All or nothing is written: whatever speaks against it
+    `voters`: the first ones, where the configuration names none. `scram`: users from the start, as
+    `scram_argument` takes them. All or nothing is written: whatever speaks against it
     is found first.
     """
     # Not before: it brings the quorum along, 50 ms of imports for which most commands have no use, nor has `up` before
     # its launcher runs.
     from tanist.broker.metadata import bootstrap
+    from tanist.security.sasl.scram_argument import ScramArgumentError, parse_credential
 
     levels = dict(features or {})
     kraft_version = levels.pop("kraft.version", None)
     try:
-        beginning = bootstrap.bootstrap_of(levels)
+        credentials = [parse_credential(text, os.urandom) for text in scram]
+        users = [(each.name, each.mechanism) for each in credentials]
+        if len(set(users)) < len(users):
+            raise ScramArgumentError("--add-scram names a user and mechanism twice; keep one")
+        beginning = bootstrap.bootstrap_of(levels, credentials)
     except ValueError as error:
         raise FormatError(str(error)) from None
     if not cluster_id:

@@ -1,7 +1,7 @@
 """The requests that tanist offers or sends: keys, message classes, and the versions on each kind of listener.
 
 `ApiKey` is the allow-list of `tools/generate_messages.py`: the messages of an API are generated if its key is here.
-Requests that tanist neither serves nor sends are left out (share and streams groups, telemetry, SASL).
+Requests that tanist neither serves nor sends are left out (share and streams groups, telemetry).
 
 The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
 A node advertises those entries of its table for which it has a handler; unstable versions only with
@@ -32,6 +32,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -49,6 +50,7 @@ class ApiKey(IntEnum):
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     CREATE_DELEGATION_TOKEN = 38
     RENEW_DELEGATION_TOKEN = 39
@@ -118,6 +120,7 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.SYNC_GROUP: (0, 5),
     ApiKey.DESCRIBE_GROUPS: (0, 6),
     ApiKey.LIST_GROUPS: (0, 5),
+    ApiKey.SASL_HANDSHAKE: (0, 1),
     ApiKey.API_VERSIONS: (0, 4),
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 6),
@@ -135,6 +138,7 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: (1, 5),
+    ApiKey.SASL_AUTHENTICATE: (0, 2),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.CREATE_DELEGATION_TOKEN: (1, 3),
     ApiKey.RENEW_DELEGATION_TOKEN: (1, 2),
@@ -178,6 +182,7 @@ INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
 
 CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.FETCH: (4, 18),
+    ApiKey.SASL_HANDSHAKE: (0, 1),
     ApiKey.API_VERSIONS: (0, 4),
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 6),
@@ -186,6 +191,7 @@ CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DELETE_ACLS: (1, 3),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
+    ApiKey.SASL_AUTHENTICATE: (0, 2),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.CREATE_DELEGATION_TOKEN: (1, 3),
     ApiKey.RENEW_DELEGATION_TOKEN: (1, 2),

@@ -39,6 +39,10 @@ def own(kind: type[T]) -> T:
     return _Own(kind)  # type: ignore[return-value, arg-type]  # constructors put one in its place
 
 
+SECRET = frozenset({"auth_bytes", "hmac", "salt", "salted_password", "server_key", "stored_key"})
+"""Fields whose values are shown nowhere: who has them can say that he is somebody else."""
+
+
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
     """Takes the defaults out of a class's body, and makes slots of its fields."""
@@ -96,7 +100,9 @@ class Struct(metaclass=StructType):
     __hash__ = None  # type: ignore[assignment]  # it can change
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.DEFAULTS)
+        fields = ", ".join(
+            f"{name}=..." if name in SECRET else f"{name}={getattr(self, name)!r}" for name in self.DEFAULTS
+        )
         return f"{type(self).__name__}({fields})"
 
     @classmethod

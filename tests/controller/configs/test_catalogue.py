@@ -72,7 +72,9 @@ compression.gzip.level INT cluster-wide -1
 compression.lz4.level INT cluster-wide 9
 compression.type STRING cluster-wide producer
 compression.zstd.level INT cluster-wide 3
+connection.failed.authentication.delay.ms INT read-only 100
 connections.max.idle.ms LONG read-only 600000
+connections.max.reauth.ms LONG read-only 0
 controlled.shutdown.enable BOOLEAN read-only true
 controller.listener.names LIST read-only null
 controller.quorum.append.linger.ms INT read-only 25
@@ -182,6 +184,12 @@ replica.socket.receive.buffer.bytes INT read-only 65536
 replica.socket.timeout.ms INT read-only 30000
 request.timeout.ms INT read-only 30000
 security.inter.broker.protocol STRING read-only PLAINTEXT
+sasl.enabled.mechanisms LIST per-broker GSSAPI
+sasl.jaas.config PASSWORD per-broker null
+sasl.mechanism.controller.protocol STRING read-only GSSAPI
+sasl.mechanism.inter.broker.protocol STRING per-broker GSSAPI
+sasl.server.callback.handler.class CLASS read-only null
+sasl.server.max.receive.size INT read-only 524288
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
 socket.receive.buffer.bytes INT read-only 102400

@@ -287,22 +287,34 @@ def test_features() -> None:
 
 
 def test_records_nobody_acts_on_are_kept() -> None:
-    acl, scram = AccessControlEntryRecord(id=UUID(int=3)), UserScramCredentialRecord(name="u", mechanism=1)
+    acl = AccessControlEntryRecord(id=UUID(int=3))
     token, named = DelegationTokenRecord(token_id="t"), EntityData(entity_type="user", entity_name="u")
     quota = ClientQuotaRecord(entity=(named,), key="rate", value=1.0)
     default = ClientQuotaRecord(entity=(EntityData(entity_type="user", entity_name=None),), key="rate", value=2.0)
-    image = image_of(acl, scram, token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [acl, scram, token, quota, default]
+    image = image_of(acl, token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
+    assert list(image.passive) == [acl, token, quota, default]
     image.replay(ClientQuotaRecord(entity=(named,), key="rate", value=3.0))
-    assert len(image.passive) == 5
+    assert len(image.passive) == 4
     for removal in (
         RemoveAccessControlEntryRecord(id=UUID(int=3)),
-        RemoveUserScramCredentialRecord(name="u", mechanism=1),
         RemoveDelegationTokenRecord(token_id="t"),
         ClientQuotaRecord(entity=(named,), key="rate", remove=True),
     ):
         image.replay(removal)
     assert list(image.passive) == [default]
+
+
+def test_a_user_has_one_credential_of_each_mechanism() -> None:
+    first, other = UserScramCredentialRecord(name="u", mechanism=1), UserScramCredentialRecord(name="u", mechanism=2)
+    image = image_of(first, other)
+    assert image.scram == {("u", 1): first, ("u", 2): other}
+    changed = UserScramCredentialRecord(name="u", mechanism=1, iterations=8192)
+    copy = image.copy()
+    image.replay(changed)
+    image.replay(RemoveUserScramCredentialRecord(name="u", mechanism=2))
+    assert image.scram == {("u", 1): changed}
+    assert copy != image
+    assert copy.scram[("u", 2)] == other
 
 
 # -- what does not fit ------------------------------------------------------------------------------------------------

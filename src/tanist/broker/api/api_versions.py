@@ -48,7 +48,7 @@ class ApiVersions:
         call.reply(self._response(call, ErrorCode.UNSUPPORTED_VERSION, 0), version=0)
 
     def _response(self, call: Call, error: int, version: int, *, private: bool = False) -> ApiVersionsResponse:
-        handlers = call.connection.handlers
+        handlers = call.connection.advertised
         image = self.metadata.image
         lowest = 0 if version >= _LEVEL_ZERO_FROM else 1
         return ApiVersionsResponse(

@@ -1,8 +1,4 @@
-"""DescribeUserScramCredentials (key 50), version 0: the credentials that a metadata log of Apache Kafka's has brought.
-
-There is no SASL here, and the controller takes no new ones; that those which are kept exist is shown, never what they
-are.
-"""
+"""DescribeUserScramCredentials (key 50), version 0: which users have credentials, never what those are."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from tanist.wire.messages.describe_user_scram_credentials_response import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from tanist.wire.metadata import UserScramCredentialRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +26,9 @@ class DescribeUserScramCredentials:
     def handle(self, request: DescribeUserScramCredentialsRequest, call: Call) -> None:
         """Tell which mechanisms users have credentials for; no users asks for all."""
         known: dict[str, list[CredentialInfo]] = {}
-        for record in self.metadata.image.passive:
-            if isinstance(record, UserScramCredentialRecord):
-                info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
-                known.setdefault(record.name, []).append(info)
+        for (name, mechanism), record in self.metadata.image.scram.items():
+            info = CredentialInfo(mechanism=mechanism, iterations=record.iterations)
+            known.setdefault(name, []).append(info)
         asked = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known, 1)
         results = tuple(_result(name, times, known.get(name)) for name, times in asked.items())
         call.reply(DescribeUserScramCredentialsResponse(results=results))

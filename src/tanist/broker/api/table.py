@@ -41,6 +41,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.SYNC_GROUP: ("sync_group", "build"),
     ApiKey.DESCRIBE_GROUPS: ("describe_groups", "build"),
     ApiKey.LIST_GROUPS: ("list_groups", "build"),
+    ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
     ApiKey.API_VERSIONS: ("api_versions", "build"),
     ApiKey.CREATE_TOPICS: _FORWARD,
     ApiKey.DELETE_TOPICS: _FORWARD,
@@ -59,6 +60,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.DELETE_GROUPS: ("delete_groups", "build"),
     ApiKey.ALTER_CONFIGS: ("alter_configs", "build_replace"),
     ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", "build"),
+    ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.CREATE_PARTITIONS: _FORWARD,
     ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
@@ -94,6 +96,7 @@ _INTER_BROKER: dict[ApiKey, _Builder] = {
 
 _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.FETCH: _QUORUM,
+    ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
     ApiKey.API_VERSIONS: ("api_versions", "build"),
     ApiKey.CREATE_TOPICS: _DECIDE,
     ApiKey.DELETE_TOPICS: _DECIDE,
@@ -105,6 +108,7 @@ _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.ALTER_CONFIGS: _DECIDE,
+    ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),
     ApiKey.ELECT_LEADERS: _DECIDE,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _DECIDE,

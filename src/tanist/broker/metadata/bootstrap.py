@@ -7,7 +7,7 @@ cannot be had is refused before the node serves anything; never is it replaced b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tanist.broker.endpoints import ConfigError
 from tanist.controller.features import (
@@ -19,6 +19,7 @@ from tanist.controller.features import (
     default_features,
 )
 from tanist.controller.image.image import METADATA_VERSION
+from tanist.controller.security.scram import SCRAM_FROM
 from tanist.events.metadata import FeatureKept, FeatureLeftOut
 from tanist.events.stream import Events
 from tanist.ports import Disk
@@ -27,16 +28,29 @@ from tanist.quorum.storage.raft_log import CorruptBatch
 from tanist.quorum.storage.snapshots import encode_snapshot
 from tanist.quorum.voters import SnapshotId
 from tanist.wire.errors import WireError
-from tanist.wire.metadata import FeatureLevelRecord, MetadataRecord, decode_record, encode_record, record_version
+from tanist.wire.metadata import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    UserScramCredentialRecord,
+    decode_record,
+    encode_record,
+    record_version,
+)
 
 FILE_NAME = "bootstrap.checkpoint"
 
 
-def bootstrap_of(features: Mapping[str, int]) -> Bootstrap:
-    """A beginning with these levels, and the defaults of its metadata.version for the others. `ValueError`."""
+def bootstrap_of(features: Mapping[str, int], credentials: Iterable[UserScramCredentialRecord] = ()) -> Bootstrap:
+    """A beginning with these levels, and the defaults of its metadata.version for the others. `ValueError`.
+
+    `credentials`: the users of SCRAM that the cluster has from the start.
+    """
     levels = dict(features)
     metadata_version = levels.pop(METADATA_VERSION, LATEST_METADATA_VERSION)
-    bootstrap = Bootstrap(metadata_version, default_features(metadata_version) | levels)
+    extra = tuple(credentials)
+    if extra and metadata_version < SCRAM_FROM:
+        raise ValueError("SCRAM is only supported in metadata.version 3.5-IV2 or later")
+    bootstrap = Bootstrap(metadata_version, default_features(metadata_version) | levels, extra)
     bootstrap_records(bootstrap, 1)  # says what does not go
     return bootstrap
 

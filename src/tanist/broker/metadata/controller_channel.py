@@ -184,6 +184,7 @@ class _Route:
                 *endpoint,
                 client_id=f"broker-{self._context.node_id}-{self._name}",
                 max_frame_bytes=self._context.config.socket_request_max_bytes,
+                login=self._context.logins.to_controllers,
             )
         return self._channel
 

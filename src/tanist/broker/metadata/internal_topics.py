@@ -15,7 +15,7 @@ from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Continuation
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.events.metadata import InternalTopicNotCreated
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC

@@ -383,6 +383,7 @@ class MetadataQuorum:
                 client_id=f"raft-{self._context.node_id}",
                 max_frame_bytes=self._context.config.socket_request_max_bytes,
                 on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
+                login=self._context.logins.to_controllers,
             )
             self._channels[effect.to] = (endpoint, channel)
         version = _VERSIONS[ApiKey(effect.request.API_KEY)]

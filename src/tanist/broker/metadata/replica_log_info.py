@@ -130,6 +130,7 @@ class _Peer:
             *endpoint,
             client_id=self._client_id,
             max_frame_bytes=context.config.socket_request_max_bytes,
+            login=context.logins.to_brokers,
         )
 
     def belongs_to(self, broker_epoch: int, endpoint: tuple[str, int]) -> bool:

@@ -54,6 +54,8 @@ class RequestConnection(Protocol):
     listener: str
     session: Session
     handlers: Handlers
+    advertised: Handlers
+    """What a client hears of, before it has authenticated too."""
     closed: bool
     broker_identity: tuple[int, int] | None
     """The broker at the other end, and its epoch, once a request has named them."""

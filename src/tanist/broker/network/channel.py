@@ -2,6 +2,9 @@
 
 A channel connects on demand and reports failure of every request that was under way when its connection ends. It never
 retries: the caller knows whether asking again is right.
+
+Where the other side wants to know who asks, the channel says so first, and again before that expires (KIP-368);
+requests wait meanwhile.
 """
 
 from __future__ import annotations
@@ -9,9 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tanist.broker.logins import ChannelLogin
 from tanist.ports import Clock, Connection, Network, Timer
+from tanist.security.sasl.client import Authenticated, SaslDialogue, version_of
+from tanist.security.sasl.outcome import SaslError
 from tanist.wire.errors import WireError
 from tanist.wire.frames import correlation_id_of, decode_response, encode_request
+from tanist.wire.schema import Request
 
 Answer = Callable[[Any | None], None]
 RawAnswer = Callable[[memoryview | None], None]
@@ -47,7 +54,9 @@ class Channel:
         client_id: str,
         max_frame_bytes: int,
         on_lost: Callable[[str], None] | None = None,
+        login: ChannelLogin | None = None,
     ) -> None:
+        """`login`: by what it authenticates."""
         self.host = host
         self.port = port
         self._clock = clock
@@ -62,6 +71,10 @@ class Channel:
         self._closed = False
         self._correlation_id = 0
         self._in_flight: dict[int, tuple[RawAnswer, Timer]] = {}
+        self._login = login
+        self._waiting: list[bytes] | None = None
+        """Frames that wait for the authentication under way; None: there is none."""
+        self._renewal: Timer | None = None
 
     @property
     def connected(self) -> bool:
@@ -111,15 +124,63 @@ class Channel:
         if self._closed or len(self._in_flight) >= self.MAX_IN_FLIGHT:
             self._clock.call_soon(lambda: on_answer(None))
             return
-        if self._connection is None:
+        connection = self._connection
+        if connection is None:
             self._opened = False
             handler = _Handler(self)
-            self._connection = handler.connection = self._network.connect(
+            connection = self._connection = handler.connection = self._network.connect(
                 self.host, self.port, handler, max_frame_bytes=self._max_frame_bytes
             )
+            if self._login is not None:
+                self._authenticate(self._login)
         timer = self._clock.call_at(self._clock.now_ms() + timeout_ms, lambda: self._timed_out(correlation_id))
         self._in_flight[correlation_id] = (on_answer, timer)
-        self._connection.send((frame,))
+        if self._waiting is None:
+            connection.send((frame,))
+        else:
+            self._waiting.append(frame)
+
+    def _authenticate(self, login: ChannelLogin) -> None:
+        """Say who asks; what is sent from now on waits for that."""
+        self._waiting = []
+        dialogue = login.credentials.begin()
+        self._ask(login, dialogue, dialogue.first())
+
+    def _ask(self, login: ChannelLogin, dialogue: SaslDialogue, request: Request) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        version = version_of(request)
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+
+        def handle_response(frame: memoryview | None) -> None:
+            if frame is None:
+                return  # the requests that wait get the same
+            try:
+                step = dialogue.handle_response(decode_response(request.API_KEY, version, frame))
+            except (SaslError, WireError) as error:
+                login.on_failed(self.host, self.port, str(error))
+                self._drop(f"authentication failed: {error}")
+                return
+            if isinstance(step, Authenticated):
+                self._authenticated(login, step)
+            else:
+                self._ask(login, dialogue, step)
+
+        timer = self._clock.call_at(self._clock.now_ms() + login.timeout_ms, lambda: self._timed_out(correlation_id))
+        self._in_flight[correlation_id] = (handle_response, timer)
+        connection.send((encode_request(request, version, correlation_id, self._client_id),))
+
+    def _authenticated(self, login: ChannelLogin, step: Authenticated) -> None:
+        connection, self._renewal = self._connection, None
+        waiting, self._waiting = self._waiting, None
+        if connection is None:
+            return
+        if waiting:
+            connection.send(waiting)
+        if step.renew_after_ms is not None:
+            at_ms = self._clock.now_ms() + step.renew_after_ms
+            self._renewal = self._clock.call_at(at_ms, lambda: self._authenticate(login))
 
     def _timed_out(self, correlation_id: int) -> None:
         if correlation_id in self._in_flight:
@@ -130,6 +191,10 @@ class Channel:
         connection, self._connection = self._connection, None
         self.lost_open = self._opened
         self._opened = False
+        self._waiting = None
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         if connection is not None:
             connection.close()
         waiting, self._in_flight = self._in_flight, {}
@@ -163,11 +228,20 @@ class Channel:
 class Channels:
     """A channel to each address that was asked for."""
 
-    def __init__(self, clock: Clock, network: Network, *, client_id: str, max_frame_bytes: int) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        network: Network,
+        *,
+        client_id: str,
+        max_frame_bytes: int,
+        login: ChannelLogin | None = None,
+    ) -> None:
         self._clock = clock
         self._network = network
         self._client_id = client_id
         self._max_frame_bytes = max_frame_bytes
+        self._login = login
         self._by_address: dict[tuple[str, int], Channel] = {}
 
     def to(self, address: tuple[str, int]) -> Channel:
@@ -180,6 +254,7 @@ class Channels:
                 *address,
                 client_id=self._client_id,
                 max_frame_bytes=self._max_frame_bytes,
+                login=self._login,
             )
         return found
 

@@ -82,6 +82,7 @@ class ClientConnection:
         "_unreplicated_bytes",
         "_unsupported",
         "active",
+        "advertised",
         "broker_identity",
         "client_id",
         "closed",
@@ -90,6 +91,7 @@ class ClientConnection:
         "fetch_plan",
         "fetch_wait",
         "follower_session",
+        "gate",
         "handlers",
         "idle_since_ms",
         "listener",
@@ -113,10 +115,9 @@ class ClientConnection:
         self.connection = connection
         self.session = session
         self.listener = session.listener
-        self.handlers = apis.handlers
+        self.advertised = apis.handlers
         self._unsupported = apis.unsupported
-        self.produce = apis.produce
-        self.fetch = apis.fetch
+        self.serve(apis)
         self.out: list[Chunk] = []
         self.slots: deque[Slot] = deque()
         self.closed = False
@@ -130,12 +131,20 @@ class ClientConnection:
         self.fetch_wait: Any = None
         # The session of the follower that fetches on this connection (`replication/follower_sessions.py`).
         self.follower_session: Any = None
+        # What stands before it until the client has authenticated (`authentication/gate.py`).
+        self.gate: Any = None
         # How a consumer's requests begin, one after the other (`api/fetch.py`).
         self.fetch_plan: FetchPlan | None = None
         self._touched = False
         self._paused = False
         self._holds = 0
         self._unreplicated_bytes = 0
+
+    def serve(self, apis: ListenerApis | None) -> None:
+        """Hand requests to these from now on; None: to nobody."""
+        self.handlers: Handlers = {} if apis is None else apis.handlers
+        self.produce = None if apis is None else apis.produce
+        self.fetch = None if apis is None else apis.fetch
 
     # -- frames in
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
 from tanist.security.session import Session, host_of
@@ -48,12 +48,19 @@ class Connections:
 
     # -- listeners
 
-    def bind(self, endpoint: Endpoint, apis: ListenerApis) -> None:
-        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken."""
+    def bind(
+        self, endpoint: Endpoint, apis: ListenerApis, guard: Callable[[ClientConnection], None] | None = None
+    ) -> None:
+        """Take the address of a listener that is to serve `apis`. `OSError` when it is taken.
+
+        `guard` puts a gate before each new connection.
+        """
 
         def accept(connection: Connection) -> ClientConnection:
             session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
             client = ClientConnection(self, self._touch, connection, session, apis)
+            if guard is not None:
+                guard(client)
             self._open[client] = None
             return client
 

@@ -111,4 +111,5 @@ class Peers(Generic[QueueT]):
             *endpoint,
             client_id=self._client_id,
             max_frame_bytes=self._max_frame_bytes,
+            login=self._context.logins.to_brokers,
         )

@@ -116,6 +116,7 @@ class Fetcher:
             port,
             client_id=f"broker-{context.node_id}-fetcher",
             max_frame_bytes=context.config.replica_fetch_response_max_bytes * 2 + (64 << 20),
+            login=context.logins.to_brokers,
         )
 
     def __len__(self) -> int:

@@ -68,6 +68,7 @@ class CoordinatorSurvey:
             context.network,
             client_id=f"broker-{context.node_id}-transactions",
             max_frame_bytes=_MAX_FRAME_BYTES,
+            login=context.logins.to_brokers,
         )
         self._timer: Timer | None = None
 

@@ -37,6 +37,14 @@ def _load(path: str, overrides: dict[str, str]) -> Any:
     help="The first voters: the same list for each of them. `random-uuid` makes directory ids.",
 )
 @click.option("-N", "--no-initial-controllers", is_flag=True, help="This controller joins the voters later.")
+@click.option(
+    "-S",
+    "--add-scram",
+    "scram",
+    multiple=True,
+    metavar="MECHANISM=[name=NAME,password=PASSWORD]",
+    help="A user that the new cluster begins with. Repeatable.",
+)
 @json_option
 def format_command(
     path: str,
@@ -46,6 +54,7 @@ def format_command(
     standalone: bool,
     initial_controllers: str | None,
     no_initial_controllers: bool,
+    scram: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Prepare a node's log folders, as `kafka-storage format`.
@@ -58,10 +67,19 @@ def format_command(
 
     A controller whose file has no controller.quorum.voters needs one of --standalone, --initial-controllers and
     --no-initial-controllers: its cluster can add and remove voters while it runs (KIP-853).
+
+    --add-scram 'SCRAM-SHA-512=[name=alice,password=alice-secret]' makes users before there is anybody who could:
+    brokers that authenticate to each other by SCRAM need it. Give all controllers the same; iterations=, salt= and
+    saltedpassword= (both in base64) may stand there too.
     """
     voters = _first_voters(standalone, initial_controllers, no_initial_controllers)
     done = format_folders(
-        _load(path, {}), cluster_id, ignore_formatted=ignore_formatted, features=dict(features), voters=voters
+        _load(path, {}),
+        cluster_id,
+        ignore_formatted=ignore_formatted,
+        features=dict(features),
+        voters=voters,
+        scram=scram,
     )
     if as_json:
         print_json([{"folder": item.folder, "formatted": item.fresh} for item in done])

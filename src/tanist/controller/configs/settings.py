@@ -15,7 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from .catalogue import (
+    BROKER_SETTINGS,
+    CLIENT_METRICS_SETTINGS,
+    GROUP_SETTINGS,
+    PREFIXED_BY_MECHANISM,
+    TOPIC_SETTINGS,
+)
 from .definitions import ConfigKey, ConfigSource, ConfigType
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
@@ -43,6 +49,7 @@ _OF_RESOURCE: dict[int, Mapping[str, ConfigKey]] = {
     GROUP_RESOURCE: GROUP_SETTINGS,
 }
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.+)")
+_MECHANISM = re.compile(r"[^.]+\.(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +87,17 @@ class Candidate:
 
 
 def base_name(name: str) -> str:
-    """The property of all listeners: `listener.name.NAME.BASE` is BASE for the listener NAME."""
+    """The property of all listeners: `listener.name.NAME.BASE` is BASE for the listener NAME.
+
+    Some may stand there for one mechanism of SASL: `listener.name.NAME.MECHANISM.BASE`.
+    """
     found = _LISTENER.fullmatch(name)
-    return found[1] if found is not None and found[1] in BROKER_SETTINGS else name
+    if found is None:
+        return name
+    if found[1] in BROKER_SETTINGS:
+        return found[1]
+    of_mechanism = _MECHANISM.fullmatch(found[1])
+    return of_mechanism[1] if of_mechanism is not None and of_mechanism[1] in PREFIXED_BY_MECHANISM else name
 
 
 def meant_by(name: str) -> list[str]:

@@ -21,6 +21,7 @@ from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
@@ -87,6 +88,7 @@ BESIDE_PARTITIONS: Final = (
     "features",
     "next_producer_id",
     "passive",
+    "scram",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -114,6 +116,7 @@ class MetadataImage:
         "features",
         "next_producer_id",
         "passive",
+        "scram",
         "static_configs",
     )
 
@@ -125,6 +128,7 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.passive = PassiveRecords()
+        self.scram = ScramCredentials()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -150,6 +154,7 @@ class MetadataImage:
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
         clone.passive = self.passive.copy()
+        clone.scram = ScramCredentials(self.scram)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -300,6 +305,9 @@ class MetadataImage:
 
     def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
         self.passive.replay(record)
+
+    def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.scram.replay(record)
 
     # brokers and controllers
 
@@ -458,6 +466,7 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     ZkMigrationStateRecord: MetadataImage._no_op,
+    **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
     **dict.fromkeys(
         (
             AccessControlEntryRecord,
@@ -465,8 +474,6 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
             DelegationTokenRecord,
             RemoveAccessControlEntryRecord,
             RemoveDelegationTokenRecord,
-            RemoveUserScramCredentialRecord,
-            UserScramCredentialRecord,
         ),
         MetadataImage._keep,
     ),

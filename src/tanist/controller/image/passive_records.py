@@ -1,6 +1,6 @@
 """Records of the metadata log that are kept, passed on and described, and have no effect here.
 
-Owns `PassiveRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
+Owns `PassiveRecords`: ACLs, quotas and delegation tokens. A log that Apache Kafka wrote may hold
 them, and a snapshot of ours must not lose them. Nothing here may act on them.
 """
 
@@ -15,8 +15,6 @@ from tanist.wire.metadata import (
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
 )
 from tanist.wire.schema import MetadataRecord
 
@@ -67,10 +65,6 @@ def _key(record: MetadataRecord) -> tuple[Key, bool]:
             return ("ACL", record.id), False
         case RemoveAccessControlEntryRecord():
             return ("ACL", record.id), True
-        case UserScramCredentialRecord():
-            return ("SCRAM credential", record.name, record.mechanism), False
-        case RemoveUserScramCredentialRecord():
-            return ("SCRAM credential", record.name, record.mechanism), True
         case DelegationTokenRecord():
             return ("delegation token", record.token_id), False
         case RemoveDelegationTokenRecord():

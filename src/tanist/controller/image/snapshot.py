@@ -106,6 +106,7 @@ def _records(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
+    yield from image.scram.values()
     yield from image.passive
 
 

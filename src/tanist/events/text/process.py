@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tanist.events.process import (
     AllFaultsHealed,
+    AuthenticationFailed,
     BrokerReady,
     ClusterIdIgnored,
     ConfigWarned,
@@ -27,6 +28,7 @@ from tanist.events.process import (
     MetricsServed,
     NodeFailed,
     NodeStarted,
+    PeerAuthenticationFailed,
     RegistrationFailed,
     ServerStarted,
     ShutdownBegun,
@@ -188,6 +190,17 @@ def _malformed_request(event: MalformedRequest) -> Line:
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
 
 
+def _authentication_failed(event: AuthenticationFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    how = f" by {event.mechanism}" if event.mechanism else ""
+    return "WARN", f"{event.peer} could not authenticate{how} on listener {event.listener}: {event.problem}{more}"
+
+
+def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
+
+
 # -- faults of a live cluster
 
 
@@ -238,6 +251,8 @@ LINES: Lines = {
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
     MalformedRequest: _malformed_request,
+    AuthenticationFailed: _authentication_failed,
+    PeerAuthenticationFailed: _peer_authentication_failed,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,

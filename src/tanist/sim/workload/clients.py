@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tanist.broker.logins import ChannelLogin
 from tanist.sim.workload.cluster_client import ClusterClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.clock import SimClock, stream
@@ -17,7 +18,8 @@ from tanist.sim.world.world import BROKER_PORT, World
 class SimClient(ClusterClient):
     """A client with a process that lives as long as the run."""
 
-    def __init__(self, world: World, name: str, history: History) -> None:
+    def __init__(self, world: World, name: str, history: History, login: ChannelLogin | None = None) -> None:
+        """`login`: by what it authenticates."""
         self.world = world
         self.history = history
         self.rng = stream(world.seed, name)
@@ -25,7 +27,7 @@ class SimClient(ClusterClient):
         world.clients.append(name)
         self._network = world.network.view(name, self.process)
         bootstrap = [(host.name, BROKER_PORT) for host in world.brokers]
-        super().__init__(name, SimClock(world.scheduler, self.process), self._network, bootstrap)
+        super().__init__(name, SimClock(world.scheduler, self.process), self._network, bootstrap, login)
         self.stopped = False
 
     @property

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from tanist.broker.logins import ChannelLogin
 from tanist.broker.network.channel import Channel, Channels
 from tanist.client.errors import Meaning, error_in, meaning_in
 from tanist.client.metadata import ClusterView, cluster_view, metadata_request
@@ -27,7 +28,15 @@ ResponseHandler = Callable[[Any | None], None]
 
 
 class ClusterClient:
-    def __init__(self, name: str, clock: Clock, network: Network, bootstrap: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        network: Network,
+        bootstrap: Sequence[tuple[str, int]],
+        login: ChannelLogin | None = None,
+    ) -> None:
+        """`login`: by what it authenticates."""
         self.name = name
         self.clock = clock
         self.errors: Counter[int] = Counter()
@@ -35,7 +44,7 @@ class ClusterClient:
         self._life = 0
         self._bootstrap = bootstrap
         self._next_bootstrap = 0
-        self._channels = Channels(clock, network, client_id=name, max_frame_bytes=_MAX_FRAME_BYTES)
+        self._channels = Channels(clock, network, client_id=name, max_frame_bytes=_MAX_FRAME_BYTES, login=login)
         self._view = ClusterView()
         self._coordinators: dict[Coordinator, tuple[str, int]] = {}
         self._waiting: dict[Coordinator | None, list[Callable[[], None]]] = {}

@@ -10,9 +10,17 @@ from .groups import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS
 from .logs import LOG_SETTINGS
 from .no_effect import NO_EFFECT_SETTINGS
 from .nodes import NODE_SETTINGS
+from .sasl import PREFIXED_BY_MECHANISM, SASL_SETTINGS
 from .topics import TOPIC_SETTINGS
 
-BROKER_SETTINGS = dict(sorted({**NODE_SETTINGS, **LOG_SETTINGS, **NO_EFFECT_SETTINGS}.items()))
+BROKER_SETTINGS = dict(sorted({**NODE_SETTINGS, **LOG_SETTINGS, **SASL_SETTINGS, **NO_EFFECT_SETTINGS}.items()))
 """Every broker name, in alphabetical order."""
 
-__all__ = ["BROKER_SETTINGS", "CLIENT_METRICS_SETTINGS", "GROUP_SETTINGS", "NO_EFFECT_SETTINGS", "TOPIC_SETTINGS"]
+__all__ = [
+    "BROKER_SETTINGS",
+    "CLIENT_METRICS_SETTINGS",
+    "GROUP_SETTINGS",
+    "NO_EFFECT_SETTINGS",
+    "PREFIXED_BY_MECHANISM",
+    "TOPIC_SETTINGS",
+]

@@ -79,14 +79,10 @@ quota.window.size.seconds int 1 read-only low >=1
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
 """,
-    "there is no SASL": """
-connection.failed.authentication.delay.ms int 100 read-only low >=0
-connections.max.reauth.ms long 0 read-only medium
+    "tanist has no GSSAPI and no OAUTHBEARER, and runs no Java classes": """
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker medium
 sasl.client.callback.handler.class class - read-only medium
-sasl.enabled.mechanisms list GSSAPI per-broker medium list
-sasl.jaas.config password - per-broker medium
 sasl.kerberos.kinit.cmd string /usr/bin/kinit per-broker medium
 sasl.kerberos.min.time.before.relogin long 60000 per-broker medium
 sasl.kerberos.principal.to.local.rules list DEFAULT per-broker medium list
@@ -103,8 +99,6 @@ sasl.login.refresh.window.factor double 0.8 per-broker medium
 sasl.login.refresh.window.jitter double 0.05 per-broker medium
 sasl.login.retry.backoff.max.ms long 10000 read-only low
 sasl.login.retry.backoff.ms long 100 read-only low
-sasl.mechanism.controller.protocol string GSSAPI read-only high
-sasl.mechanism.inter.broker.protocol string GSSAPI per-broker medium
 sasl.oauthbearer.assertion.algorithm string RS256 read-only medium any-case:ES256,RS256
 sasl.oauthbearer.assertion.claim.aud string - read-only medium
 sasl.oauthbearer.assertion.claim.exp.seconds int 300 read-only low 0..86400
@@ -133,8 +127,6 @@ sasl.oauthbearer.scope string - read-only medium
 sasl.oauthbearer.scope.claim.name string scope read-only low
 sasl.oauthbearer.sub.claim.name string sub read-only low
 sasl.oauthbearer.token.endpoint.url string - read-only medium
-sasl.server.callback.handler.class class - read-only medium
-sasl.server.max.receive.size int 524288 read-only medium
 """,
     "there are no share groups": """
 group.share.assignment.interval.ms int 1000 cluster-wide medium >=0

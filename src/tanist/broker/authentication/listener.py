@@ -1,0 +1,50 @@
+"""The mechanisms of one listener: what a new authentication starts with, and how long one is good.
+
+Owns nothing but what the configuration says; users of SCRAM are looked up in the metadata, as it is now. Must never
+remember a password that was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tanist.broker.sasl_properties import SaslListener
+from tanist.controller.image.image import MetadataImage
+from tanist.ports import Random
+from tanist.security.sasl.outcome import PLAIN, Done, ServerMachine
+from tanist.security.sasl.plain import PlainServer
+from tanist.security.sasl.scram import HASHES, ScramCredential, ScramHash, ScramServer
+
+
+class Mechanisms:
+    """Of one listener."""
+
+    def __init__(self, config: SaslListener, image: Callable[[], MetadataImage], random: Random) -> None:
+        self.names = config.mechanisms
+        self.max_receive_bytes = config.max_receive_bytes
+        self._config = config
+        self._image = image
+        self._random = random
+
+    def begin(self, mechanism: str) -> ServerMachine:
+        """The server's side of a new authentication. KeyError if the listener does not have the mechanism."""
+        entry = self._config.entries[mechanism]
+        if mechanism == PLAIN:
+            return PlainServer(entry.passwords.get)
+        hash_ = HASHES[mechanism]
+        return ScramServer(hash_, self._random.bytes, lambda user: self._credential(hash_, user))
+
+    def lifetime_ms(self, mechanism: str, done: Done, wall_ms: int) -> int | None:
+        """For how long a client is believed that has authenticated just now; None: for ever."""
+        lifetimes = []
+        if (max_reauth_ms := self._config.max_reauth_ms[mechanism]) > 0:
+            lifetimes.append(max_reauth_ms)
+        if done.expires_ms is not None:
+            lifetimes.append(max(0, done.expires_ms - wall_ms))
+        return min(lifetimes, default=None)
+
+    def _credential(self, hash_: ScramHash, user: str) -> ScramCredential | None:
+        record = self._image().scram.get((user, hash_.type))
+        if record is None:
+            return None
+        return ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)

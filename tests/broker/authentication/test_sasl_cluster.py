@@ -1,0 +1,98 @@
+"""A cluster whose nodes and clients authenticate by SASL to each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tanist.controller.security.scram import ALGORITHMS
+from tanist.events.event import Event
+from tanist.events.process import PeerAuthenticationFailed
+from tanist.security.sasl.scram import BY_TYPE
+from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, failures_of, login
+from tests.broker.cluster_rig import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster(config=SASL_EVERYWHERE, login=login("PLAIN", "alice", "alice-secret"))
+
+
+def _upsertion(name: str, mechanism: int, password: str, iterations: int = 4096) -> ScramCredentialUpsertion:
+    salt = b"salt of " + name.encode()
+    return ScramCredentialUpsertion(
+        name=name,
+        mechanism=mechanism,
+        iterations=iterations,
+        salt=salt,
+        salted_password=BY_TYPE[mechanism].salted_password(password, salt, iterations),
+    )
+
+
+def test_records_come_back_from_a_cluster_in_which_everybody_authenticates(cluster: Cluster) -> None:
+    cluster.create_topic("plain")
+    assert cluster.produce("plain", [b"one", b"two"]).error_code == 0
+    assert cluster.values("plain") == [b"one", b"two"]
+    principals = {
+        str(connection.session.principal)
+        for node in cluster.world.nodes()
+        for connection in node.components.connections
+    }
+    assert principals == {"User:alice", "User:node"}
+
+
+@pytest.mark.parametrize("mechanism", sorted(ALGORITHMS))
+def test_a_user_of_scram_comes_in_when_an_administrator_has_made_him_one(cluster: Cluster, mechanism: int) -> None:
+    name = f"bob-{mechanism}"
+    request = AlterUserScramCredentialsRequest(upsertions=(_upsertion(name, mechanism, "bob-secret"),))
+    answer = cluster.ask(request, 0, to=2)
+    assert [(each.user, each.error_code) for each in answer.results] == [(name, ErrorCode.NONE)]
+    hash_ = BY_TYPE[mechanism]
+    bob = login(hash_.name, name, "bob-secret")
+    assert cluster.asked_by(bob) == f"User:{name}"
+    wrong = login(hash_.name, name, "alice-secret")
+    assert cluster.asked_by(wrong) is None
+    assert failures_of(wrong) == [
+        f"Authentication failed during authentication due to invalid credentials with SASL mechanism {hash_.name}"
+    ]
+    deletion = AlterUserScramCredentialsRequest(deletions=(ScramCredentialDeletion(name=name, mechanism=mechanism),))
+    assert cluster.ask(deletion, 0, to=3).results[0].error_code == ErrorCode.NONE
+    assert cluster.asked_by(login(hash_.name, name, "bob-secret")) is None
+
+
+def test_a_wrong_password_of_plain_is_refused_as_apache_kafka_does(cluster: Cluster) -> None:
+    for user, password in (("alice", "wrong"), ("nobody", "alice-secret"), ("alice", "alice-secret2")):
+        wrong = login("PLAIN", user, password)
+        assert cluster.asked_by(wrong) is None
+        assert failures_of(wrong) == ["Authentication failed: Invalid username or password"]
+
+
+class _Heard(Watcher):
+    def __init__(self) -> None:
+        self.failed: list[PeerAuthenticationFailed] = []
+
+    def observed(self, host: Host, event: Event) -> None:
+        if isinstance(event, PeerAuthenticationFailed):
+            self.failed.append(event)
+
+
+def test_a_node_with_a_wrong_password_logs_it_once_a_second_and_stays_out() -> None:
+    wrong = PLAIN_JAAS.replace('password="node-secret"', 'password="other"')
+    own = {3: {"listener.name.controller.plain.sasl.jaas.config": wrong}}
+    world = World(1, nodes=3, config=SASL_EVERYWHERE, own_config=own)
+    heard = _Heard()
+    world.watchers.append(heard)
+    world.start()
+    assert world.run_until(lambda: len(heard.failed) > 1, within_ms=20_000)
+    assert {each.problem for each in heard.failed} == {"Authentication failed: Invalid username or password"}
+    world.run_for(10_000)
+    assert len(heard.failed) <= 32
+    third = world.hosts[3].node
+    assert third is not None
+    assert third.lifecycle.state.value != "RUNNING"
