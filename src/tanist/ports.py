@@ -17,7 +17,7 @@ Rules for every implementation:
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -209,6 +209,10 @@ class Connection(Protocol):
         """Address of the other side, `host:port`, for people to read."""
 
     @property
+    def peer_identity(self) -> str | None:
+        """The subject of the other side's certificate, as RFC 2253 writes it; None: it has shown none."""
+
+    @property
     def pending_bytes(self) -> int:
         """Bytes accepted by `send` and not yet handed to the network."""
 
@@ -231,6 +235,26 @@ REFUSED = "refused"
 """The reason for `ConnectionHandler.on_close` when no process listens at the address."""
 
 
+TLS_CLIENT = "a TLS client came to a port without TLS"
+"""In the reason for `ConnectionHandler.on_close` when the first bytes of the other side were those of a TLS client."""
+
+
+class TlsProblem(ValueError):
+    """The properties of a TLS profile cannot be used: what is wrong, for an operator. It never holds a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsIdentity:
+    """Whom the certificate of a TLS profile names."""
+
+    subject: str
+    """As RFC 2253 writes it."""
+    hosts: tuple[str, ...]
+    """Names (also with a leading `*.`) and addresses that clients take for this node's."""
+    expires_ms: int
+    """Wall-clock time from which on nobody accepts it."""
+
+
 class ConnectionHandler(Protocol):
     """The node's handler of a connection."""
 
@@ -247,7 +271,8 @@ class ConnectionHandler(Protocol):
     def on_close(self, reason: str) -> None:
         """The connection has ended, for whatever reason: refused, reset, closed, oversized frame. Called once.
 
-        The reason is for people, with one exception: it contains `REFUSED` if, and only if, no process listens there.
+        The reason is for people, with exceptions: it contains `REFUSED` if, and only if, no process listens there, and
+        `TLS_CLIENT` if the other side has begun a TLS handshake on a connection without TLS.
         """
 
 
@@ -265,20 +290,44 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
-    """Streams between nodes and clients."""
+    """Streams between nodes and clients, plain or by TLS.
+
+    TLS is by *profiles*: named properties, of which an implementation makes what handshakes need.
+    """
 
     def bind(
-        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], ConnectionHandler],
+        *,
+        max_frame_bytes: int,
+        tls: str | None = None,
     ) -> Listener:
         """Take an address; connections are refused until `Listener.open`. Port 0 picks one. `OSError` if taken.
 
-        `accept` gives the handler of each new connection.
+        `accept` gives the handler of each new connection. With `tls`, the name of a profile, it is called after the
+        handshake; connections that do not finish one are closed, and no handler hears of them.
 
         A frame that declares more than `max_frame_bytes` (or a negative length) closes its connection unread.
         """
 
-    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> Connection:
-        """Start connecting; `on_open` or `on_close` follows in a later turn. Frames sent before are queued."""
+    def connect(
+        self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int, tls: str | None = None
+    ) -> Connection:
+        """Start connecting; `on_open` or `on_close` follows in a later turn. Frames sent before are queued.
+
+        With `tls` it is open after the handshake, in which the other side has proved to be `host`.
+        """
+
+    def set_tls_profile(
+        self, name: str, properties: Mapping[str, str], *, between_nodes: bool, only_try: bool = False
+    ) -> TlsIdentity | None:
+        """Use these `ssl.*` properties for the handshakes that begin from now on; gives whom its certificate names.
+
+        `TlsProblem` if they cannot be used, or may not take the place of the present ones: then those stay. With
+        `only_try` they stay in any case. `between_nodes`: nodes dial each other by it, so they must accept themselves.
+        """
 
 
 class Random(Protocol):

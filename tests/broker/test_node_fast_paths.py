@@ -28,6 +28,7 @@ class Wire:
     """The connection under a `ClientConnection`: keeps what is sent, and whether it was closed."""
 
     peer = "client"
+    peer_identity = None
     pending_bytes = 0
 
     def __init__(self) -> None:

@@ -71,6 +71,7 @@ class Wire:
     """The connection under a `ClientConnection`."""
 
     peer = "client"
+    peer_identity = None
     pending_bytes = 0
 
     def __init__(self, on_send: Callable[[], None]) -> None:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
-from tanist.ports import Chunk, Clock, Connection, ConnectionHandler, Disk, FileRange, Network, Random
+from tanist.ports import Chunk, Clock, Connection, ConnectionHandler, Disk, FileRange, Listener, Network, Random
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
@@ -19,6 +19,7 @@ from tanist.sim.world.clock import SimClock, SimRandom, stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.network import SimNetwork
 from tanist.sim.world.scheduler import Process, Scheduler
+from tests.certificates import CertificateAuthority
 
 
 class World(Protocol):
@@ -104,6 +105,33 @@ def real_on_asyncio(folder: Path) -> Iterator[World]:
     world.close()
 
 
+class TlsNetwork:
+    """A network whose connections all use TLS."""
+
+    def __init__(self, network: SocketNetwork, folder: Path) -> None:
+        self._network = network
+        properties = CertificateAuthority().issue("node").pem_files(folder)
+        network.set_tls_profile("TEST", {**properties, "ssl.client.auth": "required"}, between_nodes=True)
+
+    def bind(self, *address: Any, **options: Any) -> Listener:
+        return self._network.bind(*address, tls="TEST", **options)
+
+    def connect(self, *address: Any, **options: Any) -> Connection:
+        return self._network.connect(*address, tls="TEST", **options)
+
+
+@contextmanager
+def real_with_tls(folder: Path) -> Iterator[Any]:
+    world: Any = RealWorld(folder, Loop)
+    network = world.network
+    stores = folder / "stores"
+    stores.mkdir()
+    world.network = TlsNetwork(network, stores)
+    yield world
+    world.network = network
+    world.close()
+
+
 class VirtualWorld:
     """The ports of `tanist.sim`: one process on one host, in virtual time."""
 
@@ -138,6 +166,7 @@ def virtual(folder: Path) -> Iterator[World]:
 WORLDS: dict[str, Callable[[Path], AbstractContextManager[World]]] = {
     "uvloop": real_on_uvloop,
     "asyncio": real_on_asyncio,
+    "tls": real_with_tls,
     "virtual": virtual,
 }
 

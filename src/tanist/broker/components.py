@@ -38,6 +38,7 @@ from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.housekeeping import Housekeeping
 from tanist.broker.storage.salvage import Salvage
+from tanist.broker.tls.profiles import NodeProfiles
 from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
 from tanist.controller.image.image import MetadataImage
@@ -64,6 +65,7 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    tls: NodeProfiles
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -151,6 +153,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        tls=NodeProfiles(context, metadata),
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,

@@ -6,7 +6,7 @@ Owns `NodeConfig`: every setting that the code reads is an attribute named like 
 is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
 Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
-node does not give (TLS, an authorizer) are refused instead of ignored.
+node does not give (an authorizer) are refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tanist.broker.endpoints import (
     quorum,
 )
 from tanist.broker.sasl_properties import SaslConfig, sasl_config
+from tanist.broker.tls.config import TlsConfig, is_of_tls, tls_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list
@@ -207,6 +208,9 @@ class NodeConfig:
     sasl: SaslConfig
     """Who may come, and who this node is to others."""
 
+    tls: TlsConfig
+    """Which connections are encrypted."""
+
     static: Mapping[str, str] = field(repr=False)
     """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""
     warnings: tuple[str, ...]
@@ -253,6 +257,8 @@ class NodeConfig:
         roles = _roles(static)
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
+        to_controllers = controller_listener(static, controller_names)
+        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         voters, servers = quorum(static, roles, node_id)
         log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
@@ -280,11 +286,12 @@ class NodeConfig:
             sasl=sasl_config(
                 static,
                 listeners,
-                controller_listener=controller_listener(static, controller_names),
-                inter_broker_listener=inter_broker_listener(static, listeners, between_brokers),
+                controller_listener=to_controllers,
+                inter_broker_listener=to_brokers,
                 is_broker="broker" in roles,
                 controllers=len(voters) or len(servers),
             ),
+            tls=tls_config(static, listeners, controller_listener=to_controllers, inter_broker_listener=to_brokers),
             metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),
@@ -350,14 +357,14 @@ def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
             near = meant_by(name)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             warnings.append(f"{name} is not a known setting and is ignored{meant}")
-        elif base_name(name) in NO_EFFECT_SETTINGS or (name not in BROKER_SETTINGS and not _of_sasl(name)):
+        elif base_name(name) in NO_EFFECT_SETTINGS or (name not in BROKER_SETTINGS and not _of_listener(name)):
             warnings.append(f"{name} has no effect in tanist")
     return tuple(warnings)
 
 
-def _of_sasl(name: str) -> bool:
+def _of_listener(name: str) -> bool:
     """Whether one listener may have a value of its own of this."""
-    return base_name(name) in SASL_SETTINGS
+    return base_name(name) in SASL_SETTINGS or is_of_tls(base_name(name))
 
 
 def _check_relations(config: NodeConfig) -> None:

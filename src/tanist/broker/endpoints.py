@@ -31,6 +31,10 @@ class Endpoint:
         """Whether its clients authenticate by SASL."""
         return self.security_protocol.startswith("SASL_")
 
+    @property
+    def has_tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
+
     def __str__(self) -> str:
         return f"{self.name}://{_bracketed(self.host)}:{self.port}"
 
@@ -180,12 +184,6 @@ def network(
         raise ConfigError(
             "listeners may only have listeners of controller.listener.names when process.roles=controller"
         )
-    for endpoint in listeners:
-        if endpoint.security_protocol.endswith("SSL"):
-            raise ConfigError(
-                f"listeners: {endpoint.name} is {endpoint.security_protocol}, but tanist speaks no TLS; "
-                "put TLS in front of it, or use PLAINTEXT or SASL_PLAINTEXT"
-            )
     if "broker" not in roles:
         return listeners, (), controller_names, ""
     advertised = _advertised(static, protocols, listeners, controller_names, hostname)

@@ -68,6 +68,7 @@ class Node:
         """
         components = self.components
         apis = ApiTable(components)
+        components.tls.start()
         gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
@@ -176,6 +177,7 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
                 components.quotas.configs_changed()

@@ -203,6 +203,40 @@ class PeerAuthenticationFailed(Event):
     left_out: int
 
 
+class CertificateTaken(Event):
+    """Handshakes of a listener begin with this certificate from now on."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+
+
+class CertificateRefused(Event):
+    """What is to take the place of a listener's certificate cannot: the present one stays."""
+
+    listener: str
+    problem: str
+
+
+class AdvertisedHostNotInCertificate(Event):
+    """Clients dial a host that the certificate does not name, and those that check names do not get in."""
+
+    listener: str
+    host: str
+    names: tuple[str, ...]
+
+
+class TlsHandshakeFailed(Event):
+    """One a second at most."""
+
+    listener: str
+    peer: str
+    problem: str
+    dialled: bool
+    """This node has dialled the other."""
+    left_out: int
+
+
 # -- faults of a live cluster
 
 

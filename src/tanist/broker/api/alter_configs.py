@@ -17,6 +17,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
+from tanist.broker.tls.profiles import NodeProfiles
 from tanist.controller.alter_configs import Refusal, changes_of
 from tanist.controller.configs.relations import complaint
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
@@ -39,6 +40,7 @@ class AlterConfigs:
     context: NodeContext
     metadata: MetadataView
     controller_channel: ControllerChannel
+    tls: NodeProfiles
 
     def increment(self, request: incremental_request.IncrementalAlterConfigsRequest, call: Call) -> None:
         """Judge what is this broker's to judge, and have the controller decide the rest."""
@@ -92,11 +94,10 @@ class AlterConfigs:
         key = (BROKER_RESOURCE, name)
         after = {**configs, key: {k: v for k, v in {**configs.get(key, {}), **changes}.items() if v is not None}}
         static = self.context.config.static
-        found = complaint(
-            changes.keys(),
-            Levels.of(configs, self.context.node_id, static),
-            Levels.of(after, self.context.node_id, static),
-        )
+        levels = Levels.of(after, self.context.node_id, static)
+        found = complaint(changes.keys(), Levels.of(configs, self.context.node_id, static), levels)
+        if found is None:
+            found = self.tls.complaint(changes.keys(), levels)
         return None if found is None else Refusal(ErrorCode.INVALID_REQUEST, found)
 
     def _no_logger(self, resource: incremental_request.AlterConfigsResource) -> Refusal:
@@ -157,9 +158,13 @@ class AlterConfigs:
         self.controller_channel.forward(call, request, body=body, amend=amend)
 
 
+def _build(components: NodeComponents) -> AlterConfigs:
+    return AlterConfigs(components.context, components.metadata, components.controller_channel, components.tls)
+
+
 def build_increment(components: NodeComponents) -> Handler:
-    return AlterConfigs(components.context, components.metadata, components.controller_channel).increment
+    return _build(components).increment
 
 
 def build_replace(components: NodeComponents) -> Handler:
-    return AlterConfigs(components.context, components.metadata, components.controller_channel).replace
+    return _build(components).replace

@@ -185,6 +185,7 @@ class _Route:
                 client_id=f"broker-{self._context.node_id}-{self._name}",
                 max_frame_bytes=self._context.config.socket_request_max_bytes,
                 login=self._context.logins.to_controllers,
+                tls=self._context.config.tls.to_controllers,
             )
         return self._channel
 

@@ -384,6 +384,7 @@ class MetadataQuorum:
                 max_frame_bytes=self._context.config.socket_request_max_bytes,
                 on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
                 login=self._context.logins.to_controllers,
+                tls=self._context.config.tls.to_controllers,
             )
             self._channels[effect.to] = (endpoint, channel)
         version = _VERSIONS[ApiKey(effect.request.API_KEY)]

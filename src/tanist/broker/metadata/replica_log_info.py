@@ -17,7 +17,7 @@ from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
-from tanist.broker.metadata.view import endpoint_in
+from tanist.broker.metadata.view import endpoint_in, has_tls_in
 from tanist.broker.network.channel import Channel
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo
@@ -89,8 +89,11 @@ class ReplicaLogInfoRequests:
             known.close()
         if endpoint is None:
             return None
+        # The file of a node that is only a controller need not say how brokers talk to each other.
+        listener = self._context.config.inter_broker_listener_name
+        tls = self._context.config.tls.to_brokers if has_tls_in(image, broker_id, listener) else None
         peer = self._peers[broker_id] = _Peer(
-            self._context, self._image, broker_id, image.brokers[broker_id].epoch, endpoint
+            self._context, self._image, broker_id, image.brokers[broker_id].epoch, endpoint, tls
         )
         return peer
 
@@ -114,6 +117,7 @@ class _Peer:
         broker_id: int,
         broker_epoch: int,
         endpoint: tuple[str, int],
+        tls: str | None,
     ) -> None:
         self._context = context
         self._image = image
@@ -131,6 +135,7 @@ class _Peer:
             client_id=self._client_id,
             max_frame_bytes=context.config.socket_request_max_bytes,
             login=context.logins.to_brokers,
+            tls=tls,
         )
 
     def belongs_to(self, broker_epoch: int, endpoint: tuple[str, int]) -> bool:

@@ -12,6 +12,7 @@ from uuid import UUID
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.differences import delta_between
 from tanist.controller.image.image import MetadataImage
+from tanist.controller.image.registration import Endpoint
 from tanist.replica.metadata import BrokerStatus
 from tanist.wire.metadata import MetadataRecord
 from tanist.wire.produce import NodeEndpoint
@@ -118,10 +119,23 @@ def endpoint_in(image: MetadataImage, broker_id: int, listener: str) -> tuple[st
 
     A broker registers its inter-broker listener first, so a controller without brokers' listeners finds it there.
     """
+    endpoint = _registered(image, broker_id, listener)
+    return None if endpoint is None else (endpoint.host, endpoint.port)
+
+
+def has_tls_in(image: MetadataImage, broker_id: int, listener: str) -> bool:
+    """Whether that endpoint is one of TLS."""
+    endpoint = _registered(image, broker_id, listener)
+    return endpoint is not None and endpoint.security_protocol in _WITH_TLS
+
+
+_WITH_TLS = (1, 3)
+"""The numbers of SSL and SASL_SSL."""
+
+
+def _registered(image: MetadataImage, broker_id: int, listener: str) -> Endpoint | None:
     broker = image.brokers.get(broker_id)
-    if broker is None:
-        return None
-    for endpoint in broker.endpoints:
+    for endpoint in broker.endpoints if broker is not None else ():
         if endpoint.name == listener:
-            return (endpoint.host, endpoint.port)
-    return (broker.endpoints[0].host, broker.endpoints[0].port) if broker.endpoints else None
+            return endpoint
+    return broker.endpoints[0] if broker is not None and broker.endpoints else None

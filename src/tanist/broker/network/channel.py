@@ -55,8 +55,9 @@ class Channel:
         max_frame_bytes: int,
         on_lost: Callable[[str], None] | None = None,
         login: ChannelLogin | None = None,
+        tls: str | None = None,
     ) -> None:
-        """`login`: by what it authenticates."""
+        """`login`: by what it authenticates. `tls`: the profile by which it dials."""
         self.host = host
         self.port = port
         self._clock = clock
@@ -72,6 +73,7 @@ class Channel:
         self._correlation_id = 0
         self._in_flight: dict[int, tuple[RawAnswer, Timer]] = {}
         self._login = login
+        self._tls = tls
         self._waiting: list[bytes] | None = None
         """Frames that wait for the authentication under way; None: there is none."""
         self._renewal: Timer | None = None
@@ -129,7 +131,7 @@ class Channel:
             self._opened = False
             handler = _Handler(self)
             connection = self._connection = handler.connection = self._network.connect(
-                self.host, self.port, handler, max_frame_bytes=self._max_frame_bytes
+                self.host, self.port, handler, max_frame_bytes=self._max_frame_bytes, tls=self._tls
             )
             if self._login is not None:
                 self._authenticate(self._login)
@@ -236,12 +238,14 @@ class Channels:
         client_id: str,
         max_frame_bytes: int,
         login: ChannelLogin | None = None,
+        tls: str | None = None,
     ) -> None:
         self._clock = clock
         self._network = network
         self._client_id = client_id
         self._max_frame_bytes = max_frame_bytes
         self._login = login
+        self._tls = tls
         self._by_address: dict[tuple[str, int], Channel] = {}
 
     def to(self, address: tuple[str, int]) -> Channel:
@@ -255,6 +259,7 @@ class Channels:
                 client_id=self._client_id,
                 max_frame_bytes=self._max_frame_bytes,
                 login=self._login,
+                tls=self._tls,
             )
         return found
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.broker.network.call import Call, Handlers, Slot, WaitingRequest
-from tanist.ports import Chunk, Connection
+from tanist.ports import TLS_CLIENT, Chunk, Connection
 from tanist.security.session import Session
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import WireError
@@ -400,6 +400,8 @@ class ClientConnection:
             self.connection.close()
 
     def on_close(self, reason: str) -> None:
+        if TLS_CLIENT in reason:
+            self._owner.malformed_request(self.connection.peer, f"{TLS_CLIENT}, to listener {self.listener}")
         self.closed = True
         for slot in self.slots:
             if slot.waiting is not None:

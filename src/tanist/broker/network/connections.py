@@ -16,6 +16,7 @@ from tanist.broker.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
 from tanist.security.session import Session, host_of
+from tanist.security.ssl_principal import NoMatchingRule
 from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
@@ -56,16 +57,27 @@ class Connections:
         `guard` puts a gate before each new connection.
         """
 
+        mapping = self._context.config.tls.mappings.get(endpoint.name)
+
         def accept(connection: Connection) -> ClientConnection:
             session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
             client = ClientConnection(self, self._touch, connection, session, apis)
+            if mapping is not None:
+                try:
+                    session.principal = mapping.principal_of(connection.peer_identity)
+                except NoMatchingRule as error:
+                    client.malformed(error)
             if guard is not None:
                 guard(client)
             self._open[client] = None
             return client
 
         self._listeners[endpoint.name] = self._context.network.bind(
-            endpoint.host, endpoint.port, accept, max_frame_bytes=self._context.config.socket_request_max_bytes
+            endpoint.host,
+            endpoint.port,
+            accept,
+            max_frame_bytes=self._context.config.socket_request_max_bytes,
+            tls=endpoint.name if endpoint.has_tls else None,
         )
 
     def open_controller(self) -> None:

@@ -112,4 +112,5 @@ class Peers(Generic[QueueT]):
             client_id=self._client_id,
             max_frame_bytes=self._max_frame_bytes,
             login=self._context.logins.to_brokers,
+            tls=self._context.config.tls.to_brokers,
         )

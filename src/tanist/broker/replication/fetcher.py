@@ -117,6 +117,7 @@ class Fetcher:
             client_id=f"broker-{context.node_id}-fetcher",
             max_frame_bytes=context.config.replica_fetch_response_max_bytes * 2 + (64 << 20),
             login=context.logins.to_brokers,
+            tls=context.config.tls.to_brokers,
         )
 
     def __len__(self) -> int:

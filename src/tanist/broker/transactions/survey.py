@@ -69,6 +69,7 @@ class CoordinatorSurvey:
             client_id=f"broker-{context.node_id}-transactions",
             max_frame_bytes=_MAX_FRAME_BYTES,
             login=context.logins.to_brokers,
+            tls=context.config.tls.to_brokers,
         )
         self._timer: Timer | None = None
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tanist.events.process import (
+    AdvertisedHostNotInCertificate,
     AllFaultsHealed,
     AuthenticationFailed,
     BrokerReady,
+    CertificateRefused,
+    CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
     ConnectionsExhausted,
@@ -35,9 +38,11 @@ from tanist.events.process import (
     ShutdownDone,
     SignalReceived,
     StartFailed,
+    TlsHandshakeFailed,
     UnexpectedError,
 )
 from tanist.events.text.line import Line, Lines
+from tanist.text import timestamp_text
 
 # -- life
 
@@ -201,6 +206,34 @@ def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
     return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
 
 
+def _certificate_taken(event: CertificateTaken) -> Line:
+    return (
+        "INFO",
+        f"listener {event.listener} shows the certificate of {event.subject}, "
+        f"which is good until {timestamp_text(event.expires_ms)}",
+    )
+
+
+def _certificate_refused(event: CertificateRefused) -> Line:
+    return "ERROR", f"listener {event.listener} keeps its certificate, the new one is refused: {event.problem}"
+
+
+def _advertised_host_not_in_certificate(event: AdvertisedHostNotInCertificate) -> Line:
+    return (
+        "WARN",
+        f"listener {event.listener} advertises {event.host}, which its certificate does not name (it names "
+        f"{', '.join(event.names) or 'nobody'}): clients that check names do not get in; make a certificate with it as "
+        "a subject alternative name, or advertise another host",
+    )
+
+
+def _tls_handshake_failed(event: TlsHandshakeFailed) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    if event.dialled:
+        return "WARN", f"no TLS with {event.peer} (listener {event.listener}): {event.problem}{more}"
+    return "WARN", f"no TLS with {event.peer} on listener {event.listener}: {event.problem}{more}"
+
+
 # -- faults of a live cluster
 
 
@@ -253,6 +286,10 @@ LINES: Lines = {
     MalformedRequest: _malformed_request,
     AuthenticationFailed: _authentication_failed,
     PeerAuthenticationFailed: _peer_authentication_failed,
+    CertificateTaken: _certificate_taken,
+    CertificateRefused: _certificate_refused,
+    AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
+    TlsHandshakeFailed: _tls_handshake_failed,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,

@@ -22,7 +22,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tanist.ports import Chunk, ConnectionHandler, FileRange
+from tanist.ports import TLS_CLIENT, Chunk, ConnectionHandler, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
 from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.dialling import Dialling
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from tanist.runtime.ports.socket_address import SocketAddress
 
 _LENGTH = struct.Struct(">i")
+_TLS_HELLO = 0x1603
+"""How the first record of a TLS client begins: as a frame of 352 MB would."""
+
 _TCP: int = socket.IPPROTO_TCP
 _CORK: int = getattr(socket, "TCP_CORK", 0)
 
@@ -94,9 +97,9 @@ class SocketConnection:
         self._sock: socket.socket | None = None
         self._fd = -1
         # Methods of the socket: bound once, they cost half.
-        self._recv_into: Callable[[memoryview], int] = _not_open
-        self._sock_send: Callable[..., int] = _not_open
-        self._option: Callable[[int, int, int], object] = _not_open
+        self._recv_into: Callable[[memoryview], int] = not_open
+        self._sock_send: Callable[..., int] = not_open
+        self._option: Callable[[int, int, int], object] = not_open
         self._open = False
         self._closed = False
         self._reading = False
@@ -124,6 +127,10 @@ class SocketConnection:
             peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             self._peer = peer
         return peer
+
+    @property
+    def peer_identity(self) -> str | None:
+        return None
 
     @property
     def pending_bytes(self) -> int:
@@ -315,6 +322,10 @@ class SocketConnection:
     def _connected(self, sock: socket.socket) -> None:
         self._dialling = None
         self.open_with(sock)
+        self._announce()
+
+    def _announce(self) -> None:
+        """The connection that was dialled is open."""
         handler = self.handler
         if handler is not None:
             try:
@@ -335,7 +346,7 @@ class SocketConnection:
             self._reading = self._blocked = False
             self._sock = None
             self._fd = -1
-            self._recv_into = self._sock_send = self._option = _not_open
+            self._recv_into = self._sock_send = self._option = not_open
             sock.close()
 
     # -- receiving
@@ -467,7 +478,8 @@ class SocketConnection:
             while written - read >= 4:
                 length: int = _LENGTH.unpack_from(view, read)[0]
                 if not 0 <= length <= self._max_frame_bytes:
-                    self.end(f"a frame of {length} bytes where at most {self._max_frame_bytes} are allowed")
+                    unread = f"a frame of {length} bytes where at most {self._max_frame_bytes} are allowed"
+                    self.end(TLS_CLIENT if length >> 16 == _TLS_HELLO else unread)
                     return
                 end = read + 4 + length
                 if end > written:
@@ -557,6 +569,6 @@ class SocketConnection:
         return False
 
 
-def _not_open(*_: object) -> int:
+def not_open(*_: object) -> int:
     """In place of the methods of a socket that is not there."""
     raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))

@@ -12,15 +12,19 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from tanist.ports import Connection, ConnectionHandler
+from tanist.ports import Connection, ConnectionHandler, TlsIdentity
 from tanist.runtime.ports.bulk import Bulk
 from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.connection import ConnectionFaults, SocketConnection
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.socket_address import SocketAddress
+
+if TYPE_CHECKING:
+    from tanist.runtime.ports.tls_side import Tls, TlsReports
 
 _ACCEPTS_PER_TURN = 64
 _BACKLOG = 512
@@ -43,11 +47,13 @@ class SocketListener:
         sock: socket.socket,
         accept: Callable[[Connection], ConnectionHandler],
         max_frame_bytes: int,
+        tls: str | None,
     ) -> None:
         self._network = network
         self._sock = sock
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
+        self._tls = tls
         self._port: int = sock.getsockname()[1]
         self._listens = False
         self._reading = False
@@ -105,7 +111,7 @@ class SocketListener:
                 # keeps it out, and others may come through.
                 network._rest_listeners(error.strerror or str(error), retry=True)
                 return
-            network._adopt(sock, address, self._accept, self._max_frame_bytes)
+            network._adopt(sock, address, self._accept, self._max_frame_bytes, self._tls)
 
 
 class SocketNetwork:
@@ -120,6 +126,7 @@ class SocketNetwork:
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
         on_exhausted: Callable[[int, str], None] | None = None,
+        tls_reports: TlsReports | None = None,
     ) -> None:
         self.loop = loop
         self.bulk = Bulk(loop)
@@ -142,27 +149,44 @@ class SocketNetwork:
         self._resting = False
         self._grown: set[SocketConnection] = set()
         self._sweeping = False
+        self._tls_reports = tls_reports
+        self._tls: Tls | None = None
+        """Once there is a profile."""
 
     # -- Network
 
     def bind(
-        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], ConnectionHandler],
+        *,
+        max_frame_bytes: int,
+        tls: str | None = None,
     ) -> SocketListener:
+        if tls is not None:
+            self._tls_of(tls)
         sock = _bound(host, port)
         try:
             sock.setblocking(False)
             if self._receive_buffer_bytes != SYSTEM_DEFAULT:
                 # Before listening, as accepted sockets get it from here and settle their window with the handshake.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
-            listener = SocketListener(self, sock, accept, max_frame_bytes)
+            listener = SocketListener(self, sock, accept, max_frame_bytes, tls)
         except BaseException:
             sock.close()
             raise
         self._listeners.add(listener)
         return listener
 
-    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> SocketConnection:
-        connection = SocketConnection(self, f"{host}:{port}", max_frame_bytes)
+    def connect(
+        self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int, tls: str | None = None
+    ) -> SocketConnection:
+        peer = f"{host}:{port}"
+        if tls is None:
+            connection = SocketConnection(self, peer, max_frame_bytes)
+        else:
+            connection = self._tls_of(tls).dialling(self, peer, max_frame_bytes, tls, host)
         connection.handler = handler
         self._connections.add(connection)
         literal = _literal(host, port)
@@ -173,6 +197,15 @@ class SocketNetwork:
                 target=self._resolve, args=(connection, host, port), name=f"look-up-{host}", daemon=True
             ).start()
         return connection
+
+    def set_tls_profile(
+        self, name: str, properties: Mapping[str, str], *, between_nodes: bool, only_try: bool = False
+    ) -> TlsIdentity | None:
+        if self._tls is None:
+            from tanist.runtime.ports.tls_side import Tls  # a node without TLS does not load it
+
+            self._tls = Tls(self.loop, self._tls_reports)
+        return self._tls.profiles.set(name, properties, between_nodes=between_nodes, only_try=only_try)
 
     # -- for the rest of runtime
 
@@ -188,6 +221,8 @@ class SocketNetwork:
         for connection in list(self._connections):
             connection.close()
         self.cold_reads.close()
+        if self._tls is not None:
+            self._tls.close()
 
     def forget(self, connection: SocketConnection) -> None:
         """A connection has closed."""
@@ -224,10 +259,24 @@ class SocketNetwork:
             reason = f"cannot look up {host}: {getattr(error, 'strerror', None) or error}"
             self.loop.post_from_thread(lambda: connection.end(reason))
 
+    def _tls_of(self, profile: str) -> Tls:
+        if self._tls is None or profile not in self._tls.profiles:
+            raise ValueError(f"there is no TLS profile {profile}")
+        return self._tls
+
     def _adopt(
-        self, sock: socket.socket, address: Any, accept: Callable[[Connection], ConnectionHandler], max_frame_bytes: int
+        self,
+        sock: socket.socket,
+        address: Any,
+        accept: Callable[[Connection], ConnectionHandler],
+        max_frame_bytes: int,
+        tls: str | None,
     ) -> None:
-        connection = SocketConnection(self, address, max_frame_bytes)
+        if tls is None:
+            connection = SocketConnection(self, address, max_frame_bytes)
+        else:
+            opened = partial(self._take, accept=accept)
+            connection = self._tls_of(tls).accepted(self, address, max_frame_bytes, tls, opened)
         self._connections.add(connection)
         self.accepted += 1
         connection.accepted = True
@@ -235,10 +284,19 @@ class SocketNetwork:
             if self._send_buffer_bytes != SYSTEM_DEFAULT:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
             connection.open_with(sock)
+        except OSError as error:
+            connection.end(f"not accepted: {error.strerror or error}")  # gone already
+            return
+        if tls is None:
+            self._take(connection, accept)
+
+    def _take(self, connection: SocketConnection, accept: Callable[[Connection], ConnectionHandler]) -> None:
+        """It is open, and has shown who it is if it was asked to: give it its handler."""
+        try:
             handler = accept(connection)
             connection.handler = handler if self.wrap_accepted is None else self.wrap_accepted(connection, handler)
         except OSError as error:
-            connection.end(f"not accepted: {error.strerror or error}")  # gone already
+            connection.end(f"not accepted: {error.strerror or error}")
         except Exception as error:
             self.loop.failed("accept", error)
             connection.end("not accepted")

@@ -20,8 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
+from tanist.broker.network.throttled import Throttled
 from tanist.events.event import Event
 from tanist.events.process import (
+    CertificateRefused,
+    CertificateTaken,
     ConfigWarned,
     ConnectionsExhausted,
     Crashed,
@@ -34,10 +37,11 @@ from tanist.events.process import (
     NodeStarted,
     SignalReceived,
     StartFailed,
+    TlsHandshakeFailed,
 )
 from tanist.events.stream import Events
 from tanist.events.text import describe
-from tanist.ports import Clock, Disk, Network, Random
+from tanist.ports import Clock, Disk, Network, Random, TlsIdentity
 from tanist.runtime.crash_report import write_crash_report
 from tanist.runtime.event_log import EventLog, log_time
 from tanist.runtime.exit_record import ExitRecord
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
     from tanist.runtime.process.metrics_http import MetricsServer
 
 _READY_LOOK_MS = 10
+_HANDSHAKES_FAILED_MS = 1_000
 _REASON_CHARS_MAX = 500
 
 EXIT_FAILED = 1
@@ -175,6 +180,7 @@ def serve(
             config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in config.static else SYSTEM_DEFAULT
         ),
         on_exhausted=lambda open_now, why: events.emit(ConnectionsExhausted(open_now, why)),
+        tls_reports=_TlsReports(loop, events),
     )
     node_faults = apply_faults(loop, network, disk, config.node_id, events)
     try:
@@ -203,6 +209,23 @@ def serve(
     disk.close()
     loop.close()
     return process.exit_code
+
+
+class _TlsReports:
+    """What happens to TLS, as events (`ports.tls_side.TlsReports`)."""
+
+    def __init__(self, loop: Loop, events: Events) -> None:
+        self._events = events
+        self._failed = Throttled(loop, events, _HANDSHAKES_FAILED_MS)
+
+    def handshake_failed(self, profile: str, peer: str, reason: str, dialled: bool) -> None:
+        self._failed.emit(lambda left_out: TlsHandshakeFailed(profile, peer, reason, dialled, left_out))
+
+    def reloaded(self, profile: str, identity: TlsIdentity | None, problem: str | None) -> None:
+        if identity is not None:
+            self._events.emit(CertificateTaken(profile, identity.subject, identity.expires_ms))
+        elif problem is not None:
+            self._events.emit(CertificateRefused(profile, problem))
 
 
 def _tell_metrics(

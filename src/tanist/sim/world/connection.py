@@ -19,12 +19,13 @@ from random import Random
 from typing import Protocol
 from zlib import crc32
 
-from tanist.ports import Chunk, ConnectionHandler, FileRange
+from tanist.ports import TLS_CLIENT, Chunk, ConnectionHandler, FileRange
 from tanist.sim.world.disk import SimFile
 from tanist.sim.world.frames import is_part, poison
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.listening import Listening
 from tanist.sim.world.scheduler import Event, Process, Scheduler
+from tanist.sim.world.tls import Certificates
 from tanist.sim.world.waiting_ranges import is_torn, rest_of, waiting
 
 _RESET = "connection reset by peer"
@@ -43,6 +44,7 @@ class Links(Protocol):
     on_frame: Callable[[SimConnection, memoryview], None] | None
     on_torn: Callable[[str, str], None] | None
     connections: dict[int, SimConnection]
+    certificates: Certificates
 
     def new_id(self) -> int:
         """A number for one end of a connection."""
@@ -75,6 +77,11 @@ class SimConnection:
         self.peer = peer
         self.handler: ConnectionHandler | None = None
         self.other: SimConnection | None = None
+        self.tls: str | None = None
+        """The profile by which it dials."""
+        self.peer_identity: str | None = None
+        self._awaits_tls = False
+        """The other side has no TLS, and its first bytes are no handshake."""
         self.established = False
         self.accepted = False
         """This end listened; the other one dialled."""
@@ -137,6 +144,12 @@ class SimConnection:
         if listener is None:
             self._scheduler.after(back_us, lambda: self._drop("connection refused"))
             return
+        certificates = network.certificates
+        if listener.tls is not None and self.tls is not None:
+            refusal = certificates.refusal(self.host, self.peer_host, listener.tls)
+            if refusal is not None:
+                self._scheduler.after(back_us, lambda: self._drop(refusal))
+                return
         other = SimConnection(
             network,
             self.peer_host,
@@ -147,6 +160,10 @@ class SimConnection:
         )
         self.other, other.other = other, self
         other.established = other.accepted = True
+        other._awaits_tls = listener.tls is not None and self.tls is None
+        if listener.tls is not None and self.tls is not None:
+            other.peer_identity = certificates.shown(self.host, self.peer_host, listener.tls)
+            self.peer_identity = certificates.subject(self.peer_host)
 
         def accept() -> None:
             if other.closed:
@@ -154,7 +171,11 @@ class SimConnection:
             if listener.closed:
                 other._abort("its listener was closed before the process accepted it")
                 return
+            if other._awaits_tls:
+                return
             other.handler = listener.accept(other)
+            if self.tls is not None and listener.tls is None:
+                other._abort(TLS_CLIENT)
             other._wake()
 
         self._scheduler.after(0, accept, listener.process)
@@ -164,6 +185,8 @@ class SimConnection:
         if self.closed:
             self._reset_other()  # given up meanwhile: the other side has a useless connection
             return
+        if self.tls is not None and self.peer_identity is None:
+            return  # the other side has no TLS, and closes the connection
         self.established = True
         self._calm()
         handler = self.handler
@@ -437,6 +460,9 @@ class SimConnection:
             elif self.other is not None and not self.other.gone:
                 self.other._arm()
             return
+        if self._awaits_tls:
+            self._abort("not a TLS client")
+            return
         self._arrived.append(data)
         if self._reading and not self._read_pending and self.handler is not None:
             small = self._network.conditions.receive_bytes
@@ -447,7 +473,9 @@ class SimConnection:
             self._scheduler.dispatch(self.process, self._read)
 
     def _arrive_end(self, reason: str) -> None:
-        if not self.closed:
+        if self._awaits_tls:
+            self._drop(reason)
+        elif not self.closed:
             self._ended = reason
             self._wake()
 

@@ -27,3 +27,7 @@ class Listening(Protocol):
     @property
     def accept(self) -> Callable[[Connection], ConnectionHandler]:
         """The function that takes a new connection."""
+
+    @property
+    def tls(self) -> str | None:
+        """The profile of its TLS, if it has that."""

@@ -19,13 +19,14 @@ Owns the links and listeners; one connection is two `SimConnection`s (`connectio
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from tanist.ports import Connection, ConnectionHandler
+from tanist.ports import Connection, ConnectionHandler, TlsIdentity
 from tanist.sim.world.connection import SimConnection
 from tanist.sim.world.error_numbers import EADDRINUSE
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.scheduler import Process, Scheduler
+from tanist.sim.world.tls import Certificates
 
 _EPHEMERAL = 40_000
 
@@ -44,6 +45,7 @@ class SimNetwork:
         memory."""
         self.on_torn: Callable[[str, str], None] | None = None
         """Called with the host and the path when what is sent of a file is not what was handed over."""
+        self.certificates = Certificates()
         self.listeners: dict[tuple[str, int], SimListener] = {}
         self.connections: dict[int, SimConnection] = {}
         """Ends that are not gone yet, in order of creation."""
@@ -192,6 +194,7 @@ class SimListener:
         port: int,
         accept: Callable[[Connection], ConnectionHandler],
         max_frame_bytes: int,
+        tls: str | None,
     ) -> None:
         self._network = network
         self.process = process
@@ -199,6 +202,7 @@ class SimListener:
         self.port = port
         self.accept = accept
         self.max_frame_bytes = max_frame_bytes
+        self.tls = tls
         self.listens = False
         self.closed = False
 
@@ -221,21 +225,44 @@ class SimNetworkView:
         self._process = process
 
     def bind(
-        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], ConnectionHandler],
+        *,
+        max_frame_bytes: int,
+        tls: str | None = None,
     ) -> SimListener:
         network = self._network
+        self._check_profile(tls)
         address = host or self._host
         if port == 0:
             port = network.free_port()
         if (address, port) in network.listeners:
             raise OSError(EADDRINUSE, f"address {address}:{port} is in use")
-        listener = SimListener(network, self._process, address, port, accept, max_frame_bytes)
+        listener = SimListener(network, self._process, address, port, accept, max_frame_bytes, tls)
         network.listeners[(address, port)] = listener
         return listener
 
-    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> Connection:
+    def connect(
+        self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int, tls: str | None = None
+    ) -> Connection:
         network = self._network
+        self._check_profile(tls)
         end = SimConnection(network, self._host, host, self._process, f"{host}:{port}", max_frame_bytes)
         end.handler = handler
+        end.tls = tls
         end.dial(port)
         return end
+
+    def set_tls_profile(
+        self, name: str, properties: Mapping[str, str], *, between_nodes: bool, only_try: bool = False
+    ) -> TlsIdentity | None:
+        certificates = self._network.certificates
+        if not only_try:
+            certificates.set(self._host, name, properties)
+        return certificates.identity(self._host)
+
+    def _check_profile(self, tls: str | None) -> None:
+        if tls is not None and not self._network.certificates.known(self._host, tls):
+            raise ValueError(f"there is no TLS profile {tls}")

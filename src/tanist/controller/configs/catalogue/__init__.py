@@ -11,9 +11,12 @@ from .logs import LOG_SETTINGS
 from .no_effect import NO_EFFECT_SETTINGS
 from .nodes import NODE_SETTINGS
 from .sasl import PREFIXED_BY_MECHANISM, SASL_SETTINGS
+from .tls import TLS_SETTINGS
 from .topics import TOPIC_SETTINGS
 
-BROKER_SETTINGS = dict(sorted({**NODE_SETTINGS, **LOG_SETTINGS, **SASL_SETTINGS, **NO_EFFECT_SETTINGS}.items()))
+BROKER_SETTINGS = dict(
+    sorted({**NODE_SETTINGS, **LOG_SETTINGS, **SASL_SETTINGS, **TLS_SETTINGS, **NO_EFFECT_SETTINGS}.items())
+)
 """Every broker name, in alphabetical order."""
 
 __all__ = [
@@ -22,5 +25,6 @@ __all__ = [
     "GROUP_SETTINGS",
     "NO_EFFECT_SETTINGS",
     "PREFIXED_BY_MECHANISM",
+    "TLS_SETTINGS",
     "TOPIC_SETTINGS",
 ]

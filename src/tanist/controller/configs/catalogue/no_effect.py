@@ -216,31 +216,13 @@ remote.log.storage.manager.class.path string - read-only medium
 remote.log.storage.manager.impl.prefix string rsm.config. read-only medium non-empty
 remote.log.storage.system.enable boolean false read-only medium
 """,
-    "there is no TLS": """
+    "TLS is OpenSSL's here, not Java's": """
 security.providers string - read-only low
-ssl.allow.dn.changes boolean false read-only low
-ssl.allow.san.changes boolean false read-only low
-ssl.cipher.suites list "" per-broker medium list
-ssl.client.auth string none per-broker medium one:required,requested,none
-ssl.enabled.protocols list TLSv1.2,TLSv1.3 per-broker medium list
-ssl.endpoint.identification.algorithm string https per-broker low
 ssl.engine.factory.class class - per-broker low
-ssl.key.password password - per-broker medium
 ssl.keymanager.algorithm string SunX509 per-broker medium
-ssl.keystore.certificate.chain password - per-broker medium
-ssl.keystore.key password - per-broker medium
-ssl.keystore.location string - per-broker medium
-ssl.keystore.password password - per-broker medium
-ssl.keystore.type string JKS per-broker medium
-ssl.principal.mapping.rules string DEFAULT read-only low
-ssl.protocol string TLSv1.3 per-broker medium
 ssl.provider string - per-broker medium
 ssl.secure.random.implementation string - per-broker low
 ssl.trustmanager.algorithm string PKIX per-broker medium
-ssl.truststore.certificates password - per-broker medium
-ssl.truststore.location string - per-broker medium
-ssl.truststore.password password - per-broker medium
-ssl.truststore.type string JKS per-broker medium
 """,
     "there are no delegation tokens": """
 delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
