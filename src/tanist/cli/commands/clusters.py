@@ -60,6 +60,9 @@ def _controllers(value: str) -> int:
 @click.option("--log-dirs", type=click.IntRange(1, 20), help="Log directories of each node.  [default: 1]")
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
 @feature_option("A feature and its level in a new cluster; 0: off. Repeatable.")
+@click.option(
+    "--secure", is_flag=True, help="A new cluster with TLS, users (SCRAM) and ACLs; the folder has all files."
+)
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
 @click.option(
     "--ephemeral",
@@ -78,6 +81,7 @@ def up_command(
     log_dirs: int | None,
     config: tuple[tuple[str, str], ...],
     features: tuple[tuple[str, int], ...],
+    secure: bool,
     detach: bool,
     ephemeral: bool,
     as_json: bool,
@@ -110,6 +114,7 @@ def up_command(
             log_dirs=log_dirs,
             config=dict(config),
             features=dict(features),
+            secure=secure,
             ends_with_us=not detach,
             ephemeral=ephemeral,
         )

@@ -71,7 +71,7 @@ class SecureFiles:
             self._write("truststore.p12", certificates.as_trust_store(made, self._store_password()))
         for node_id in nodes:
             if not self.node_path(node_id).exists():
-                self._issue(f"node-{node_id}", hosts, certificates.CERTIFICATE_DAYS)
+                self._issue(_name_of(node_id), hosts, certificates.CERTIFICATE_DAYS)
         for user in USERS:
             if not self._password_path(user).exists():
                 self._write(f"{user}.password", secrets.token_urlsafe(_PASSWORD_BYTES).encode())
@@ -88,7 +88,7 @@ class SecureFiles:
                 hosts = certificates.hosts_of(path.read_bytes())
             except (OSError, ValueError) as error:
                 raise ClusterError(f"{path} cannot be read: {error}") from None
-            self._issue(f"node-{node_id}", hosts, certificates.CERTIFICATE_DAYS if days is None else days)
+            self._issue(_name_of(node_id), hosts, certificates.CERTIFICATE_DAYS if days is None else days)
             renewed.append(path)
         return renewed
 
@@ -118,7 +118,7 @@ class SecureFiles:
         return self.folder / "ca.pem"
 
     def node_path(self, node_id: int) -> Path:
-        return self.folder / f"node-{node_id}.pem"
+        return self.folder / f"{_name_of(node_id)}.pem"
 
     def password(self, user: str) -> str:
         """`ClusterError` if the folder has no such user."""
@@ -140,6 +140,39 @@ class SecureFiles:
         """Kafka's properties for a user: for `--client-config`, Java's clients and Kafka's own tools."""
         return self.folder / f"{user}.properties"
 
+    # -- what nodes take
+
+    def node_properties(self, node_id: int, nodes: Iterable[int]) -> dict[str, str]:
+        """The settings by which a node of the cluster proves who it is, and asks others.
+
+        Clients authenticate by SCRAM on the brokers' listener, and so do the brokers among each other. Controllers
+        take certificates: their users' credentials are in the log that they are about to read.
+        """
+        listener, mechanism = CLIENT_LISTENER.lower(), MECHANISM.lower()
+        principals = [f"User:{ADMIN}", f"User:{NODES_USER}", *(f"User:CN={_name_of(each)}" for each in nodes)]
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.node_path(node_id)),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority_path),
+            f"listener.name.{CONTROLLER_LISTENER.lower()}.ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": MECHANISM,
+            "sasl.mechanism.inter.broker.protocol": MECHANISM,
+            f"listener.name.{listener}.{mechanism}.sasl.jaas.config": self._login(NODES_USER),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": ";".join(principals),
+        }
+
+    def scram_arguments(self) -> list[str]:
+        """The users that the cluster begins with, as `--add-scram` takes them."""
+        return [f"{MECHANISM}=[name={user},password={self.password(user)}]" for user in USERS]
+
+    def _login(self, user: str) -> str:
+        return (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="{user}" password="{self.password(user)}";'
+        )
+
     # -- what clients take
 
     def write_clients(self, bootstrap: str) -> None:
@@ -158,10 +191,7 @@ class SecureFiles:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority_path),
             "sasl.mechanism": MECHANISM,
-            "sasl.jaas.config": (
-                "org.apache.kafka.common.security.scram.ScramLoginModule required "
-                f'username="{user}" password="{self.password(user)}";'
-            ),
+            "sasl.jaas.config": self._login(user),
         }
 
     def librdkafka(self, user: str, bootstrap: str) -> dict[str, str]:
@@ -202,6 +232,10 @@ class SecureFiles:
         path = self.folder / name
         replace_file(str(path), content)
         path.chmod(mode)
+
+
+def _name_of(node_id: int) -> str:
+    return f"node-{node_id}"
 
 
 def _equals(settings: Mapping[str, str]) -> str:
