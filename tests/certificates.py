@@ -96,11 +96,12 @@ class Issued:
 class CertificateAuthority:
     """It signs everything."""
 
-    def __init__(self, name: str = "test CA", kind: str = "EC") -> None:
+    def __init__(self, name: str = "test CA", kind: str = "EC", issuer: CertificateAuthority | None = None) -> None:
         self._kind = kind
         self._key = new_key(kind)
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        self.certificate = self._sign(self._name, self._key, days=(-1, 30), ca=True)
+        self.certificate = (issuer or self)._sign(self._name, self._key, days=(-1, 30), ca=True)
+        self._chain = () if issuer is None else (self.certificate,)
 
     def issue(
         self,
@@ -120,7 +121,7 @@ class CertificateAuthority:
                     x509.NameAttribute(NameOID.COMMON_NAME, name),
                 ]
             )
-        return Issued(key, (self._sign(name, key, days=days, hosts=hosts),), self)
+        return Issued(key, (self._sign(name, key, days=days, hosts=hosts), *self._chain), self)
 
     def _sign(
         self, name: x509.Name, key: _Key, *, days: tuple[float, float], ca: bool = False, hosts: tuple[str, ...] = ()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.certificates import CertificateAuthority, Issued, pem
 from tests.interop.cluster import HOST, free_ports
@@ -77,12 +80,12 @@ class TlsCluster:
         for node_id in started:
             self.nodes[node_id].start_node(node_id)
         for node_id in started:
-            wait_for(lambda each=node_id: self.log(each).count(_READY) > before[each] or self._died(each), "ready")
+            wait_for(partial(self._is_ready, node_id, before[node_id]), f"node {node_id} serves")
 
-    def _died(self, node_id: int) -> bool:
+    def _is_ready(self, node_id: int, before: int) -> bool:
         if self.nodes[node_id].pid(node_id) is None:
             raise AssertionError(f"node {node_id} has ended:\n{self.log(node_id)[-3000:]}")
-        return False
+        return self.log(node_id).count(_READY) > before
 
     def until_logged(self, node_id: int, text: str, what: str = "") -> None:
         wait_for(lambda: text in self.log(node_id), f"{what or text} in the log of node {node_id}")
@@ -94,15 +97,36 @@ class TlsCluster:
         for node in self.nodes.values():
             node.stop()
 
-    def librdkafka(self, **settings: str) -> dict[str, str]:
+    @property
+    def trusted(self) -> Path:
+        """The certificate of the authority."""
+        path = self.folder / "ca.pem"
+        if not path.exists():
+            path.write_text(pem(self.authority.certificate))
+        return path
+
+    def client(self, name: str, **how: Any) -> Path:
+        """A key and a certificate, in one file."""
+        issued = self.authority.issue(name, **how)
+        path = self.folder / f"{name}.pem"
+        path.write_text(issued.key_pem() + issued.chain_pem)
+        return path
+
+    def librdkafka(self, own: Path | None = None, **settings: Any) -> dict[str, Any]:
         """What a client of confluent-kafka is configured by."""
-        trusted = self.folder / "ca.pem"
-        if not trusted.exists():
-            trusted.write_text(pem(self.authority.certificate))
+        shown = {} if own is None else {"ssl.key.location": str(own), "ssl.certificate.location": str(own)}
         return {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": "SSL",
-            "ssl.ca.location": str(trusted),
-            "log_level": "0",
+            "ssl.ca.location": str(self.trusted),
+            "log_level": 0,
+            **shown,
             **settings,
         }
+
+    def context(self, own: Path | None = None) -> ssl.SSLContext:
+        """What Python's clients are configured by."""
+        context = ssl.create_default_context(cafile=str(self.trusted))
+        if own is not None:
+            context.load_cert_chain(str(own))
+        return context

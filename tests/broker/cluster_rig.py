@@ -30,6 +30,13 @@ from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRe
 EventT = TypeVar("EventT", bound=Event)
 
 
+TLS_BETWEEN_CONTROLLERS: Mapping[str, str] = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+    "ssl.keystore.location": "/node.pem",
+}
+"""Clients need none."""
+
+
 class _Listener(Watcher):
     def __init__(self, events: list[Event]) -> None:
         self._events = events
@@ -50,8 +57,9 @@ class Cluster:
         per_node: Mapping[int, Mapping[str, str]] | None = None,
         features: Mapping[str, int] | None = None,
         login: ChannelLogin | None = None,
+        tls: bool = False,
     ) -> None:
-        """`login`: by what the client authenticates."""
+        """`login`: by what the client authenticates. `tls`: it dials by TLS."""
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
         self.events: list[Event] = []
@@ -66,7 +74,7 @@ class Cluster:
             self.world.hosts[node_id].properties.update(more)
         self.world.start()
         self.until(self.world.ready)
-        self.client = SimClient(self.world, "client", History(), login)
+        self.client = SimClient(self.world, "client", History(), login, tls=tls)
 
     def seen(self, kind: type[EventT]) -> list[EventT]:
         """The events of this kind."""
@@ -103,9 +111,11 @@ class Cluster:
         self.until(lambda: bool(answers), timeout_ms + 1_000)
         return answers[0]
 
-    def asked_by(self, login: ChannelLogin, *, to: int = 1, port: int = BROKER_PORT) -> str | None:
+    def asked_by(
+        self, login: ChannelLogin | None, *, to: int = 1, port: int = BROKER_PORT, tls: bool = False, name: str = ""
+    ) -> str | None:
         """As whom a node knows a client that logs in so, and asks for the APIs; None: it does not let it in."""
-        client = SimClient(self.world, f"client-{len(self.world.clients)}", History(), login)
+        client = SimClient(self.world, name or f"client-{len(self.world.clients)}", History(), login, tls=tls)
         answers: list[Any] = []
         channel = client.channel((self.world.hosts[to].name, port))
         client.run(lambda: channel.call(ApiVersionsRequest(), 4, 5_000, answers.append))

@@ -19,6 +19,7 @@ from tanist.wire.messages.envelope_request import EnvelopeRequest
 from tests.broker.cluster_rig import Cluster
 
 ALICE = Session("PLAINTEXT", "PLAINTEXT", "10.1.2.3", Principal("User", "alice"))
+BROKER = Session("CONTROLLER", "SSL", "10.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_an_envelope_has_the_principal_and_the_address_of_the_client(host: str, 
     written = envelope(b"x", Session("PLAINTEXT", "PLAINTEXT", host, Principal("User", "alice"), by_token=True))
     assert written.request_principal == encode_principal(Principal("User", "alice"), by_token=True)
     assert written.client_host_address == packed
-    read = client_session(written, "CONTROLLER", "SSL")
+    read = client_session(written, BROKER)
     assert (read.principal, read.by_token) == (Principal("User", "alice"), True)
     assert (read.listener, read.security_protocol) == ("CONTROLLER", "SSL")
     assert read.host == (host if host != "node1" else "127.0.0.1")
@@ -43,7 +44,7 @@ def test_an_envelope_has_the_principal_and_the_address_of_the_client(host: str, 
 def test_an_address_that_is_none_makes_the_request_invalid(address: bytes) -> None:
     forged = EnvelopeRequest(request_data=b"", request_principal=b"", client_host_address=address)
     with pytest.raises(EnvelopeError) as refused:
-        client_session(forged, "CONTROLLER", "PLAINTEXT")
+        client_session(forged, BROKER)
     assert refused.value.code == ErrorCode.INVALID_REQUEST
 
 
@@ -51,7 +52,7 @@ def test_an_address_that_is_none_makes_the_request_invalid(address: bytes) -> No
 def test_a_principal_that_cannot_be_read_is_said_to_be_that(principal: bytes | None) -> None:
     forged = EnvelopeRequest(request_data=b"", request_principal=principal, client_host_address=bytes(4))
     with pytest.raises(EnvelopeError) as refused:
-        client_session(forged, "CONTROLLER", "PLAINTEXT")
+        client_session(forged, BROKER)
     assert refused.value.code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
 
 

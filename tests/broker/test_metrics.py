@@ -26,7 +26,7 @@ from tanist.broker.metrics.text import Exposition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tests.broker.cluster_rig import Cluster, put
+from tests.broker.cluster_rig import TLS_BETWEEN_CONTROLLERS, Cluster, put
 from tests.broker.groups_rig import Client, groups_cluster
 from tests.broker.prometheus_text import parse
 from tests.broker.transactions_rig import TransactionalProducer
@@ -63,7 +63,7 @@ def until_seen(cluster: Cluster, condition: Callable[[], bool], within_ms: int =
 
 @pytest.fixture
 def cluster() -> Cluster:
-    return Cluster(config={"min.insync.replicas": "2"})
+    return Cluster(config={"min.insync.replicas": "2", **TLS_BETWEEN_CONTROLLERS})
 
 
 def five(**config: str) -> Cluster:

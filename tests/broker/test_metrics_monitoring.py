@@ -16,7 +16,7 @@ import yaml
 
 from tanist.broker.metrics.catalog import DEFINITIONS, PROCESS_METRICS, Kind
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
-from tests.broker.cluster_rig import Cluster
+from tests.broker.cluster_rig import TLS_BETWEEN_CONTROLLERS, Cluster
 from tests.broker.prometheus_text import parse
 
 HERE = Path(__file__).resolve().parents[2]
@@ -77,7 +77,7 @@ def queries() -> list[Query]:
 @cache
 def exported() -> dict[str, dict[str, set[str]]]:
     """Metric -> label -> the values that a cluster with a topic gives it."""
-    cluster = Cluster(config={"min.insync.replicas": "2"})
+    cluster = Cluster(config={"min.insync.replicas": "2", **TLS_BETWEEN_CONTROLLERS})
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"x"])
     found: dict[str, dict[str, set[str]]] = {}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.broker.authorizer_properties import AuthorizerConfig
 from tanist.broker.config import ConfigError, Endpoint, NodeConfig, PropertiesError, Voter, parse_properties
 
 # What java.util.Properties makes of each text.
@@ -229,6 +230,8 @@ def test_a_misspelt_name_is_reported_with_the_one_that_was_meant() -> None:
     assert warning == "min.insync.replica is not a known setting and is ignored; did you mean min.insync.replicas?"
 
 
+AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
 REFUSED = [
     (COMBINED, {"process.roles": ""}, "process.roles is missing"),
     (COMBINED, {"process.roles": "zookeeper"}, "String must be one of: broker, controller"),
@@ -252,7 +255,11 @@ REFUSED = [
     (COMBINED, {"listeners": "PLAINTEXT://:9093,CONTROLLER://:9093"}, "both use port 9093"),
     (COMBINED, {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2,CONTROLLER://:9093"}, "PLAINTEXT stands there twice"),
     (COMBINED, {"listeners": "FOO://:9092,CONTROLLER://:9093"}, "add FOO:PLAINTEXT to listener.security.protocol.map"),
-    (COMBINED, {"listeners": "SSL://:9092,CONTROLLER://:9093"}, "tanist speaks no TLS"),
+    (
+        COMBINED,
+        {"ssl.principal.mapping.rules": "x", "listeners": "SSL://:9092,CONTROLLER://:9093"},
+        "Invalid rule: `x`",
+    ),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "add CONTROLLER:PLAINTEXT"),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:QUIC"}, "is not NAME:PROTOCOL"),
     (COMBINED, {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),
@@ -284,13 +291,39 @@ REFUSED = [
     (COMBINED, {"default.replication.factor": "0"}, "must be 1 or more"),
     (COMBINED, {"max.connections.per.ip": "0"}, "locks everyone out"),
     (COMBINED, {"max.connections.per.ip.overrides": "x"}, "is not address:count"),
-    (COMBINED, {"authorizer.class.name": "a.B"}, "tanist has no authorizer"),
+    (
+        COMBINED,
+        {"authorizer.class.name": "a.B"},
+        "'a.B' is not known; use org.apache.kafka.metadata.authorizer",
+    ),
+    (COMBINED, {**AUTHORIZER, "super.users": "User:a;b"}, "super.users: expected a string in format principalType"),
+    (COMBINED, {**AUTHORIZER, "super.users": "User:a"}, "write super.users=User:ANONYMOUS;User:a"),
+    (COMBINED, AUTHORIZER, "super.users lacks User:ANONYMOUS, which this node is to the others by listener CONTROLLER"),
+    (COMBINED, {**AUTHORIZER, "allow.everyone.if.no.acl.found": "yes"}, "must be true or false, not 'yes'"),
     (COMBINED, {"create.topic.policy.class.name": "a.B"}, "tanist has no policies"),
     (COMBINED, {"replica.selector.class": "a.B"}, "is not known"),
     (COMBINED, {"tanist.metrics.listener": "localhost"}, "tanist.metrics.listener: 'localhost' is not an address"),
     (COMBINED, {"tanist.metrics.listener": "http://a:1"}, "is not an address; write host:port"),
     (COMBINED, {"tanist.metrics.listener": "a:65536"}, "is not an address"),
 ]
+
+
+def test_super_users_are_separated_by_semicolons_and_a_name_may_have_commas() -> None:
+    properties = {**COMBINED, **AUTHORIZER, "super.users": "User:CN=a,O=b; User:ANONYMOUS ;"}
+    config = NodeConfig.from_properties(properties)
+    assert config.authorizer == AuthorizerConfig(frozenset({"User:CN=a,O=b", "User:ANONYMOUS"}), False)
+    assert not config.warnings
+
+
+def test_a_node_alone_may_allow_everyone_until_there_are_entries() -> None:
+    config = NodeConfig.from_properties({**COMBINED, **AUTHORIZER, "allow.everyone.if.no.acl.found": "TRUE"})
+    assert config.authorizer == AuthorizerConfig(frozenset(), True)
+
+
+def test_super_users_without_an_authorizer_are_ignored_and_that_is_said() -> None:
+    config = NodeConfig.from_properties({**COMBINED, "super.users": "User:a"})
+    assert config.authorizer is None
+    assert any("super.users" in warning for warning in config.warnings)
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,13 @@ from tanist.events.metadata import (
     UnfencingLearned,
 )
 from tanist.events.process import (
+    AdvertisedHostNotInCertificate,
     AllFaultsHealed,
     AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
+    CertificateRefused,
+    CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
     ConnectionsExhausted,
@@ -97,6 +101,9 @@ from tanist.events.process import (
     ShutdownDone,
     SignalReceived,
     StartFailed,
+    TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.quorum import (
@@ -342,6 +349,41 @@ LINES: list[tuple[Event, str | None]] = [
     ),
     (PeerAuthenticationFailed("h", 9093, "no", 0), "ERROR cannot authenticate to h:9093: no"),
     (PeerAuthenticationFailed("::1", 9093, "no", 1), "ERROR cannot authenticate to [::1]:9093: no (and 1 like it)"),
+    (TokenKeysFetched("file:///keys", 2), "INFO file:///keys has 2 keys to judge tokens by"),
+    (
+        TokenKeysFailed("https://h/keys", "refused"),
+        "ERROR cannot fetch keys to judge tokens by from https://h/keys: refused",
+    ),
+    (
+        AuthorizationDenied("User:a", "10.0.0.1", "WRITE", "TOPIC", "t", "PRODUCE", 0),
+        "WARN denied: User:a from 10.0.0.1 may not WRITE TOPIC t (PRODUCE)",
+    ),
+    (
+        AuthorizationDenied("User:CN=a,O=b", "10.0.0.1", "ALTER", "CLUSTER", "kafka-cluster", "CREATE_ACLS", 7),
+        "WARN denied: User:CN=a,O=b from 10.0.0.1 may not ALTER CLUSTER kafka-cluster (CREATE_ACLS) (and 7 like it)",
+    ),
+    (
+        CertificateTaken("SSL", "CN=node-1", 1_800_000_000_000),
+        "INFO listener SSL shows the certificate of CN=node-1, which is good until 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateRefused("SSL", "it has expired"),
+        "ERROR listener SSL keeps its certificate, the new one is refused: it has expired",
+    ),
+    (
+        AdvertisedHostNotInCertificate("SSL", "kafka", ("localhost", "::1")),
+        "WARN listener SSL advertises kafka, which its certificate does not name (it names localhost, ::1): clients "
+        "that check names do not get in; make a certificate with it as a subject alternative name, or advertise "
+        "another host",
+    ),
+    (
+        TlsHandshakeFailed("SSL", "h:1", "no shared cipher", False, 2),
+        "WARN no TLS with h:1 on listener SSL: no shared cipher (and 2 like it)",
+    ),
+    (
+        TlsHandshakeFailed("SSL", "h:1", "hostname mismatch", True, 0),
+        "WARN no TLS with h:1 (listener SSL): hostname mismatch",
+    ),
     (FaultsIgnored("no JSON"), "WARN faults are ignored: no JSON"),
     (FaultApplied("the disk of node 1 fails"), "WARN fault set: the disk of node 1 fails"),
     (FaultHealed("the disk of node 1 fails"), "WARN fault healed: the disk of node 1 fails"),

@@ -122,10 +122,11 @@ class TlsNetwork:
 
 @contextmanager
 def real_with_tls(folder: Path) -> Iterator[Any]:
-    world: Any = RealWorld(folder, Loop)
-    network = world.network
-    stores = folder / "stores"
+    own, stores = folder / "world", folder / "stores"
+    own.mkdir()
     stores.mkdir()
+    world: Any = RealWorld(own, Loop)
+    network = world.network
     world.network = TlsNetwork(network, stores)
     yield world
     world.network = network

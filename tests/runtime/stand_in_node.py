@@ -42,8 +42,10 @@ class StandIn:
         events: Any,
         on_fatal: Any,
         on_crash: Any,
+        *,
+        read_url: Any,
     ):
-        del disk, random, on_fatal, on_crash
+        del disk, random, on_fatal, on_crash, read_url
         self.config, self.clock, self.network, self.events = config, clock, network, events
         self.behaviour = config.static.get("stand.in", "")
         if self.behaviour == "dies":

@@ -58,14 +58,25 @@ def test_a_plain_cluster_loses_nothing() -> None:
     assert of() == []
 
 
+def test_a_cluster_with_tls_loses_nothing() -> None:
+    with_tls = node(
+        listeners="SSL://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+        listener_security_protocol_map="SSL:SSL,CONTROLLER:SSL",
+        ssl_keystore_location="/etc/kafka/server.p12",
+        ssl_keystore_type="PKCS12",
+    )
+    assert of(USAGE, with_tls) == []
+
+
 @pytest.mark.parametrize(
     ("more", "kind", "said"),
     [
         (
             {"listeners": "SSL://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
-             "listener_security_protocol_map": "SSL:SSL,CONTROLLER:PLAINTEXT"},
+             "listener_security_protocol_map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+             "listener_name_ssl_ssl_keystore_location": "/etc/kafka/server.jks"},
             "listeners",
-            "PLAINTEXT listeners only",
+            "a Java key store (JKS) cannot be read; convert it to PKCS12 with keytool",
         ),
         ({"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "authorizer", "no auth"),
         ({"alter_config_policy_class_name": "a.Policy"}, "configurations", "would not enforce it"),

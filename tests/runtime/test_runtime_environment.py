@@ -102,7 +102,7 @@ def test_a_controller_without_a_quorum_is_one_by_itself(more: dict[str, str], vo
                 "KAFKA_LISTENERS": "SECURE://:9092,CONTROLLER://:9094",
                 "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "SECURE:SASL_SSL,CONTROLLER:PLAINTEXT",
             },
-            "SECURE is SASL_SSL, but tanist speaks PLAINTEXT only",
+            "listener SECURE has the mechanism GSSAPI (the default), which tanist does not have",
         ),
         ({"KAFKA_NODE_ID": "three"}, "node.id"),
     ],

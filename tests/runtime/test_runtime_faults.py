@@ -320,7 +320,7 @@ from tanist.runtime.faults import settings as faults
 from tanist.runtime.process.serve import load_config, serve
 
 class Node:
-    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash):
+    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash, read_url):
         self.metrics = None
 
     def start(self):

@@ -20,6 +20,7 @@ from tanist.runtime.faults.settings import CLIENTS, Fault, FaultSet, Partition, 
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
+from tests.certificates import CertificateAuthority
 
 
 class Handler:
@@ -50,9 +51,13 @@ class Node:
     def __init__(self, loop: Loop, node_id: int, folder: Path, **options: Any) -> None:
         self.node_id = node_id
         self.loop = loop
+        properties = options.pop("tls", None)
         self.network = SocketNetwork(loop, **options)
+        self._tls = None if properties is None else "NODES"
+        if properties is not None:
+            self.network.set_tls_profile("NODES", properties, between_nodes=True)
         self.accepted: list[Handler] = []
-        self.listener = self.network.bind("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 26)
+        self.listener = self.network.bind("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 26, tls=self._tls)
         self.listener.open()
         self.faults = LinkFaults(loop, self.network, node_id, folder)
 
@@ -68,7 +73,9 @@ class Node:
 
     def dial(self, other: Node) -> Handler:
         handler = Handler()
-        handler.connection = self.network.connect("127.0.0.1", other.port, handler, max_frame_bytes=1 << 26)
+        handler.connection = self.network.connect(
+            "127.0.0.1", other.port, handler, max_frame_bytes=1 << 26, tls=self._tls
+        )
         return handler
 
 
@@ -130,8 +137,23 @@ class Pair:
 
 
 @pytest.fixture
-def pair(runner: Any, tmp_path: Path) -> Iterator[Pair]:
+def plain_pair(runner: Any, tmp_path: Path) -> Iterator[Pair]:
     pair = Pair(runner, tmp_path, connect_timeout_ms=300)
+    yield pair
+    pair.one.network.close()
+    pair.two.network.close()
+
+
+@pytest.fixture(params=["plain", "tls", "mutual"])
+def pair(
+    runner: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Pair]:
+    options: dict[str, Any] = {"connect_timeout_ms": 300}
+    if request.param != "plain":
+        stores = tmp_path_factory.mktemp("stores")
+        auth = "required" if request.param == "mutual" else "none"
+        options["tls"] = {**CertificateAuthority().issue("node").pem_files(stores), "ssl.client.auth": auth}
+    pair = Pair(runner, tmp_path, **options)
     yield pair
     pair.one.network.close()
     pair.two.network.close()
@@ -243,7 +265,8 @@ def test_a_node_does_not_hear_that_the_other_has_died(pair: Pair) -> None:
     pair.until(lambda: caller.closed == ["closed by the other side"])
 
 
-def test_other_links_are_as_they_were(pair: Pair, runner: Any, tmp_path: Path) -> None:
+def test_other_links_are_as_they_were(plain_pair: Pair, runner: Any, tmp_path: Path) -> None:
+    pair = plain_pair
     third = Node(runner.loop, 3, tmp_path)
     pair.set = FaultSet(0, {**(pair.set.ports or {}), 3: (third.port,)})
     pair.order(PARTITION)
@@ -385,7 +408,8 @@ def test_what_waits_for_a_slow_reader_survives_the_fault(pair: Pair) -> None:
 # -- clients
 
 
-def test_clients_are_cut_off_and_nodes_are_not(pair: Pair) -> None:
+def test_clients_are_cut_off_and_nodes_are_not(plain_pair: Pair) -> None:
+    pair = plain_pair
     """Node 2 tells them apart though it has accepted both, those from before and new ones."""
     caller = pair.one.dial(pair.two)
     client = pair.client(pair.two)
@@ -411,7 +435,8 @@ def test_clients_are_cut_off_and_nodes_are_not(pair: Pair) -> None:
     newcomer.close()
 
 
-def test_a_client_that_gives_up_was_never_there(pair: Pair) -> None:
+def test_a_client_that_gives_up_was_never_there(plain_pair: Pair) -> None:
+    pair = plain_pair
     """Nothing that it had sent is acted on, and its connection does not stay behind."""
     pair.order(Partition((CLIENTS,), (2,)))
     client = pair.client(pair.two)
@@ -425,7 +450,8 @@ def test_a_client_that_gives_up_was_never_there(pair: Pair) -> None:
     assert pair.two.accepted[0].frames == []
 
 
-def test_slow_clients(pair: Pair) -> None:
+def test_slow_clients(plain_pair: Pair) -> None:
+    pair = plain_pair
     pair.order(Slow((CLIENTS,), (2,), latency_ms=30))
     client = pair.client(pair.two)
     began_ms = pair.loop.now_ms()

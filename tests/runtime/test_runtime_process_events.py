@@ -23,6 +23,8 @@ from tanist.events import process
 from tanist.events.event import KIND, Event, from_json
 from tanist.events.process import (
     BrokerReady,
+    CertificateRefused,
+    CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
     ConnectionsExhausted,
@@ -40,8 +42,10 @@ from tanist.events.process import (
     ShutdownDone,
     SignalReceived,
     StartFailed,
+    TlsHandshakeFailed,
 )
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY
+from tests.certificates import CertificateAuthority
 
 _SCRIPT = """
 import json, os, resource, sys
@@ -278,3 +282,34 @@ def test_connections_run_short(begin: Begin) -> None:
     assert isinstance(exhausted, ConnectionsExhausted)
     assert exhausted.open == 3
     assert exhausted.problem
+
+
+def test_a_client_without_tls_and_certificates_that_change(begin: Begin, tmp_path: Path) -> None:
+    authority = CertificateAuthority()
+    store = tmp_path / "node.pem"
+    stores = authority.issue("first").pem_files(tmp_path)
+    node = begin(
+        listener_security_protocol_map="PLAINTEXT:SSL,CONTROLLER:PLAINTEXT",
+        tanist_ssl_watch_interval_ms="20",
+        **{name.replace(".", "_"): value for name, value in stores.items()},
+    )
+    taken = node.until(CertificateTaken)
+    assert (taken.listener, taken.subject) == ("PLAINTEXT", "CN=first,O=tanist\\, tests")
+    started = node.until(NodeStarted)
+    node.until(ServerStarted)
+    with socket.create_connection(("127.0.0.1", int(started.listeners[0].rpartition(":")[2]))) as client:
+        client.sendall(b"\0\0\0\4\0\0\0\0")
+        failed = node.until(TlsHandshakeFailed)
+        assert client.recv(100) == b""
+    assert (failed.listener, failed.dialled) == ("PLAINTEXT", False)
+    assert "without TLS" in failed.problem
+    other = authority.issue("second")
+    written = tmp_path / "written"
+    written.write_text(other.key_pem() + other.chain_pem)
+    os.replace(written, store)
+    refused = node.until(CertificateRefused)
+    assert "ssl.allow.dn.changes" in refused.problem
+    again = authority.issue("first")
+    written.write_text(again.key_pem() + again.chain_pem)
+    os.replace(written, store)
+    assert node.until(CertificateTaken).subject == taken.subject

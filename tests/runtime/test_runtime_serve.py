@@ -17,7 +17,7 @@ from tanist.events.process import ConfigWarned, NodeFailed
 from tanist.runtime.process.serve import load_config, serve
 
 class Node:
-    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash):
+    def __init__(self, config, clock, disk, network, random, events, on_fatal, on_crash, read_url):
         self.clock, self.emit, self.on_fatal = clock, events.emit, on_fatal
         self.behaviour = sys.argv[2]
         if self.behaviour == "bad-folder":

@@ -200,6 +200,7 @@ def controller_settings(config: NodeConfig) -> ControllerSettings:
         unclean_recovery_timeout_ms=config.unclean_recovery_timeout_ms,
         unclean_recovery_grace_ms=config.unclean_recovery_grace_ms,
         fenced_partitions_max=config.metadata_turn_records_max,
+        authorizer=config.authorizer is not None,
         node_id=config.node_id,
         static_configs=config.static,
     )

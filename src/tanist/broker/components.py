@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tanist.broker.access import access_of
 from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
@@ -22,6 +23,7 @@ from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
@@ -38,11 +40,11 @@ from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.housekeeping import Housekeeping
 from tanist.broker.storage.salvage import Salvage
-from tanist.broker.tls.profiles import NodeProfiles
 from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
 from tanist.controller.image.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
+from tanist.security.session import Access
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class NodeComponents:
     quorum: MetadataQuorum
     connections: Connections
     tls: NodeProfiles
+    access: Access
     controller_channel: ControllerChannel
     lifecycle: Lifecycle
     controller_registration: ControllerRegistration | None
@@ -91,12 +94,13 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     turn = Turn(clock, context.disk)
     purgatory = Purgatory(clock)
     metadata = MetadataView(MetadataImage(config.static), config.inter_broker_listener_name)
+    access = access_of(context, metadata)
     configs = ResolvedConfigs(metadata, config.node_id, config.static)
     effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
     quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)
-    connections = Connections(context, turn.touch, quorum.broker_connection_lost)
+    connections = Connections(context, turn.touch, quorum.broker_connection_lost, access)
     awaited_metadata = AwaitedMetadata(clock, metadata)
     controller_channel = ControllerChannel(context, quorum, awaited_metadata)
     lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
@@ -154,6 +158,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         quorum=quorum,
         connections=connections,
         tls=NodeProfiles(context, metadata),
+        access=access,
         controller_channel=controller_channel,
         lifecycle=lifecycle,
         controller_registration=registration,

@@ -6,7 +6,7 @@ Owns `NodeConfig`: every setting that the code reads is an attribute named like 
 is checked here. Every complaint is one line that says what is wrong and what to write instead.
 
 Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
-node does not give (an authorizer) are refused instead of ignored.
+node does not give (a policy, a Java class) are refused instead of ignored.
 """
 
 from __future__ import annotations
@@ -15,6 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from tanist.broker.authorizer_properties import (
+    ALLOW_EVERYONE,
+    CLASS_NAME,
+    SUPER_USERS,
+    AuthorizerConfig,
+    authorizer_config,
+    refuse_a_stranger,
+)
 from tanist.broker.endpoints import (
     ConfigError,
     Endpoint,
@@ -27,7 +35,7 @@ from tanist.broker.endpoints import (
     quorum,
 )
 from tanist.broker.sasl_properties import SaslConfig, sasl_config
-from tanist.broker.tls.config import TlsConfig, is_of_tls, tls_config
+from tanist.broker.tls_properties import TlsConfig, is_of_tls, tls_config
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.configs.catalogue.sasl import SASL_SETTINGS
 from tanist.controller.configs.definitions import Value, split_list
@@ -202,6 +210,8 @@ class NodeConfig:
     transaction_state_log_segment_bytes: int = _from("transaction.state.log.segment.bytes")
     transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
 
+    authorizer: AuthorizerConfig | None
+    """`authorizer.class.name`, and what is its own; None: every client may do all."""
     metrics_listener: tuple[str, int] | None
     """`tanist.metrics.listener`: where the metrics are served; None: nowhere."""
 
@@ -257,8 +267,6 @@ class NodeConfig:
         roles = _roles(static)
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
-        to_controllers = controller_listener(static, controller_names)
-        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         voters, servers = quorum(static, roles, node_id)
         log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
@@ -270,6 +278,16 @@ class NodeConfig:
             for attribute in fields(cls)
             if "setting" in attribute.metadata
         }
+        to_controllers = controller_listener(static, controller_names)
+        to_brokers = inter_broker_listener(static, listeners, between_brokers)
+        sasl = sasl_config(
+            static,
+            listeners,
+            controller_listener=to_controllers,
+            inter_broker_listener=to_brokers,
+            is_broker="broker" in roles,
+            controllers=len(voters) or len(servers),
+        )
         config = cls(
             node_id=node_id,
             roles=roles,
@@ -283,20 +301,18 @@ class NodeConfig:
             log_dirs=log_dirs,
             metadata_log_dir=(static.get("metadata.log.dir") or "").strip() or log_dirs[0],
             max_connections_per_ip_overrides=_per_ip(static.get("max.connections.per.ip.overrides", "")),
-            sasl=sasl_config(
-                static,
-                listeners,
-                controller_listener=to_controllers,
-                inter_broker_listener=to_brokers,
-                is_broker="broker" in roles,
-                controllers=len(voters) or len(servers),
-            ),
+            authorizer=authorizer_config(static),
+            sasl=sasl,
             tls=tls_config(static, listeners, controller_listener=to_controllers, inter_broker_listener=to_brokers),
             metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),
             **values,
         )
+        ways = [(to_controllers, sasl.to_controllers)]
+        if "broker" in roles and to_brokers is not None:
+            ways.append((to_brokers, sasl.between_brokers))
+        refuse_a_stranger(config.authorizer, ways, alone=len(voters) + len(servers) == 1)
         _check_relations(config)
         return config
 
@@ -307,10 +323,6 @@ def _value(static: Mapping[str, str], name: str) -> Value:
 
 
 def _refuse_false_promises(static: Mapping[str, str]) -> None:
-    if static.get("authorizer.class.name", "").strip():
-        raise ConfigError(
-            "authorizer.class.name: tanist has no authorizer and every client may do all; remove the line"
-        )
     for name in ("create.topic.policy.class.name", "alter.config.policy.class.name"):
         if static.get(name, "").strip():
             raise ConfigError(f"{name}: tanist has no policies and would not enforce it; remove the line")
@@ -353,6 +365,8 @@ def _per_ip(text: str) -> dict[str, int]:
 def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
     warnings = []
     for name in static:
+        if name in (SUPER_USERS, ALLOW_EVERYONE) and static.get(CLASS_NAME, "").strip():
+            continue
         if base_name(name) not in BROKER_SETTINGS:
             near = meant_by(name)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""

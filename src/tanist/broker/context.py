@@ -17,6 +17,14 @@ from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.text import timestamp_text
 
+ReadUrl = Callable[[str], bytes]
+"""What is at an http or https address; `OSError`. It is called off the loop."""
+
+
+def no_url(url: str) -> bytes:
+    """Of a node without the world behind its ports."""
+    raise OSError(f"{url} cannot be read here")
+
 
 class NodeContext:
     """One node's, in one life of its process."""
@@ -33,6 +41,7 @@ class NodeContext:
         "network",
         "node_id",
         "random",
+        "read_url",
         "recent",
         "stopping",
         "unexpected",
@@ -50,8 +59,9 @@ class NodeContext:
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
+        read_url: ReadUrl = no_url,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each."""
+        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each. `read_url` blocks."""
         self.config = config
         self.cluster_id = cluster_id
         self.node_id = config.node_id
@@ -59,6 +69,7 @@ class NodeContext:
         self.disk = disk
         self.network = network
         self.random = random
+        self.read_url = read_url
         self.events = events
         self.logins = Logins(config, clock, random, events)
         self.recent = Recent(clock.wall_ms)

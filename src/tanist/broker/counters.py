@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tanist.controller.image.partition_state import NO_LEADER_CHANGE, RECOVERING
 from tanist.events.event import Event
+from tanist.events.process import CertificateTaken
 from tanist.events.replication import IsrChanged, IsrUpdateFailed, LogTruncated
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
@@ -29,6 +30,7 @@ class Metrics:
         "authentications",
         "bytes_in",
         "bytes_out",
+        "certificates_expire_ms",
         "commit_latency",
         "election_ms",
         "elections",
@@ -76,6 +78,8 @@ class Metrics:
         self.failed_authentications = 0
         self.expired_connections = 0
         """Closed for a request after the end of their sessions (KIP-368)."""
+        self.certificates_expire_ms: dict[str, int] = {}
+        """By listener: when the certificate that it shows is not good any more."""
         # Replicas.
         self.isr_expands = 0
         self.isr_shrinks = 0
@@ -101,6 +105,8 @@ class Metrics:
             self.isr_shrinks += bool(event.shrank)
         elif isinstance(event, IsrUpdateFailed):
             self.failed_isr_updates += 1
+        elif isinstance(event, CertificateTaken):
+            self.certificates_expire_ms[event.listener] = event.expires_ms
         elif isinstance(event, LogTruncated):
             self.truncated_records += max(0, event.previous_end_offset - event.offset)
             self.truncated_below_high_watermark += max(0, event.previous_high_watermark - event.offset)

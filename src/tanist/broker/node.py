@@ -16,7 +16,7 @@ from tanist.broker.assembly import identify
 from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
-from tanist.broker.context import NodeContext
+from tanist.broker.context import NodeContext, ReadUrl, no_url
 from tanist.broker.unexpected import OnCrash, OnMet
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
@@ -42,10 +42,15 @@ class Node:
         on_fatal: Callable[[str], None],
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
+        read_url: ReadUrl = no_url,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each."""
+        """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each. `read_url`
+        is asked for the keys of tokens.
+        """
         cluster_id, metas = identify(config, disk, random)
-        self.context = NodeContext(config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met)
+        self.context = NodeContext(
+            config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met, read_url
+        )
         self.node_id = config.node_id
         self.is_broker = config.is_broker
         self.is_controller = config.is_controller
@@ -55,6 +60,8 @@ class Node:
         self.quorum = self.components.quorum
         self.lifecycle = self.components.lifecycle
         self.replicas = self.components.replicas
+        if self.quorum.controller_service is not None:
+            self.quorum.controller_service.on_elected = self.components.access.load
         self.quorum.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
@@ -198,6 +205,9 @@ class Node:
                 self.replicas.activate()
                 self.components.connections.open_broker()
             self.lifecycle.metadata_applied()
+        registration = self.components.controller_registration
+        if self.lifecycle.caught_up or (registration is not None and registration.registered):
+            self.components.access.load()
         if self.components.controller_registration is not None:
             self.components.controller_registration.register_if_due()
 

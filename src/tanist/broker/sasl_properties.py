@@ -7,6 +7,7 @@ anything starts, with the line to add. Must never put a password into a message 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,9 +16,18 @@ from tanist.broker.endpoints import ConfigError, Endpoint
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.configs.definitions import split_list
 from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, JaasError, parse_jaas
+from tanist.security.principal import USER, Principal
+from tanist.security.sasl.oauthbearer import TokenRules
 from tanist.security.sasl.outcome import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 
-BUILT: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+_BETWEEN_NODES: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer"
+SECURED: Final = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
+UNSECURED: Final = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+_SECURED: Final = (SECURED, f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler")
+_HANDLER: Final = "sasl.server.callback.handler.class"
+_JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_VALIDATORS: Final = (f"{_OAUTH}.DefaultJwtValidator", f"{_OAUTH}.BrokerJwtValidator")
 _MODULES: Final = {
     PLAIN: PLAIN_MODULE,
     SCRAM_SHA_256: SCRAM_MODULE,
@@ -35,6 +45,31 @@ TO_CONTROLLERS: Final = "sasl.mechanism.controller.protocol"
 
 
 @dataclass(frozen=True, slots=True)
+class KeySource:
+    """Where the keys come from by which tokens are judged."""
+
+    url: str
+    refresh_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+
+    @property
+    def path(self) -> str | None:
+        """The path of a file; None of what is fetched."""
+        found = re.fullmatch(r"file:(?://)?(/.*)", self.url)
+        return None if found is None else found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """How tokens of OAUTHBEARER are judged."""
+
+    rules: TokenRules
+    keys: KeySource | None
+    """None: tokens have no signature, and everybody is believed."""
+
+
+@dataclass(frozen=True, slots=True)
 class SaslListener:
     """A listener on which clients authenticate."""
 
@@ -45,6 +80,7 @@ class SaslListener:
     """By mechanism: how long an authentication is good (KIP-368); 0: for ever."""
     max_receive_bytes: int
     """Of a frame before its client has authenticated."""
+    bearer: Bearer | None = None
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -57,6 +93,13 @@ class Login:
 
     mechanism: str
     options: Mapping[str, str] = field(repr=False)
+    listener: str
+    """Theirs."""
+
+    @property
+    def principal(self) -> Principal:
+        """As whom they know this node."""
+        return Principal(USER, self.options["username"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +182,11 @@ def _listener(static: Mapping[str, str], name: str) -> SaslListener:
     if not enabled:
         raise ConfigError(f"listener {name} has SASL but no mechanism; add {setting}=SCRAM-SHA-512")
     for mechanism in enabled:
-        if mechanism not in BUILT:
+        if mechanism not in MECHANISMS:
             default = " (the default)" if enabled == ("GSSAPI",) else ""
             raise ConfigError(
                 f"listener {name} has the mechanism {mechanism}{default}, which tanist does not have; add "
-                f"{setting}=SCRAM-SHA-512, or one of {', '.join(BUILT)}"
+                f"{setting}=SCRAM-SHA-512, or one of {', '.join(MECHANISMS)}"
             )
     _refuse_handlers(properties, name, enabled)
     return SaslListener(
@@ -151,7 +194,54 @@ def _listener(static: Mapping[str, str], name: str) -> SaslListener:
         {mechanism: properties.jaas(mechanism) for mechanism in enabled},
         {mechanism: _number(properties, mechanism, "connections.max.reauth.ms") for mechanism in enabled},
         max(_number(properties, mechanism, "sasl.server.max.receive.size") for mechanism in enabled),
+        _bearer(properties, name) if OAUTHBEARER in enabled else None,
     )
+
+
+def _bearer(properties: ListenerProperties, name: str) -> Bearer:
+    """Tokens without a signature are taken only where somebody has written that they are."""
+
+    def of(setting: str) -> str:
+        return (properties.of_mechanism(OAUTHBEARER, setting) or "").strip()
+
+    prefix = f"listener.name.{name.lower()}.oauthbearer"
+    handler, url = of(_HANDLER), of(_JWKS)
+    if handler == UNSECURED:
+        options = properties.jaas(OAUTHBEARER).options
+        skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
+        rules = TokenRules(
+            subject_claim=options.get("unsecuredValidatorPrincipalClaimName", "sub"),
+            scope_claim=options.get("unsecuredValidatorScopeClaimName", "scope"),
+            clock_skew_ms=int(skew) if skew.isdecimal() else 0,
+            needs_issue_time=False,
+        )
+        return Bearer(rules, None)
+    if handler not in _SECURED:
+        raise ConfigError(
+            f"{prefix}.{_HANDLER} is {handler or 'missing'}: without it Apache Kafka takes tokens that nobody has "
+            f"signed; add {prefix}.{_HANDLER}={SECURED}, or, for tests, {UNSECURED}"
+        )
+    if not re.fullmatch(r"https?://.+|file:(?://)?/.+", url):
+        raise ConfigError(
+            f"{_JWKS} is {url or 'missing'}; add {_JWKS}=https://HOST/PATH, or file:///PATH, where the keys are"
+        )
+    validator = of("sasl.oauthbearer.jwt.validator.class")
+    if validator not in _VALIDATORS:
+        raise ConfigError(f"sasl.oauthbearer.jwt.validator.class: tanist runs no Java classes; use {_VALIDATORS[0]}")
+    rules = TokenRules(
+        subject_claim=of("sasl.oauthbearer.sub.claim.name"),
+        scope_claim=of("sasl.oauthbearer.scope.claim.name"),
+        audiences=frozenset(split_list(of("sasl.oauthbearer.expected.audience"))),
+        issuer=of("sasl.oauthbearer.expected.issuer") or None,
+        clock_skew_ms=_number(properties, OAUTHBEARER, "sasl.oauthbearer.clock.skew.seconds") * 1000,
+    )
+    keys = KeySource(
+        url,
+        _number(properties, OAUTHBEARER, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        _number(properties, OAUTHBEARER, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        _number(properties, OAUTHBEARER, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
+    )
+    return Bearer(rules, keys)
 
 
 def _number(properties: ListenerProperties, mechanism: str, name: str) -> int:
@@ -164,7 +254,9 @@ def _number(properties: ListenerProperties, mechanism: str, name: str) -> int:
 
 def _refuse_handlers(properties: ListenerProperties, name: str, enabled: Iterable[str]) -> None:
     for mechanism in enabled:
-        for setting in ("sasl.server.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class"):
+        for setting in (_HANDLER, "sasl.login.callback.handler.class", "sasl.login.class"):
+            if mechanism == OAUTHBEARER and setting == _HANDLER:
+                continue  # `_bearer` knows two
             if properties.of_mechanism(mechanism, setting):
                 raise ConfigError(
                     f"{setting} of listener {name}: tanist runs no Java classes and would not ask it; remove the line"
@@ -190,10 +282,10 @@ def _login(
         return None
     properties = ListenerProperties(static, listener.name)
     mechanism = properties.get(setting) or ""
-    if mechanism not in BUILT:
+    if mechanism not in _BETWEEN_NODES:
         raise ConfigError(
-            f"listener {listener.name} has SASL, and {setting} is {mechanism}, which tanist does not have; add "
-            f"{setting}=PLAIN, or one of {', '.join(each for each in MECHANISMS if each in BUILT)}"
+            f"listener {listener.name} has SASL, and {setting} is {mechanism}, by which tanist's nodes do not log in; "
+            f"add {setting}=PLAIN, or one of {', '.join(_BETWEEN_NODES)}"
         )
     if controllers > 1 and mechanism.startswith("SCRAM"):
         raise ConfigError(
@@ -214,4 +306,4 @@ def _login(
                 f"listener.name.{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config has no {option}, by which "
                 f'this node says to others who it is; add {option}="..."'
             )
-    return Login(mechanism, entry.options)
+    return Login(mechanism, entry.options, listener.name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import click
 
 from tanist.runtime.client.acknowledged import LedgerError
-from tanist.runtime.client.client import KafkaError, OutcomeUnknown, Unreachable, Unsupported
+from tanist.runtime.client.client import AuthenticationFailed, KafkaError, OutcomeUnknown, Unreachable, Unsupported
 from tanist.runtime.client.quorum import NoQuorum
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.format import FormatError
@@ -36,8 +36,8 @@ class Problem:
     """An error in words."""
 
     kind: str
-    """usage, cluster, format, kafka, unknown (whether a change was made), no-quorum, unreachable, unsupported, file,
-    aborted, or failed."""
+    """usage, cluster, format, kafka, unknown (whether a change was made), authentication, no-quorum, unreachable,
+    unsupported, file, aborted, or failed."""
     message: str
     exit_code: int = EXIT_FAILED
     hint: str | None = None
@@ -88,6 +88,8 @@ def problem_of(error: BaseException) -> Problem | None:
             )
         case Unsupported():
             return Problem("unsupported", f"{error}: this cluster is too old, or too new, for the command")
+        case AuthenticationFailed():
+            return Problem("authentication", f"{error}; --client-config says who you are")
         case LedgerError():
             return Problem("file", str(error))
         case OSError() if (remedied := remedy(error)) is not None:

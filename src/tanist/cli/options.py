@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from tanist.cli.output.warning import warn
+from tanist.client.security import ClientConfigError, ClientSecurity, client_security
+from tanist.log.properties import PropertiesError, parse_properties
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
 from tanist.runtime.client.quorum import watching
 from tanist.runtime.cluster.addresses import addresses_of
@@ -43,9 +47,55 @@ def _bootstrap(value: str) -> list[Address]:
         raise click.BadParameter(str(error)) from None
 
 
+_CLIENT_CONFIG = "tanist.client-config"
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientConfig:
+    security: ClientSecurity
+    bootstrap: list[Address] | None
+
+
+def _client_config(ctx: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
+    """Read the file, and keep what it says for the command's clients."""
+    if path is None:
+        return
+    try:
+        properties = parse_properties(path.read_text(encoding="utf-8"))
+        security = client_security(properties, os.urandom)
+        servers = properties.get("bootstrap.servers", "")
+        bootstrap = parse_bootstrap(servers) if servers else None
+    except (PropertiesError, ClientConfigError, ValueError) as error:
+        raise click.BadParameter(f"{path}: {error}") from None
+    ctx.meta[_CLIENT_CONFIG] = _ClientConfig(security, bootstrap)
+
+
+def _given() -> _ClientConfig:
+    ctx = click.get_current_context(silent=True)
+    found: _ClientConfig | None = None if ctx is None else ctx.meta.get(_CLIENT_CONFIG)
+    return _ClientConfig(ClientSecurity(), None) if found is None else found
+
+
+def security_given() -> ClientSecurity:
+    """As whom the present command connects: `--client-config`."""
+    return _given().security
+
+
+client_config_option = click.option(
+    "--client-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    envvar="TANIST_CLIENT_CONFIG",
+    show_envvar=True,
+    expose_value=False,
+    callback=_client_config,
+    help="Properties of a Kafka client: security.protocol, ssl.*, sasl.mechanism, sasl.jaas.config, bootstrap.servers.",
+)
+
+
 def client_options(command: F) -> F:
-    """`--bootstrap` or `--data`: which cluster to talk to."""
-    command = data_option(command)
+    """`--bootstrap` or `--data`: which cluster to talk to; `--client-config`: as whom."""
+    command = client_config_option(data_option(command))
     return click.option(
         "--bootstrap",
         type=_bootstrap,
@@ -56,6 +106,11 @@ def client_options(command: F) -> F:
     )(command)
 
 
+def addresses_given(bootstrap: list[Address] | None, folder: Path) -> list[Address]:
+    """Of `--bootstrap`, of the client's properties, or of the cluster in the folder."""
+    return bootstrap or _given().bootstrap or addresses_of(load_existing(folder), folder)
+
+
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
     """The client of every command. It says on standard error if it waits in vain, for want of a quorum.
 
@@ -63,8 +118,8 @@ def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float =
     """
     ctx = click.get_current_context(silent=True)
     as_json = ctx is not None and bool(ctx.params.get("as_json"))
-    addresses = bootstrap or addresses_of(load_existing(folder), folder)
-    client = Client(addresses, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S)
+    addresses = addresses_given(bootstrap, folder)
+    client = Client(addresses, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S, security=security_given())
     return watching(client, lambda trouble: warn(f"{trouble}; waiting. See `tanist status`", as_json))
 
 

@@ -29,6 +29,7 @@ from tanist.controller.partitions.reassignment import alter_partition_reassignme
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
+from tanist.controller.security.acls import create_acls, delete_acls
 from tanist.controller.security.scram import alter_credentials
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
@@ -283,6 +284,13 @@ def _not_there(code: int, message: str) -> _Decide:
     return lambda c, request, now_ms, offset, version: Decision(response=refusal(request, code, message))
 
 
+def _authorized(c: Controller, request: Any, decide: Callable[[], Decision]) -> Decision:
+    """A decision about access control lists, where there is an authorizer."""
+    if c.settings.authorizer:
+        return decide()
+    return Decision(response=refusal(request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."))
+
+
 _DECIDE: dict[type, _Decide] = {
     CreateTopicsRequest: lambda c, request, now_ms, offset, version: topics.create_topics(
         c.image, request, c.settings, c._random
@@ -329,8 +337,12 @@ _DECIDE: dict[type, _Decide] = {
     AssignReplicasToDirsRequest: lambda c, request, now_ms, offset, version: assign_replicas_to_dirs(
         c.image, request, c.settings
     ),
-    CreateAclsRequest: _not_there(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."),
-    DeleteAclsRequest: _not_there(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."),
+    CreateAclsRequest: lambda c, request, now_ms, offset, version: _authorized(
+        c, request, lambda: create_acls(c.image, request, c._random)
+    ),
+    DeleteAclsRequest: lambda c, request, now_ms, offset, version: _authorized(
+        c, request, lambda: delete_acls(c.image, request)
+    ),
     AlterClientQuotasRequest: _not_there(
         ErrorCode.UNSUPPORTED_VERSION, "tanist has no quotas of clients: nothing was changed."
     ),

@@ -124,6 +124,9 @@ class ControllerSettings:
     fenced_partitions_max: int = 1_000
     """Partitions that one decision takes from a broker that is to be fenced: some 50 ms."""
 
+    authorizer: bool = False
+    """Whether the node has an authorizer: without one nobody would act on access control lists, and none are taken."""
+
     node_id: int = -1
     """This controller's own id: its per-broker dynamic configuration comes before the cluster's (rule 100)."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from tanist.coordinator.consumer import classic_members, migration
 from tanist.coordinator.consumer.group import ConsumerGroup, Refused
 from tanist.coordinator.consumer.member import LEAVING_EPOCH, LEAVING_STATIC_EPOCH
+from tanist.coordinator.consumer.topics import every_topic
 from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Effect, GroupRecord, group_error
 from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
@@ -48,8 +49,9 @@ class ConsumerGroups:
         client: tuple[str, str],
         ticket: object,
         now_ms: int,
+        may_describe: Callable[[str], bool] = every_topic,
     ) -> list[Effect]:
-        """ConsumerGroupHeartbeat: join, stay, or leave."""
+        """ConsumerGroupHeartbeat: join, stay, or leave. `may_describe`: whether the client may hear of a topic."""
 
         def refusal(error: int, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
             return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
@@ -60,6 +62,7 @@ class ConsumerGroups:
             _check_form(beat, self._settings)
             before = self._upgrading(beat)
             group = self._entered(beat.group_id, before, now_ms)
+            group.may_describe = may_describe
             response = group.leave(beat) if leaving else group.heartbeat(beat, *client, now_ms)
         except Refused as refused:
             self._take_back(beat.group_id, before, now_ms)

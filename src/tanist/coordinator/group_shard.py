@@ -9,11 +9,12 @@ It must not know of leaders or high watermarks; it is called only while its brok
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
 from tanist.coordinator.consumer.group import ConsumerGroup
-from tanist.coordinator.consumer.topics import Topics
+from tanist.coordinator.consumer.topics import Topics, every_topic
 from tanist.coordinator.consumer_groups import changed
 from tanist.coordinator.effects import (
     NEVER_MS,
@@ -153,10 +154,16 @@ class GroupShard(GroupOffsets):
         return [Answer(ticket, group.heartbeat(request, now_ms))]
 
     def consumer_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, client: tuple[str, str], ticket: object, now_ms: int
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        client: tuple[str, str],
+        ticket: object,
+        now_ms: int,
+        may_describe: Callable[[str], bool] = every_topic,
     ) -> list[Effect]:
-        """A member of the consumer protocol; `client` is its id and its host."""
-        return self._after_event(request.group_id, self.consumers.heartbeat(request, client, ticket, now_ms))
+        """A member of the consumer protocol; `client` is its id and its host, `may_describe` what it may hear of."""
+        effects = self.consumers.heartbeat(request, client, ticket, now_ms, may_describe)
+        return self._after_event(request.group_id, effects)
 
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(group_id)

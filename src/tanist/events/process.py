@@ -237,6 +237,34 @@ class TlsHandshakeFailed(Event):
     left_out: int
 
 
+class TokenKeysFetched(Event):
+    """The keys by which tokens are judged have come for the first time."""
+
+    url: str
+    keys: int
+
+
+class TokenKeysFailed(Event):
+    """They could not be fetched, or made no sense; those in use stay."""
+
+    url: str
+    problem: str
+
+
+class AuthorizationDenied(Event):
+    """A client may not do what it has asked for; one in a second of each principal, operation and resource."""
+
+    principal: str
+    host: str
+    operation: str
+    resource_type: str
+    resource: str
+    api: str
+    """The request."""
+    left_out: int
+    """Such denials that had no event since the last one."""
+
+
 # -- faults of a live cluster
 
 

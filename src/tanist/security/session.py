@@ -2,14 +2,58 @@
 
 One object for each accepted connection; what authenticates the client changes it. The requests that a broker passes on
 to the controller have sessions of their own there, of the client and not of the broker.
+
+Owns also `Access`, by which a session knows what its client may do: this one allows all, and `authorizer.Authorizer`
+decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from typing import Final
 
 from tanist.security.principal import ANONYMOUS, Principal
+from tanist.security.requirements import Row
+from tanist.wire.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS
+
+
+class View:
+    """What was decided about one principal at one host, in one epoch."""
+
+    __slots__ = ("allowed", "epoch", "operations", "principal")
+
+    def __init__(self, epoch: int, principal: Principal) -> None:
+        self.epoch = epoch
+        self.principal = principal
+        self.allowed: dict[Row, dict[str, bool]] = {}
+        self.operations: dict[tuple[Row, str], int] = {}
+
+
+class Access:
+    """A node without an authorizer: each check passes, and all operations that a type has are the client's."""
+
+    enabled = False
+
+    def may(self, session: Session, row: Row, name: str | None = CLUSTER_NAME) -> bool:
+        """Whether the client may do what the row needs, on the resource of this name."""
+        return True
+
+    def operations(self, session: Session, row: Row, name: str = CLUSTER_NAME) -> int:
+        """What the client may do on the resource: a bit for each operation."""
+        return _BITS[row.needs[0].resource_type]
+
+    def load(self) -> None:
+        """All that is committed is known."""
+
+    def visible(self, session: Session) -> object:
+        """Equal for sessions that may see the same of an answer; what caches of answers hang on."""
+        return None
+
+
+_BITS: Final = {kind: sum(1 << each for each in operations) for kind, operations in SUPPORTED_OPERATIONS.items()}
+OPEN: Final = Access()
+"""Of a node without an authorizer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +69,10 @@ class Session:
     """It has authenticated by a delegation token (KIP-48)."""
     expires_ms: int | None = None
     """The clock's time at which it has to authenticate again (KIP-368); None: never."""
+    access: Access = OPEN
+    """Of the node: what the client may do."""
+    view: View | None = None
+    """What `access` has decided about it so far."""
 
 
 def host_of(peer: str) -> str:

@@ -13,9 +13,11 @@ from typing import Final
 
 from tanist.client.metadata import ClusterView
 from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.security import ClientSecurity
 from tanist.runtime.client import admin, partition_context
 from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.client.explain import Situation, explain
 from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections
 from tanist.runtime.client.records import list_offset
@@ -47,9 +49,11 @@ ABSENT: Final = (
 class BootstrapSource:
     """A cluster behind its listeners."""
 
-    def __init__(self, addresses: list[Address]) -> None:
+    def __init__(self, addresses: list[Address], security: ClientSecurity = ANYBODY) -> None:
+        """`security`: as whom it asks."""
         self._addresses = addresses
-        self._client = Client(addresses, timeout_s=_PATIENCE_S)
+        self._security = security
+        self._client = Client(addresses, timeout_s=_PATIENCE_S, security=security)
         self._settings: dict[str, dict[str, ConfigEntry]] = {}
         self._elections = Elections(elr_enabled=False, recovery_manager=False)
         self._asked_s = -_SETTINGS_S
@@ -161,7 +165,7 @@ class BootstrapSource:
         return PartitionPositions(topic, partition, replicas, end)
 
     def read_groups_and_salvage(self) -> Mapping[str, Json]:
-        with Client(self._addresses, timeout_s=_PATIENCE_S) as client:
+        with Client(self._addresses, timeout_s=_PATIENCE_S, security=self._security) as client:
             leaders = self._leaders
             return {"groups": read_groups(client, lambda topic, index: leaders.get((topic, index), -1))}
 

@@ -117,7 +117,7 @@ def test_a_listeners_own_value_comes_before_that_of_all() -> None:
         ),
         (
             {"listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"},
-            "sasl.mechanism.controller.protocol is GSSAPI, which tanist does not have",
+            "sasl.mechanism.controller.protocol is GSSAPI, by which tanist's nodes do not log in; add sasl.mech",
         ),
     ],
 )
@@ -160,8 +160,30 @@ def test_no_password_is_described_warned_of_or_shown() -> None:
     assert "-secret" not in repr(list(entries.values()))
 
 
+def test_a_node_that_its_peers_would_deny_is_refused() -> None:
+    authorizer = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    for users in ("User:ANONYMOUS", "User:ANONYMOUS;User:alice"):
+        with pytest.raises(
+            ConfigError, match=r"super\.users lacks User:node, which this node is .* by listener SASL_PLAINTEXT"
+        ):
+            config(BROKER, **authorizer, **{"super.users": users})
+    assert config(BROKER, **authorizer, **{"super.users": "User:ANONYMOUS;User:node"}).authorizer is not None
+
+
 def test_the_property_of_all_listeners() -> None:
     assert base_name(JAAS) == "sasl.jaas.config"
     assert base_name("listener.name.x.scram-sha-256.connections.max.reauth.ms") == "connections.max.reauth.ms"
     for name in ("listener.name.x.plain.ssl.keystore.type", "listener.name.x.plain.y", "plain.sasl.jaas.config"):
         assert base_name(name) == name
+
+
+def test_a_node_that_its_peers_would_deny_does_not_start() -> None:
+    authorizer = {
+        "authorizer__class__name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super__users": "User:admin;User:ANONYMOUS",
+    }
+    with pytest.raises(ConfigError, match=r"super.users lacks User:node, which this node is .* by listener SASL_PLAIN"):
+        config(BROKER, **authorizer)
+    with pytest.raises(ConfigError, match=r"write super.users=User:ANONYMOUS;User:admin;User:node$"):
+        config(CONTROLLER, **authorizer)
+    assert config(BROKER, **{**authorizer, "super__users": "User:node;User:ANONYMOUS"}).authorizer is not None

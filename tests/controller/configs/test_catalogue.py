@@ -62,6 +62,7 @@ KAFKA_BROKER = """
 add.partitions.to.txn.retry.backoff.max.ms INT read-only 100
 add.partitions.to.txn.retry.backoff.ms INT read-only 20
 advertised.listeners LIST read-only null
+authorizer.class.name STRING read-only
 auto.create.topics.enable BOOLEAN read-only true
 auto.leader.rebalance.enable BOOLEAN read-only true
 broker.heartbeat.interval.ms INT read-only 2000
@@ -188,8 +189,36 @@ sasl.enabled.mechanisms LIST per-broker GSSAPI
 sasl.jaas.config PASSWORD per-broker null
 sasl.mechanism.controller.protocol STRING read-only GSSAPI
 sasl.mechanism.inter.broker.protocol STRING per-broker GSSAPI
+sasl.oauthbearer.clock.skew.seconds INT read-only 30
+sasl.oauthbearer.expected.audience LIST read-only
+sasl.oauthbearer.expected.issuer STRING read-only null
+sasl.oauthbearer.jwks.endpoint.refresh.ms LONG read-only 3600000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms LONG read-only 10000
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms LONG read-only 100
+sasl.oauthbearer.jwks.endpoint.url STRING read-only null
+sasl.oauthbearer.jwt.validator.class CLASS read-only org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
+sasl.oauthbearer.scope.claim.name STRING read-only scope
+sasl.oauthbearer.sub.claim.name STRING read-only sub
 sasl.server.callback.handler.class CLASS read-only null
 sasl.server.max.receive.size INT read-only 524288
+ssl.allow.dn.changes BOOLEAN read-only false
+ssl.allow.san.changes BOOLEAN read-only false
+ssl.cipher.suites LIST per-broker 
+ssl.client.auth STRING per-broker none
+ssl.enabled.protocols LIST per-broker TLSv1.2,TLSv1.3
+ssl.endpoint.identification.algorithm STRING per-broker https
+ssl.key.password PASSWORD per-broker null
+ssl.keystore.certificate.chain PASSWORD per-broker null
+ssl.keystore.key PASSWORD per-broker null
+ssl.keystore.location STRING per-broker null
+ssl.keystore.password PASSWORD per-broker null
+ssl.keystore.type STRING per-broker JKS
+ssl.principal.mapping.rules STRING read-only DEFAULT
+ssl.protocol STRING per-broker TLSv1.3
+ssl.truststore.certificates PASSWORD per-broker null
+ssl.truststore.location STRING per-broker null
+ssl.truststore.password PASSWORD per-broker null
+ssl.truststore.type STRING per-broker JKS
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
 socket.receive.buffer.bytes INT read-only 102400
@@ -290,7 +319,7 @@ def test_setting_falls_back_to_broker_settings_that_exist(setting: ConfigKey) ->
 
 def test_what_has_no_effect_says_so_and_why() -> None:
     for name in (
-        "ssl.keystore.location",
+        "ssl.keymanager.algorithm",
         "num.io.threads",
         "group.share.max.size",
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -298,7 +327,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
         setting = BROKER_SETTINGS[name]
         assert not setting.has_effect
         assert "has no effect in tanist" in setting.doc
-    assert "there is no TLS" in BROKER_SETTINGS["ssl.keystore.location"].doc
+    assert "TLS is OpenSSL's here" in BROKER_SETTINGS["ssl.keymanager.algorithm"].doc
     assert TOPIC_SETTINGS["preallocate"].doc.startswith("Allocate")
     assert BROKER_SETTINGS["min.insync.replicas"].has_effect
 

@@ -287,16 +287,14 @@ def test_features() -> None:
 
 
 def test_records_nobody_acts_on_are_kept() -> None:
-    acl = AccessControlEntryRecord(id=UUID(int=3))
     token, named = DelegationTokenRecord(token_id="t"), EntityData(entity_type="user", entity_name="u")
     quota = ClientQuotaRecord(entity=(named,), key="rate", value=1.0)
     default = ClientQuotaRecord(entity=(EntityData(entity_type="user", entity_name=None),), key="rate", value=2.0)
-    image = image_of(acl, token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [acl, token, quota, default]
+    image = image_of(token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
+    assert list(image.passive) == [token, quota, default]
     image.replay(ClientQuotaRecord(entity=(named,), key="rate", value=3.0))
-    assert len(image.passive) == 4
+    assert len(image.passive) == 3
     for removal in (
-        RemoveAccessControlEntryRecord(id=UUID(int=3)),
         RemoveDelegationTokenRecord(token_id="t"),
         ClientQuotaRecord(entity=(named,), key="rate", remove=True),
     ):

@@ -17,7 +17,9 @@ from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import fenced_error
 from tanist.coordinator.transactions.state import EPOCH_BUMP_VERSION, NO_BUMP_VERSION, TopicIndex
 from tanist.ports import Clock
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import INTERNAL_TOPICS
 from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -62,6 +64,21 @@ class AddPartitionsToTxn:
             results = _results_of(request.v3_and_below_topics, known)
             call.reply(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
+        denied = [
+            topic.name
+            for topic in transaction.topics
+            if topic.name in INTERNAL_TOPICS or not call.may(rows.ADD_PARTITIONS_TO_TXN_TOPIC, topic.name)
+        ]
+        if denied:
+            # None is added: a transaction that cannot write all that it wants will not be committed.
+            code = int(rows.ADD_PARTITIONS_TO_TXN_TOPIC.code)
+            added(
+                {
+                    (topic, index): code if topic in denied else int(ErrorCode.OPERATION_NOT_ATTEMPTED)
+                    for topic, index in _partitions_of(transaction.topics)
+                }
+            )
+            return
         self._add(transaction, NO_BUMP_VERSION, call.later(added))
 
     def _handle_batch(self, request: AddPartitionsToTxnRequest, call: Call) -> None:

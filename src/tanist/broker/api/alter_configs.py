@@ -14,14 +14,16 @@ from typing import Any, TypeAlias
 
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
+from tanist.broker.guard import MESSAGES
 from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.tls.profiles import NodeProfiles
 from tanist.controller.alter_configs import Refusal, changes_of
-from tanist.controller.configs.relations import complaint
+from tanist.controller.configs.relations import complaint, refusal_of
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
 from tanist.controller.configs.validation import validate_broker_configs
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request, encode_response
 from tanist.wire.messages import alter_configs_request, alter_configs_response
@@ -47,6 +49,8 @@ class AlterConfigs:
 
         def judge(resource: incremental_request.AlterConfigsResource) -> Refusal | None:
             if resource.resource_type == BROKER_LOGGER_RESOURCE:
+                if not call.may(rows.ALTER_LOGGERS):
+                    return Refusal(rows.ALTER_LOGGERS.code, MESSAGES[rows.ALTER_LOGGERS.code])
                 return self._no_logger(resource)
             if resource.resource_type != BROKER_RESOURCE:
                 return None
@@ -96,8 +100,8 @@ class AlterConfigs:
         static = self.context.config.static
         levels = Levels.of(after, self.context.node_id, static)
         found = complaint(changes.keys(), Levels.of(configs, self.context.node_id, static), levels)
-        if found is None:
-            found = self.tls.complaint(changes.keys(), levels)
+        if found is None and (unusable := self.tls.complaint(changes.keys(), levels)) is not None:
+            found = refusal_of(unusable)
         return None if found is None else Refusal(ErrorCode.INVALID_REQUEST, found)
 
     def _no_logger(self, resource: incremental_request.AlterConfigsResource) -> Refusal:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.features import GROUP_VERSION
 from tanist.coordinator.consumer.group import ConsumerGroup
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_describe_response import (
@@ -40,11 +41,13 @@ class ConsumerGroupDescribe:
             groups = tuple(DescribedGroup(group_id=each, error_code=unsupported) for each in request.group_ids)
             call.reply(ConsumerGroupDescribeResponse(groups=groups))
             return
-        operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-        groups = tuple(self._describe(each, operations) for each in request.group_ids)
+        asked = request.include_authorized_operations
+        groups = tuple(self._describe(each, asked, call) for each in request.group_ids)
         call.reply(ConsumerGroupDescribeResponse(groups=groups))
 
-    def _describe(self, group_id: str, operations: int) -> DescribedGroup:
+    def _describe(self, group_id: str, asked: bool, call: Call) -> DescribedGroup:
+        if not call.may(rows.CONSUMER_GROUP_DESCRIBE_GROUP, group_id):
+            return DescribedGroup(group_id=group_id, error_code=rows.CONSUMER_GROUP_DESCRIBE_GROUP.code)
         if not group_id:
             return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
         found = self.groups.coordinator().find(group_id)
@@ -56,19 +59,34 @@ class ConsumerGroupDescribe:
             return DescribedGroup(
                 group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}."
             )
+        members = tuple(_member(group, member_id) for member_id in group.members)
+        topics = {part.topic_name for member in members for part in _parts(member)}
+        if not all(call.may(rows.CONSUMER_GROUP_DESCRIBE_TOPIC, name) for name in sorted(topics)):
+            return DescribedGroup(
+                group_id=group_id,
+                error_code=rows.CONSUMER_GROUP_DESCRIBE_TOPIC.code,
+                error_message="The group has described topic(s) that the client is not authorized to describe.",
+            )
         return DescribedGroup(
             group_id=group_id,
             group_state=group.state.value,
             group_epoch=group.epoch,
             assignment_epoch=group.target_epoch,
             assignor_name=group.assignor(),
-            members=tuple(_member(group, member_id) for member_id in group.members),
-            authorized_operations=operations,
+            members=members,
+            authorized_operations=(
+                call.operations(rows.CONSUMER_GROUP_DESCRIBE_BITS, group_id) if asked else NOT_ASKED
+            ),
         )
 
 
 def build(components: NodeComponents) -> Handler:
     return ConsumerGroupDescribe(components.metadata, components.groups).handle
+
+
+def _parts(member: Member) -> tuple[TopicPartitions, ...]:
+    """What it has and will have."""
+    return (*member.assignment.topic_partitions, *member.target_assignment.topic_partitions)
 
 
 def _member(group: ConsumerGroup, member_id: str) -> Member:

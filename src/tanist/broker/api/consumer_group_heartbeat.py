@@ -13,6 +13,7 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.turn import Turn
 from tanist.controller.features import GROUP_VERSION
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -44,7 +45,12 @@ class ConsumerGroupHeartbeat:
         if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
             request.member_id = id_text(new_uuid(self.context.random))
         decide = partial(
-            found.shard.consumer_heartbeat, request, call.client, call.later(call.reply), self.turn.time_ms()
+            found.shard.consumer_heartbeat,
+            request,
+            call.client,
+            call.later(call.reply),
+            self.turn.time_ms(),
+            partial(call.session.access.may, call.session, rows.CONSUMER_GROUP_REGEX),
         )
         coordinator.carry_out(found, decide, call.refuse)
 

@@ -24,6 +24,10 @@ class ControllerApis:
         if host is None:
             call.reply(not_controller_response(request))
             return
+        if call.session.access.enabled:
+            from tanist.broker.controller_guard import narrowed
+
+            request = narrowed(request, call, host.controller.image)
         host.handle(call, request)
 
     def heartbeat(self, request: BrokerHeartbeatRequest, call: Call) -> None:

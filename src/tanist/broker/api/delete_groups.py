@@ -8,6 +8,7 @@ from functools import partial
 from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -34,7 +35,8 @@ class DeleteGroups:
             call.reply(DeleteGroupsResponse())
         then = call.later(add_result)
         for name in names:
-            found = coordinator.find(name)
+            allowed = call.may(rows.DELETE_GROUPS_GROUP, name)
+            found = coordinator.find(name) if allowed else int(rows.DELETE_GROUPS_GROUP.code)
             if isinstance(found, int):
                 then(DeletableGroupResult(group_id=name, error_code=found))
             else:

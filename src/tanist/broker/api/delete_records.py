@@ -12,6 +12,7 @@ from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
 from tanist.log.log import Log
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_records_request import DeleteRecordsRequest
 from tanist.wire.messages.delete_records_response import (
@@ -88,6 +89,9 @@ class DeleteRecords:
             for wanted in topic.partitions:
                 result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=_UNKNOWN)
                 results.setdefault(topic.name, []).append(result)
+                if not call.may(rows.DELETE_RECORDS_TOPIC, topic.name):
+                    result.error_code = rows.DELETE_RECORDS_TOPIC.code
+                    continue
                 hosted = self.replicas.get(topic.name, wanted.partition_index)
                 if hosted is None or hosted.leader is None:
                     result.error_code = (

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -62,15 +63,17 @@ class DescribeCluster:
         silence_ms = self.quorum.silence_ms
         if not on_controller and leader_id not in {broker.broker_id for broker in found}:
             leader_id = found[0].broker_id if found else -1
+        operations = NOT_ASKED
+        if request.include_cluster_authorized_operations:
+            described = call.may(rows.DESCRIBE_CLUSTER_OPERATIONS)
+            operations = call.operations(rows.DESCRIBE_CLUSTER_BITS) if described else 0
         call.reply(
             DescribeClusterResponse(
                 endpoint_type=wanted,
                 cluster_id=self.context.cluster_id,
                 controller_id=-1 if leader_id is None else leader_id,
                 brokers=tuple(found),
-                cluster_authorized_operations=(
-                    CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-                ),
+                cluster_authorized_operations=operations,
                 metadata_age_ms=-1 if silence_ms is None else silence_ms,
             )
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
+from tanist.broker.guard import MESSAGES
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.configs.description import (
@@ -30,6 +31,7 @@ from tanist.controller.configs.settings import (
     Levels,
 )
 from tanist.controller.topic_names import name_error
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.describe_configs_response import (
@@ -50,6 +52,9 @@ class _Refused(Exception):
     """A resource that is not described: `args` are the error and its message."""
 
 
+_ROWS = {TOPIC_RESOURCE: rows.DESCRIBE_CONFIGS_TOPIC, GROUP_RESOURCE: rows.DESCRIBE_CONFIGS_GROUP}
+
+
 @dataclass(frozen=True, slots=True)
 class DescribeConfigs:
     """The handler of DescribeConfigs."""
@@ -60,11 +65,20 @@ class DescribeConfigs:
     def handle(self, request: DescribeConfigsRequest, call: Call) -> None:
         """Describe each resource."""
         call.reply(
-            DescribeConfigsResponse(results=tuple(self._describe(wanted, request) for wanted in request.resources))
+            DescribeConfigsResponse(
+                results=tuple(self._describe(wanted, request, call) for wanted in request.resources)
+            )
         )
 
-    def _describe(self, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+    def _describe(
+        self, wanted: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call
+    ) -> DescribeConfigsResult:
         kind, name = wanted.resource_type, wanted.resource_name
+        row = _ROWS.get(kind, rows.DESCRIBE_CONFIGS_CLUSTER)
+        if not call.may(row, name):
+            return DescribeConfigsResult(
+                error_code=row.code, error_message=MESSAGES[row.code], resource_type=kind, resource_name=name
+            )
         try:
             entries = self._entries(wanted)
         except _Refused as refused:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
 from tanist.coordinator.membership import GroupState
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_groups_response import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
@@ -26,9 +27,15 @@ class DescribeGroups:
 
     def handle(self, request: DescribeGroupsRequest, call: Call) -> None:
         """Describe each group that is asked for."""
-        operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-        groups = tuple(self._describe(each, call.version, operations) for each in request.groups)
-        call.reply(DescribeGroupsResponse(groups=groups))
+        asked = request.include_authorized_operations
+        groups = []
+        for each in request.groups:
+            if call.may(rows.DESCRIBE_GROUPS_GROUP, each):
+                operations = call.operations(rows.DESCRIBE_GROUPS_BITS, each) if asked else NOT_ASKED
+                groups.append(self._describe(each, call.version, operations))
+            else:
+                groups.append(DescribedGroup(group_id=each, error_code=rows.DESCRIBE_GROUPS_GROUP.code))
+        call.reply(DescribeGroupsResponse(groups=tuple(groups)))
 
     def _describe(self, group_id: str, version: int, operations: int) -> DescribedGroup:
         found = self.groups.coordinator().find(group_id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.replication.replicas import Replicas
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest
 from tanist.wire.messages.describe_producers_response import (
@@ -28,7 +29,12 @@ class DescribeProducers:
         topics: list[TopicResponse] = []
         for topic in request.topics:
             parts: list[PartitionResponse] = []
+            allowed = call.may(rows.DESCRIBE_PRODUCERS_TOPIC, topic.name)
             for index in topic.partition_indexes:
+                if not allowed:
+                    denied = rows.DESCRIBE_PRODUCERS_TOPIC.code
+                    parts.append(PartitionResponse(partition_index=index, error_code=denied))
+                    continue
                 hosted = self.replicas.get(topic.name, index)
                 if hosted is None or hosted.leader is None:
                     error = self.replicas.absent_error(topic.name, index) if hosted is None else None

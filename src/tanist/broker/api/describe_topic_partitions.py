@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tanist.broker.api.authorized_operations import TOPIC_OPERATIONS
@@ -13,6 +14,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.topic_names import name_error
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
@@ -39,7 +41,15 @@ class DescribeTopicPartitions:
         image = self.metadata.image
         limit = self.context.config.max_request_partition_size_limit
         try:
-            response = describe(image, request, limit, reachable=_reachable_by(image, call.listener))
+            row = rows.DESCRIBE_TOPIC_PARTITIONS_NAMED if request.topics else rows.DESCRIBE_TOPIC_PARTITIONS_ALL
+            response = describe(
+                image,
+                request,
+                limit,
+                may_describe=partial(call.may, row),
+                operations=partial(call.operations, rows.DESCRIBE_TOPIC_PARTITIONS_BITS),
+                reachable=_reachable_by(image, call.listener),
+            )
         except InvalidCursor:
             # The message has no field for a general error: each topic that was asked for gets it, as with Kafka.
             response = DescribeTopicPartitionsResponse(
@@ -74,8 +84,12 @@ def _any_broker(_broker_id: int) -> bool:
 
 
 def _everything(_name: str) -> bool:
-    """There is no authorizer: who can connect may describe."""
+    """Without an authorizer: who can connect may describe."""
     return True
+
+
+def _all_operations(_name: str) -> int:
+    return TOPIC_OPERATIONS
 
 
 def describe(
@@ -84,6 +98,7 @@ def describe(
     limit: int,
     *,
     may_describe: Callable[[str], bool] = _everything,
+    operations: Callable[[str], int] = _all_operations,
     reachable: Callable[[int], bool] = _any_broker,
 ) -> DescribeTopicPartitionsResponse:
     """One page. `InvalidCursor` for a cursor that makes no sense.
@@ -117,7 +132,7 @@ def describe(
                 error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 topics.append(
                     DescribeTopicPartitionsResponseTopic(
-                        error_code=error, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                        error_code=error, name=name, topic_authorized_operations=operations(name)
                     )
                 )
             continue
@@ -153,7 +168,7 @@ def describe(
                 topic_id=topic.topic_id,
                 is_internal=name in INTERNAL_TOPICS,
                 partitions=tuple(partitions),
-                topic_authorized_operations=TOPIC_OPERATIONS,
+                topic_authorized_operations=operations(name),
             )
         )
         if rest:

@@ -39,7 +39,7 @@ class Envelope:
             return
         frame = memoryview(bytes(request.request_data))
         try:
-            session = client_session(request, call.listener, call.session.security_protocol)
+            session = client_session(request, call.session)
             header, handle = _forwarded(frame, call.connection.handlers)
             inner_request = decode_request(header, frame)
         except EnvelopeError as error:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
+from tanist.broker.access import topic_access
 from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch, refused_fetch
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
@@ -23,6 +24,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
+from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import (
@@ -159,13 +161,14 @@ class FetchWait:
 class Fetch:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
-    __slots__ = ("_absent_error", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory", "_sessions",
-                 "_turn", "reads")  # fmt: skip
+    __slots__ = ("_absent_error", "_access", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory",
+                 "_sessions", "_turn", "reads")  # fmt: skip
 
     def __init__(self, components: NodeComponents) -> None:
         self._turn = components.turn
         self._by_topic = components.replicas.by_topic
         self._absent_error = components.replicas.absent_error
+        self._access = topic_access(components.access, components.metadata)
         self.reads = PartitionReads(
             components.effects, components.quotas.leader, rack_aware=components.context.config.rack_aware_reads
         )
@@ -194,6 +197,10 @@ class Fetch:
         session: FetchSession | None = None
         in_session = call.session_epoch != FINAL_EPOCH or call.session_id
         if call.replica_id >= 0:
+            if not connection.session.access.may(connection.session, rows.FETCH_FOLLOWER):
+                connection.end_follower_session()
+                connection.respond(refused_fetch(call, version, correlation_id, int(rows.FETCH_FOLLOWER.code)))
+                return
             if in_session and self._followers.handle(connection, call, version, correlation_id):
                 return
         else:
@@ -209,7 +216,7 @@ class Fetch:
             connection.fetch_wait.expire()
         self._metrics.fetch_requests += 1
         max_wait_ms = call.max_wait_ms
-        answers, size_bytes, at_once = self._read(call, version, True)
+        answers, size_bytes, at_once = self._read(connection, call, version, True)
         if not (
             at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics)
         ):
@@ -243,6 +250,8 @@ class Fetch:
         hosted = None if hosted_parts is None else hosted_parts.get(plan.index)
         leader = None if hosted is None else hosted.leader
         if hosted is None or leader is None or hosted.stale:
+            return False
+        if self._access is not None and not self._access.allows(connection.session, rows.FETCH_TOPIC, hosted.topic):
             return False
         log = hosted.log
         high_watermark = leader.high_watermark
@@ -284,7 +293,9 @@ class Fetch:
         )
         return True
 
-    def _read(self, call: FetchCall, version: int, arriving: bool) -> tuple[Answers, int, bool]:
+    def _read(
+        self, connection: ClientConnection, call: FetchCall, version: int, arriving: bool
+    ) -> tuple[Answers, int, bool]:
         """Read; give (what there is, bytes of records in it, must be sent at once: an error, divergence or hint).
 
         `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
@@ -301,6 +312,14 @@ class Fetch:
             hosted_parts = lookup.get(topic)
             results: list[FetchedPartition] = []
             answers.append((topic, results))
+            if (
+                self._access is not None
+                and replica_id < 0
+                and not self._access.may(connection.session, rows.FETCH_TOPIC, topic)
+            ):
+                results += (FetchedPartition(target.partition, int(rows.FETCH_TOPIC.code)) for target in parts)
+                at_once = True
+                continue
             for target in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(target.partition)
                 if hosted is None:
@@ -370,7 +389,7 @@ class Fetch:
         session: FetchSession | None,
     ) -> list[Chunk]:
         """Read for a request that has waited, and encode what there is."""
-        answers, size_bytes, unusual = self._read(call, version, False)
+        answers, size_bytes, unusual = self._read(connection, call, version, False)
         self._count(call, size_bytes)
         return self._encode(connection, call, version, correlation_id, session, answers, unusual)
 

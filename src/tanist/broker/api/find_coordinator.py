@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.components import NodeComponents
+from tanist.broker.guard import MESSAGES
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -20,6 +22,7 @@ from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoor
 _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """By key type."""
 _SHARE_GROUP = 2
+_ROWS = {0: rows.FIND_COORDINATOR_GROUP, 1: rows.FIND_COORDINATOR_TRANSACTION}
 _BATCHED_VERSION = 4
 
 
@@ -33,6 +36,9 @@ class FindCoordinator:
     def handle(self, request: FindCoordinatorRequest, call: Call) -> None:
         """Name the coordinator of each key, or say why there is none."""
         name = _TOPICS.get(request.key_type)
+        keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
+        if not any(_may(call, request.key_type, key) for key in keys):
+            name = None  # nothing is made for who may not ask
         if name is not None and self.metadata.image.topic(name) is None:
             self.internal_topics.create(name, call.later(partial(self._answer, request, call)))
             return
@@ -40,7 +46,7 @@ class FindCoordinator:
 
     def _answer(self, request: FindCoordinatorRequest, call: Call) -> None:
         keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
-        found = tuple(self._coordinator(request.key_type, key, call.listener) for key in keys)
+        found = tuple(self._coordinator(request.key_type, key, call) for key in keys)
         if call.version >= _BATCHED_VERSION:
             call.reply(FindCoordinatorResponse(coordinators=found))
             return
@@ -56,8 +62,11 @@ class FindCoordinator:
             )
         )
 
-    def _coordinator(self, key_type: int, key: str, listener: str) -> Coordinator:
+    def _coordinator(self, key_type: int, key: str, call: Call) -> Coordinator:
         name = _TOPICS.get(key_type)
+        if not _may(call, key_type, key):
+            code = _ROWS[key_type].code
+            return _none(key, code, MESSAGES[code])
         if name is None:
             if key_type == _SHARE_GROUP:
                 return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "tanist has no share groups yet")
@@ -67,7 +76,7 @@ class FindCoordinator:
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} is not there yet")
         index = partition_of(key, len(topic.partitions))
         leader = topic.partitions[index].leader
-        endpoints = self.metadata.endpoints_of([leader], listener) if leader >= 0 else ()
+        endpoints = self.metadata.endpoints_of([leader], call.listener) if leader >= 0 else ()
         broker = self.metadata.image.brokers.get(leader)
         if not endpoints or broker is None or broker.fenced:
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name}-{index} has no leader")
@@ -76,6 +85,12 @@ class FindCoordinator:
 
 def build(components: NodeComponents) -> Handler:
     return FindCoordinator(components.metadata, components.internal_topics).handle
+
+
+def _may(call: Call, key_type: int, key: str) -> bool:
+    """Whether the client may describe what it asks about."""
+    row = _ROWS.get(key_type)
+    return row is None or call.may(row, key)
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

@@ -99,9 +99,10 @@ class FollowerWait:
         self.connection.refuse_waiting(ApiKey.FETCH, error, self._slot, refusal)
 
 
-def refused_fetch(call: FetchCall, version: int, correlation_id: int) -> list[Chunk]:
-    """UNKNOWN_SERVER_ERROR for each partition of the request; without a session, which ends it for the client."""
-    error = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+def refused_fetch(
+    call: FetchCall, version: int, correlation_id: int, error: int = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+) -> list[Chunk]:
+    """The error for each partition of the request; without a session, which ends it for the client."""
     topics = [
         (topic, [FetchedPartition(target.partition, error) for target in targets]) for topic, targets in call.topics
     ]

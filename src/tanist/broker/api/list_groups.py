@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.network.call import Call, Handler
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
@@ -31,6 +32,8 @@ class ListGroups:
             for group in partition.shard.groups.values():
                 state = group.state.value
                 if (states and state.lower() not in states) or (types and group.kind not in types):
+                    continue
+                if not call.may(rows.LIST_GROUPS_GROUP, group.group_id):
                     continue
                 groups.append(
                     ListedGroup(

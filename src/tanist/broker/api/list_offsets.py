@@ -15,6 +15,7 @@ from tanist.broker.replication.replicas import Replicas
 from tanist.events.storage import BatchDamaged
 from tanist.log.scan import DamagedBatch
 from tanist.replica.reads import AS_REPLICA, list_offsets
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from tanist.wire.messages.list_offsets_response import (
@@ -45,10 +46,15 @@ class ListOffsets:
                         name=topic.name,
                         partitions=tuple(
                             self._offset(topic.name, wanted, isolation_level, call.version, leader_only)
+                            if allowed
+                            else ListOffsetsPartitionResponse(
+                                partition_index=wanted.partition_index, error_code=rows.LIST_OFFSETS_TOPIC.code
+                            )
                             for wanted in topic.partitions
                         ),
                     )
                     for topic in request.topics
+                    for allowed in (call.may(rows.LIST_OFFSETS_TOPIC, topic.name),)
                 )
             )
         )

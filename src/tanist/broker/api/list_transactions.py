@@ -15,6 +15,7 @@ from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.regex import InvalidRegex, full_matcher
 from tanist.coordinator.transactions.state import TransactionState, TransactionValues
 from tanist.ports import Clock
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
 from tanist.wire.messages.list_transactions_response import ListTransactionsResponse
@@ -52,7 +53,7 @@ class ListTransactions:
                     )
                     for partition in partitions
                     for transactional_id, values in partition.shard.described()
-                    if wanted(transactional_id, values)
+                    if wanted(transactional_id, values) and call.may(rows.LIST_TRANSACTIONS_ID, transactional_id)
                 ),
             )
         )

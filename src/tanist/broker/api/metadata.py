@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
@@ -19,6 +19,7 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.image.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_response
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -48,8 +49,8 @@ class Metadata:
     quorum: MetadataQuorum
     controller_channel: ControllerChannel
     awaited_metadata: AwaitedMetadata
-    encoded: dict[tuple[int, str, tuple[bool, bool]], tuple[int, bytes]] = field(default_factory=dict)
-    """Answers for all topics, by (version, listener, operations): the image's version and the frame."""
+    encoded: dict[tuple[int, str, tuple[bool, bool], object], tuple[int, bytes]] = field(default_factory=dict)
+    """Answers for all topics, by (version, listener, operations, who sees them): the image's version and the frame."""
 
     def handle(self, request: MetadataRequest, call: Call) -> None:
         """Describe the topics asked for; None (in v0: an empty list) asks for all."""
@@ -65,18 +66,21 @@ class Metadata:
             if topic.name and topic.topic_id == ZERO_UUID and topic.name not in self.metadata.image.topic_ids
         ]
         allowed = request.allow_auto_topic_creation if call.version >= 4 else True
+        denied: frozenset[str] = frozenset()
         if missing and allowed and self.context.config.auto_create_topics_enable:
-            valid = [name for name in dict.fromkeys(missing) if name_error(name) is None]
+            described = [name for name in dict.fromkeys(missing) if call.may(rows.METADATA_NAMED, name)]
+            denied = frozenset(name for name in described if not call.may(rows.METADATA_CREATE, name))
+            valid = [name for name in described if name not in denied and name_error(name) is None]
             if valid:
-                self._create(call, request, valid)
+                self._create(call, request, valid, denied)
                 return
-        call.reply(self._response(call, request))
+        call.reply(self._response(call, request, uncreatable=denied))
 
     def _reply_all(self, call: Call, request: MetadataRequest) -> None:
         """All topics: encode once per change of the image."""
         version, listener = call.version, call.listener
         operations = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
-        key = (version, listener, operations)
+        key = (version, listener, operations, call.session.access.visible(call.session))
         cached = self.encoded.get(key)
         if cached is None or cached[0] != self.metadata.version:
             frame = encode_response(self._response(call, request, everything=True), version, 0)
@@ -87,8 +91,11 @@ class Metadata:
         # Length, then the correlation id, then what is the same for everybody.
         call.reply_chunks([frame[:4] + call.header.correlation_id.to_bytes(4, "big", signed=True) + frame[8:]])
 
-    def _create(self, call: Call, request: MetadataRequest, names: list[str]) -> None:
-        """Have the controller create the missing topics, and answer when they are there (or could not be made)."""
+    def _create(self, call: Call, request: MetadataRequest, names: list[str], denied: frozenset[str]) -> None:
+        """Have the controller create the missing topics, and answer when they are there (or could not be made).
+
+        `denied`: the missing topics that the client may not create.
+        """
         creation = CreateTopicsRequest(
             topics=tuple(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names),
             timeout_ms=_CREATE_TIMEOUT_MS,
@@ -108,16 +115,27 @@ class Metadata:
             self.awaited_metadata.when_known(names, self.context.clock.now_ms() + 1_000, call.later(answer))
 
         def answer() -> None:
-            call.reply(self._response(call, request))
+            call.reply(self._response(call, request, uncreatable=denied))
 
         def ask() -> None:
             self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, call.later(created))
 
         ask()
 
-    def _response(self, call: Call, request: MetadataRequest, *, everything: bool = False) -> MetadataResponse:
+    def _response(
+        self,
+        call: Call,
+        request: MetadataRequest,
+        *,
+        everything: bool = False,
+        uncreatable: frozenset[str] = frozenset(),
+    ) -> MetadataResponse:
         image = self.metadata.image
-        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+
+        def operations(name: str) -> int:
+            asked = request.include_topic_authorized_operations
+            return call.operations(rows.METADATA_TOPIC_BITS, name) if asked else NOT_ASKED
+
         listener = call.listener
         brokers: list[MetadataResponseBroker] = []
         alive: set[int] = set()
@@ -134,8 +152,9 @@ class Metadata:
                     alive.add(broker.id)
         if everything:
             topics = [
-                _describe(image, image.topics[topic_id], alive, operations)
-                for _, topic_id in sorted(image.topic_ids.items())
+                _describe(image, image.topics[topic_id], alive, operations(name))
+                for name, topic_id in sorted(image.topic_ids.items())
+                if call.may(rows.METADATA_ALL, name)
             ]
         else:
             topics = []
@@ -144,33 +163,37 @@ class Metadata:
                 name = wanted.name
                 if topic_id == ZERO_UUID:
                     name = name or ""
+                    if name in uncreatable or not call.may(rows.METADATA_NAMED, name):
+                        topics.append(MetadataResponseTopic(error_code=rows.METADATA_NAMED.code, name=name))
+                        continue
                     topic = image.topic(name)
                     if topic is None:
                         invalid = name_error(name) is not None
                         error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                         topics.append(
-                            MetadataResponseTopic(error_code=error, name=name, topic_authorized_operations=operations)
+                            MetadataResponseTopic(
+                                error_code=error, name=name, topic_authorized_operations=operations(name)
+                            )
                         )
                         continue
                 else:
                     topic = image.topics.get(topic_id)
-                    if topic is None:
+                    if topic is None or not call.may(rows.METADATA_BY_ID, topic.name):
                         unnamed = None if call.version >= _NULL_NAMES_VERSION else ""
-                        topics.append(
-                            MetadataResponseTopic(
-                                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=unnamed, topic_id=topic_id
-                            )
-                        )
+                        error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else rows.METADATA_BY_ID.code
+                        topics.append(MetadataResponseTopic(error_code=error, name=unnamed, topic_id=topic_id))
                         continue
-                topics.append(_describe(image, topic, alive, operations))
+                topics.append(_describe(image, topic, alive, operations(topic.name)))
+        cluster_operations = NOT_ASKED
+        if request.include_cluster_authorized_operations:
+            described = call.may(rows.METADATA_CLUSTER)
+            cluster_operations = call.operations(rows.METADATA_CLUSTER_BITS) if described else 0
         return MetadataResponse(
             brokers=tuple(brokers),
             cluster_id=self.context.cluster_id,
             controller_id=self._controller_for_clients(alive),
             topics=tuple(topics),
-            cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-            ),
+            cluster_authorized_operations=cluster_operations,
         )
 
     def _controller_for_clients(self, alive: set[int]) -> int:

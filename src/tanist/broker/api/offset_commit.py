@@ -10,6 +10,7 @@ from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.turn import Turn
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from tanist.wire.messages.offset_commit_response import (
@@ -31,26 +32,28 @@ class OffsetCommit:
 
     def handle(self, request: OffsetCommitRequest, call: Call) -> None:
         """Commit what can be committed; the answer waits until it is."""
-        coordinator = self.groups.coordinator()
-        found = coordinator.find(request.group_id)
-        if isinstance(found, int):
-            refused = tuple(_refused(topic, found) for topic in request.topics)
-            call.reply(OffsetCommitResponse(topics=refused))
-            return
         known: list[OffsetCommitRequestTopic] = []
-        unknown: list[OffsetCommitResponseTopic] = []
+        refused: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             if call.version >= _IDS_VERSION:
                 named = self.metadata.image.topics.get(topic.topic_id)
                 if named is None:
-                    unknown.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+                    refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
                     continue
                 topic.name = named.name
+            if not call.may(rows.OFFSET_COMMIT_TOPIC, topic.name):
+                refused.append(_refused(topic, rows.OFFSET_COMMIT_TOPIC.code))
+                continue
             known.append(topic)
         request.topics = tuple(known)
+        coordinator = self.groups.coordinator()
+        found = coordinator.find(request.group_id)
+        if isinstance(found, int):
+            call.reply(OffsetCommitResponse(topics=(*(_refused(topic, found) for topic in known), *refused)))
+            return
 
         def reply(response: OffsetCommitResponse) -> None:
-            response.topics = (*response.topics, *unknown)
+            response.topics = (*response.topics, *refused)
             call.reply(response)
 
         decide = partial(found.shard.commit, request, call.later(reply), self.turn.time_ms())

@@ -19,6 +19,7 @@ from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.coordinator.table import Committed
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from tanist.wire.messages.offset_fetch_response import (
@@ -58,18 +59,24 @@ class OffsetFetch:
 
         def answer(errors: dict[str, int]) -> None:
             if several:
-                groups = tuple(self._group(each, request, call.version, errors) for each in request.groups)
+                groups = tuple(self._group(each, request, call, errors) for each in request.groups)
                 call.reply(OffsetFetchResponse(groups=groups))
             else:
-                call.reply(self._one_group(request, call.version, errors))
+                call.reply(self._one_group(request, call, errors))
 
         group_ids = [each.group_id for each in request.groups] if several else [request.group_id]
-        self.groups.coordinator().when_sure(group_ids, call.later(answer))
+        denied = {
+            group_id: int(rows.OFFSET_FETCH_GROUP.code)
+            for group_id in group_ids
+            if not call.may(rows.OFFSET_FETCH_GROUP, group_id)
+        }
+        sure = call.later(lambda errors: answer({**errors, **denied}))
+        self.groups.coordinator().when_sure([each for each in group_ids if each not in denied], sure)
 
     def _find(self, group_id: str, errors: dict[str, int]) -> GroupPartition | int:
         return errors.get(group_id) or self.groups.coordinator().find(group_id)
 
-    def _one_group(self, request: OffsetFetchRequest, version: int, errors: dict[str, int]) -> OffsetFetchResponse:
+    def _one_group(self, request: OffsetFetchRequest, call: Call, errors: dict[str, int]) -> OffsetFetchResponse:
         found = self._find(request.group_id, errors)
         error = found if isinstance(found, int) else 0
         committed = {} if isinstance(found, int) else found.shard.committed(request.group_id)
@@ -78,22 +85,30 @@ class OffsetFetch:
             unstable = partial(found.shard.pending.is_unstable, request.group_id)
         wanted: list[tuple[str, Iterable[int]]]
         if request.topics is None:
-            wanted = _all_of(committed)
-        elif error and version >= _TOP_LEVEL_ERROR_VERSION:
+            wanted = [(name, indexes) for name, indexes in _all_of(committed) if call.may(rows.OFFSET_FETCH_ALL, name)]
+        elif error and call.version >= _TOP_LEVEL_ERROR_VERSION:
             wanted = []
         else:
             wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
         topics = tuple(
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=_partitions(OffsetFetchResponsePartition, committed, name, indexes, error, unstable),
+                partitions=_partitions(
+                    OffsetFetchResponsePartition,
+                    committed if allowed else {},
+                    name,
+                    indexes,
+                    error if allowed else int(rows.OFFSET_FETCH_TOPIC.code),
+                    unstable,
+                ),
             )
             for name, indexes in wanted
+            for allowed in (request.topics is None or bool(error) or call.may(rows.OFFSET_FETCH_TOPIC, name),)
         )
         return OffsetFetchResponse(error_code=error, topics=topics)
 
     def _group(
-        self, group: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int, errors: dict[str, int]
+        self, group: OffsetFetchRequestGroup, request: OffsetFetchRequest, call: Call, errors: dict[str, int]
     ) -> OffsetFetchResponseGroup:
         found = self._find(group.group_id, errors)
         if isinstance(found, int):
@@ -107,19 +122,23 @@ class OffsetFetch:
         if request.require_stable:
             unstable = partial(found.shard.pending.is_unstable, group.group_id)
         image = self.metadata.image
-        by_id = version >= _IDS_VERSION
+        by_id = call.version >= _IDS_VERSION
         answers: list[OffsetFetchResponseTopics] = []
         if group.topics is None:
             for name, indexes in _all_of(committed):
                 topic_id = image.topic_ids.get(name, ZERO_UUID)
-                if not by_id or topic_id != ZERO_UUID:  # without an id it could not be named
+                # Without an id it could not be named.
+                if (not by_id or topic_id != ZERO_UUID) and call.may(rows.OFFSET_FETCH_ALL, name):
                     answers.append(_topic(committed, name, topic_id, indexes, 0, unstable))
         for wanted in group.topics or ():
             name, topic_id, error = wanted.name, wanted.topic_id, 0
             if by_id:
                 topic = image.topics.get(topic_id)
                 name, error = ("", int(ErrorCode.UNKNOWN_TOPIC_ID)) if topic is None else (topic.name, 0)
-            answers.append(_topic(committed, name, topic_id, wanted.partition_indexes, error, unstable))
+            if not error and not call.may(rows.OFFSET_FETCH_TOPIC, name):
+                error = int(rows.OFFSET_FETCH_TOPIC.code)
+            visible = {} if error else committed
+            answers.append(_topic(visible, name, topic_id, wanted.partition_indexes, error, unstable))
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
 
 

@@ -10,6 +10,7 @@ from tanist.broker.network.call import Call, Handler
 from tanist.broker.replication.replicas import Replicas
 from tanist.replica.metadata import NO_EPOCH
 from tanist.replica.reads import offsets_for_leader_epoch
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -36,9 +37,17 @@ class OffsetForLeaderEpoch:
                 topics=tuple(
                     OffsetForLeaderTopicResult(
                         topic=topic.topic,
-                        partitions=tuple(self._end_offset(topic.topic, wanted) for wanted in topic.partitions),
+                        partitions=tuple(
+                            self._end_offset(topic.topic, wanted)
+                            if allowed
+                            else EpochEndOffset(
+                                partition=wanted.partition, error_code=rows.OFFSET_FOR_LEADER_EPOCH_TOPIC.code
+                            )
+                            for wanted in topic.partitions
+                        ),
                     )
                     for topic in request.topics
+                    for allowed in (call.may(rows.OFFSET_FOR_LEADER_EPOCH_TOPIC, topic.topic),)
                 )
             )
         )

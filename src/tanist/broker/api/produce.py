@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from tanist.broker.access import topic_access
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
+from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
-from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.batch import ATTRIBUTES_AT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
     NodeEndpoint,
@@ -134,6 +136,7 @@ class Produce:
 
     __slots__ = (
         "_absent_error",
+        "_access",
         "_apply",
         "_by_topic",
         "_large_bytes",
@@ -151,6 +154,7 @@ class Produce:
         self._large_bytes = components.turn.large_bytes
         self._by_topic = components.replicas.by_topic
         self._absent_error = components.replicas.absent_error
+        self._access = topic_access(components.access, components.metadata)
         self._leader_has_appended = components.effects.leader_has_appended
         self._apply = components.effects.apply
         self._purgatory = components.purgatory
@@ -203,6 +207,7 @@ class Produce:
                 and leader is not None
                 and not hosted.is_internal
                 and not leader.check_before_append(acks)
+                and (self._access is None or self._access.allows(connection.session, rows.PRODUCE_TOPIC, hosted.topic))
             ):
                 turn = self._turn
                 log = hosted.log
@@ -258,6 +263,14 @@ class Produce:
     ) -> None:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
+        session = connection.session
+        if session.access.enabled:
+            from tanist.broker.api.produce_transactional import has_transactions
+
+            row = rows.PRODUCE_TRANSACTION
+            if has_transactions(frame, call) and not session.access.may(session, row, call.transactional_id):
+                self._refuse_all(connection, version, correlation_id, call.topics, row.code, call.acks)
+                return
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
             self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
@@ -265,29 +278,21 @@ class Produce:
         if call.transactional_id is None:
             self._append(connection, frame, version, correlation_id, call, {})
             return
-        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce
+        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce, led
+
+        def may_write(topic: str | UUID) -> bool:
+            return self._access is None or self._access.may(session, rows.PRODUCE_TOPIC, topic)
 
         def append(held: memoryview, verified: Mapping[tuple[str, int], int]) -> None:
             self._append(connection, held, version, correlation_id, call, verified)
 
         try:
             TransactionalProduce(self._transactions, verifies=self._verifies).verify(
-                connection, frame, version, call.transactional_id, self._led(frame, call), append
+                connection, frame, version, call.transactional_id, led(self._by_topic, may_write, frame, call), append
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
             self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
-
-    def _led(self, frame: memoryview, call: ProduceCall) -> list[tuple[HostedPartition, memoryview]]:
-        """The batches of the request for partitions that are led here."""
-        found: list[tuple[HostedPartition, memoryview]] = []
-        for topic, parts in call.topics:
-            hosted_parts = self._by_topic.get(topic)
-            for index, start, end in parts:
-                hosted = None if hosted_parts is None else hosted_parts.get(index)
-                if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
-                    found.append((hosted, frame[start:end]))
-        return found
 
     def _append(
         self,
@@ -314,6 +319,11 @@ class Produce:
             hosted_parts = lookup.get(topic)
             results: list[ProduceResult] = []
             answers.append((topic, results))
+            if self._access is not None and not self._access.may(connection.session, rows.PRODUCE_TOPIC, topic):
+                denied = rows.PRODUCE_TOPIC.code
+                results += (ProduceResult(index, denied, -1, -1, -1) for index, _, _ in parts)
+                failed = True
+                continue
             for index, start, end in parts:
                 hosted = None if hosted_parts is None else hosted_parts.get(index)
                 if hosted is None:
@@ -336,7 +346,9 @@ class Produce:
                     continue
                 error = leader.check_before_append(acks)
                 if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
-                    error = self._transaction_error(hosted, frame[start:end], call, verified)
+                    from tanist.broker.api.produce_transactional import transaction_error
+
+                    error = transaction_error(hosted, frame[start:end], call, verified)
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -399,29 +411,6 @@ class Produce:
             connection.respond_one(self.answer(connection, version, correlation_id, answers))
         else:
             connection.respond_one(encode_produce_response(version, correlation_id, answers))
-
-    def _transaction_error(
-        self,
-        hosted: HostedPartition,
-        batch: memoryview,
-        call: ProduceCall,
-        verified: Mapping[tuple[str, int], int],
-    ) -> int:
-        """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
-        if call.transactional_id is None:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
-        if len(batch) < HEADER_BYTES:
-            return ErrorCode.NONE  # the log says what is wrong with it
-        error = verified.get((hosted.topic, hosted.index))
-        if error:
-            return error
-        header = BatchHeader(*HEADER.unpack_from(batch))
-        producers = hosted.log.producers
-        if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
-            return ErrorCode.INVALID_TXN_STATE
-        if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return ErrorCode.NONE
 
     def _refuse_all(
         self,

@@ -7,9 +7,10 @@ keep their order, and one request of it is held in memory at most. Requests of o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -18,9 +19,12 @@ from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
 from tanist.log.producers import ProducerStates, Verification
 from tanist.wire.apis import ApiKey
-from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
+from tanist.wire.produce import ProduceCall
 
+_ATTRIBUTES_END: Final = ATTRIBUTES_AT + 1
+_TRANSACTIONAL: Final = 0x10
 ADDING_VERSION: Final = 12
 _ABORTABLE_VERSION: Final = 11
 _RETRIABLE: Final = (
@@ -51,6 +55,53 @@ def unverified(batches: Batches) -> dict[HostedPartition, BatchHeader]:
         if header.is_transactional and not is_open:
             found[hosted] = header
     return found
+
+
+def led(
+    by_topic: Mapping[str | UUID, Mapping[int, HostedPartition]],
+    may_write: Callable[[str | UUID], bool],
+    frame: memoryview,
+    call: ProduceCall,
+) -> Batches:
+    """The batches of a request for partitions that are led here, and that the client may write to."""
+    found: Batches = []
+    for topic, parts in call.topics:
+        hosted_parts = by_topic.get(topic) if may_write(topic) else None
+        for index, start, end in parts:
+            hosted = None if hosted_parts is None else hosted_parts.get(index)
+            if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
+                found.append((hosted, frame[start:end]))
+    return found
+
+
+def has_transactions(frame: memoryview, call: ProduceCall) -> bool:
+    """Whether any batch is transactional."""
+    return any(
+        end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL
+        for _, parts in call.topics
+        for _, start, end in parts
+        if start >= 0
+    )
+
+
+def transaction_error(
+    hosted: HostedPartition, batch: memoryview, call: ProduceCall, verified: Mapping[TopicIndex, int]
+) -> int:
+    """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
+    if call.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
+    if len(batch) < HEADER_BYTES:
+        return ErrorCode.NONE  # the log says what is wrong with it
+    error = verified.get((hosted.topic, hosted.index))
+    if error:
+        return error
+    header = BatchHeader(*HEADER.unpack_from(batch))
+    producers = hosted.log.producers
+    if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
+        return ErrorCode.INVALID_TXN_STATE
+    if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    return ErrorCode.NONE
 
 
 class TransactionalProduce:

@@ -163,15 +163,23 @@ class ApiTable:
         """The APIs of a listener, by its part in the configuration."""
         config = self._components.context.config
         if name in config.controller_listener_names:
-            return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
+            return ListenerApis(self._of_table(CONTROLLER_TABLE, controller=True), self._unsupported)
         private = config.private_requests_enable and name == config.inter_broker_listener_name
         table = INTER_BROKER_TABLE if private else BROKER_TABLE
         if config.unstable_api_versions_enable:
             table = {**table, **UNSTABLE_TABLE}
         return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)
 
-    def _of_table(self, table: _Table) -> Handlers:
-        return {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+    def _of_table(self, table: _Table, *, controller: bool = False) -> Handlers:
+        handlers = {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+        if self._components.access.enabled:
+            from tanist.broker.guard import guarded, rows_before
+
+            for key, (low, high, handler) in handlers.items():
+                rows = rows_before(key, controller=controller)
+                if rows:
+                    handlers[key] = (low, high, guarded(handler, rows))
+        return handlers
 
     def _handler(self, builder: _Builder) -> Handler:
         handler = self._handlers.get(builder)

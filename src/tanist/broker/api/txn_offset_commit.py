@@ -6,6 +6,7 @@ version 5 on the partition is added thereby. Older clients get errors that they 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,9 +17,10 @@ from tanist.broker.network.call import Call, Handler
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
+from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
-from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from tanist.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
@@ -47,6 +49,14 @@ class TxnOffsetCommit:
 
     def handle(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         """Have the transaction verified, then commit; the answer waits until that is in the log."""
+        denied = [each for each in request.topics if not call.may(rows.TXN_OFFSET_COMMIT_TOPIC, each.name)]
+        if denied:
+            request.topics = tuple(each for each in request.topics if each not in denied)
+            refused = _refused(denied, rows.TXN_OFFSET_COMMIT_TOPIC.code)
+            if not request.topics:
+                call.reply(TxnOffsetCommitResponse(topics=refused))
+                return
+            call.amend(lambda response: _with(response, refused))
         topic = self.metadata.image.topic(OFFSETS_TOPIC)
         found = self.groups.coordinator().find(request.group_id)
         if isinstance(found, int) or topic is None:
@@ -88,22 +98,7 @@ class TxnOffsetCommit:
         coordinator.carry_out(found, decide, call.refuse)
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
-        call.reply(
-            TxnOffsetCommitResponse(
-                topics=tuple(
-                    TxnOffsetCommitResponseTopic(
-                        name=topic.name,
-                        partitions=tuple(
-                            TxnOffsetCommitResponsePartition(
-                                partition_index=each.partition_index, error_code=int(error)
-                            )
-                            for each in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        )
+        call.reply(TxnOffsetCommitResponse(topics=_refused(request.topics, error)))
 
 
 def build(components: NodeComponents) -> Handler:
@@ -113,6 +108,26 @@ def build(components: NodeComponents) -> Handler:
         components.transactions,
         components.context.config.transaction_partition_verification_enable,
     ).handle
+
+
+def _refused(topics: Iterable[TxnOffsetCommitRequestTopic], error: int) -> tuple[TxnOffsetCommitResponseTopic, ...]:
+    return tuple(
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=int(error))
+                for each in topic.partitions
+            ),
+        )
+        for topic in topics
+    )
+
+
+def _with(
+    response: TxnOffsetCommitResponse, refused: tuple[TxnOffsetCommitResponseTopic, ...]
+) -> TxnOffsetCommitResponse:
+    response.topics = (*response.topics, *refused)
+    return response
 
 
 def _error_for(error: int, version: int) -> int:

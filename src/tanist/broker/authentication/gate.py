@@ -39,6 +39,8 @@ from tanist.wire.schema import Request
 
 _AGAIN_MS: Final = 1_000
 """A client authenticates anew once in so many ms at most."""
+_CLOSE_AFTER_MS: Final = 20
+"""kafka-python takes no answer from a connection that it sees closed."""
 _VERSIONS_MAX: Final = 10
 """A client asks so often at most for ApiVersions in a version that is not known."""
 _HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
@@ -75,7 +77,7 @@ class DelayedRefusals:
         """Read no more, and after the delay answer and close."""
         connection.hold()
         if not self._delay_ms:
-            _end(connection, answer)
+            self._answer(connection, answer)
             return
         if len(self._waiting) >= self.MAX:
             self._end(next(iter(self._waiting)))
@@ -91,16 +93,15 @@ class DelayedRefusals:
     def _end(self, connection: ClientConnection) -> None:
         answer, timer = self._waiting.pop(connection)
         timer.cancel()
-        _end(connection, answer)
+        self._answer(connection, answer)
 
-
-def _end(connection: ClientConnection, answer: list[Chunk]) -> None:
-    if connection.closed:
-        return
-    if answer:
-        connection.respond(answer)
-    connection.flush()
-    connection.close()
+    def _answer(self, connection: ClientConnection, answer: list[Chunk]) -> None:
+        if connection.closed:
+            return
+        if answer:
+            connection.respond(answer)
+            connection.flush()
+        self._clock.call_at(self._clock.now_ms() + _CLOSE_AFTER_MS, connection.close)
 
 
 class _State(Enum):

@@ -28,7 +28,7 @@ class Gates:
         self._context = context
         self._delayed = DelayedRefusals(context.clock, config.connection_failed_authentication_delay_ms)
         self._mechanisms = {
-            name: Mechanisms(listener, image, context.random) for name, listener in config.sasl.listeners.items()
+            name: Mechanisms(context, listener, image) for name, listener in config.sasl.listeners.items()
         }
         self._refused = Throttled(context.clock, context.events, _REFUSED_INTERVAL_MS)
 

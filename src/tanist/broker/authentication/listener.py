@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tanist.broker.authentication.token_keys import TokenKeys
+from tanist.broker.context import NodeContext
 from tanist.broker.sasl_properties import SaslListener
 from tanist.controller.image.image import MetadataImage
-from tanist.ports import Random
-from tanist.security.sasl.outcome import PLAIN, Done, ServerMachine
+from tanist.security.sasl.oauthbearer import OAuthBearerServer, Verify, unsecured_claims
+from tanist.security.sasl.outcome import OAUTHBEARER, PLAIN, Done, ServerMachine
 from tanist.security.sasl.plain import PlainServer
 from tanist.security.sasl.scram import HASHES, ScramCredential, ScramHash, ScramServer
 
@@ -19,18 +21,24 @@ from tanist.security.sasl.scram import HASHES, ScramCredential, ScramHash, Scram
 class Mechanisms:
     """Of one listener."""
 
-    def __init__(self, config: SaslListener, image: Callable[[], MetadataImage], random: Random) -> None:
+    def __init__(self, context: NodeContext, config: SaslListener, image: Callable[[], MetadataImage]) -> None:
         self.names = config.mechanisms
         self.max_receive_bytes = config.max_receive_bytes
         self._config = config
         self._image = image
-        self._random = random
+        self._random = context.random
+        self._wall_ms = context.clock.wall_ms
+        self._verify: Verify = unsecured_claims
+        if config.bearer is not None and config.bearer.keys is not None:
+            self._verify = TokenKeys(context, config.bearer.keys).claims_of
 
     def begin(self, mechanism: str) -> ServerMachine:
         """The server's side of a new authentication. KeyError if the listener does not have the mechanism."""
-        entry = self._config.entries[mechanism]
+        entry, bearer = self._config.entries[mechanism], self._config.bearer
         if mechanism == PLAIN:
             return PlainServer(entry.passwords.get)
+        if mechanism == OAUTHBEARER and bearer is not None:
+            return OAuthBearerServer(self._verify, bearer.rules, self._wall_ms)
         hash_ = HASHES[mechanism]
         return ScramServer(hash_, self._random.bytes, lambda user: self._credential(hash_, user))
 

@@ -39,11 +39,11 @@ class Groups:
             self.coordinator()
 
     def metadata_changed(self, delta: ImageDelta) -> None:
-        """Topics may have come, gone or grown."""
+        """Topics may have come, gone or grown, or be others' to see now."""
         if self.loaded is not None:
             if delta.deleted_topics:
                 self.loaded.topics_deleted(topic.name for topic in delta.deleted_topics.values())
-            if delta.created_topics or delta.deleted_topics or delta.grows_topics:
+            if delta.created_topics or delta.deleted_topics or delta.grows_topics or delta.acls:
                 self.loaded.topics_changed()
 
     def close(self) -> None:

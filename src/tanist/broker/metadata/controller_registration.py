@@ -48,17 +48,22 @@ class ControllerRegistration:
         self._retry_ms = _RETRY_MS
         self._timer: Timer | None = None
 
+    @property
+    def registered(self) -> bool:
+        """Whether the metadata has the registration of this process."""
+        found = self._metadata.image.controllers.get(self._context.node_id)
+        return found is not None and found.incarnation_id == self._incarnation_id
+
     def register_if_due(self) -> None:
         """Metadata or the leader has changed: register if that is due and there is an active controller."""
         image = self._metadata.image
-        registered = image.controllers.get(self._context.node_id)
         if (
             self._in_flight
             or self._timer is not None
             or self._context.stopping
             or self._quorum.leader_id is None
             or image.metadata_version < FIRST_WITH_CONTROLLERS
-            or (registered is not None and registered.incarnation_id == self._incarnation_id)
+            or self.registered
         ):
             return
         self._in_flight = True

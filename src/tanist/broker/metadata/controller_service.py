@@ -48,6 +48,10 @@ _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
 
+def _nothing() -> None:
+    """Nobody listens yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pending:
     """An answer or an event that waits until the metadata log is committed up to `offset`."""
@@ -97,6 +101,7 @@ class ControllerService:
         """Requests whose elections take questions to the replicas first."""
         self.unclean_elections = 0
         """Committed ones, of this process as the active controller."""
+        self.on_elected: Callable[[], None] = _nothing
         self._closed = False
 
     PENDING_MAX = _MAX_PENDING
@@ -118,6 +123,7 @@ class ControllerService:
 
     def _claim(self, epoch: int) -> None:
         self._epoch = epoch
+        self.on_elected()
         decision = self.controller.activate(epoch, self._context.clock.now_ms(), self._quorum.log_end_offset)
         self._context.events.emit(ControllerActivated(self._context.node_id, epoch))
         self._carry_out(decision, None, None)

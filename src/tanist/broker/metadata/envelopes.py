@@ -29,8 +29,8 @@ def envelope(request: bytes, session: Session) -> EnvelopeRequest:
     )
 
 
-def client_session(request: EnvelopeRequest, listener: str, security_protocol: str) -> Session:
-    """The session of the client whose request is in an envelope that came by a listener. EnvelopeError."""
+def client_session(request: EnvelopeRequest, broker: Session) -> Session:
+    """The session of the client whose request is in an envelope that came by a broker's. EnvelopeError."""
     try:
         host = host_text(bytes(request.client_host_address))
     except ValueError:
@@ -39,4 +39,4 @@ def client_session(request: EnvelopeRequest, listener: str, security_protocol: s
         principal, by_token = decode_principal(request.request_principal or b"")
     except WireError:
         raise EnvelopeError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
-    return Session(listener, security_protocol, host, principal, by_token)
+    return Session(broker.listener, broker.security_protocol, host, principal, by_token, access=broker.access)

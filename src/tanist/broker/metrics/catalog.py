@@ -338,6 +338,12 @@ NODE_METRICS = (
         "Open connections that were accepted.",
         "listener",
     ),
+    _gauge(
+        "tanist_certificate_expires_seconds",
+        "",
+        "When the certificate that a listener shows is not good any more, in s since 1970.",
+        "listener",
+    ),
     _counter("tanist_malformed_requests_total", "", "Connections that were closed for what they sent."),
     _counter("tanist_unexpected_errors_total", "", "Exceptions that nobody expected: each is a bug to report."),
     _gauge(

@@ -61,6 +61,8 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
     for endpoint in context.config.listeners:
         count = open_connections[endpoint.name]
         out.add("kafka_server_socket_server_metrics_connection_count", count, endpoint.name)
+    for listener, expires_ms in context.metrics.certificates_expire_ms.items():
+        out.add("tanist_certificate_expires_seconds", expires_ms // 1000, listener)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
 

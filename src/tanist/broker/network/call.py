@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol
 
 from tanist.ports import Chunk, Connection
+from tanist.security.requirements import Row
 from tanist.security.session import Session
+from tanist.wire.acls import CLUSTER_NAME
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import RequestHeader, encode_response
@@ -101,7 +103,7 @@ class Continuation(Generic[P]):
 class Call:
     """A request being handled: who asked, with which header, and where its answer goes."""
 
-    __slots__ = ("_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
+    __slots__ = ("_amend", "_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class Call:
         self.header = header
         self.frame = frame
         self.request = request
+        self._amend: Callable[[Any], Any] | None = None
         self._slot: Slot | None = None
         self.answered = False
         # An envelope's inner call answers through its outer one (`api/envelope.py`).
@@ -136,7 +139,21 @@ class Call:
         """Client id and host, as groups describe their members; a host is written as Java writes it."""
         return self.header.client_id or "", f"/{self.session.host}"
 
+    def may(self, row: Row, name: str | None = CLUSTER_NAME) -> bool:
+        """Whether the client may do what the row of the table needs, on the resource of this name."""
+        session = self.session
+        return session.access.may(session, row, name)
+
+    def operations(self, row: Row, name: str = CLUSTER_NAME) -> int:
+        """What the client may do on the resource: a bit for each operation that its type has."""
+        session = self.session
+        return session.access.operations(session, row, name)
+
     # -- the answer
+
+    def amend(self, step: Callable[[Any], Any]) -> None:
+        """Have `step` make the answer of the one that is given: for a part of the request that is decided already."""
+        self._amend = step
 
     def reply(self, response: Any, *, version: int | None = None) -> None:
         """Answer. The handler that took the call must do so exactly once.
@@ -158,6 +175,9 @@ class Call:
     def _answer(self, response: Any, version: int | None = None) -> None:
         if self.answered:
             return  # it was refused for an unexpected exception, and somebody had gone on with it
+        if self._amend is not None:
+            amend, self._amend = self._amend, None
+            response = amend(response)
         if self.reply_with is not None:
             self.reply_with(response)
             self.answered = True

@@ -15,7 +15,7 @@ from tanist.broker.network.client_connection import ClientConnection, ListenerAp
 from tanist.broker.throttled import Throttled
 from tanist.events.process import ListenerFailed, MalformedRequest
 from tanist.ports import Connection, Listener
-from tanist.security.session import Session, host_of
+from tanist.security.session import Access, Session, host_of
 from tanist.security.ssl_principal import NoMatchingRule
 from tanist.wire.apis import ApiKey
 
@@ -31,6 +31,7 @@ class Connections:
         context: NodeContext,
         touch: Callable[[ClientConnection], None],
         broker_lost: Callable[[int, int], None],
+        access: Access,
     ) -> None:
         """`touch` a connection that has something to send. `broker_lost`: the broker (id, epoch) whose heartbeats came
         by a connection has ended it.
@@ -38,6 +39,7 @@ class Connections:
         self._context = context
         self._touch = touch
         self._broker_lost = broker_lost
+        self._access = access
         # A set would be in the order of their addresses, another one in every process.
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
@@ -60,7 +62,7 @@ class Connections:
         mapping = self._context.config.tls.mappings.get(endpoint.name)
 
         def accept(connection: Connection) -> ClientConnection:
-            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer))
+            session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer), access=self._access)
             client = ClientConnection(self, self._touch, connection, session, apis)
             if mapping is not None:
                 try:

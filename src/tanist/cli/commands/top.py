@@ -15,13 +15,11 @@ from pathlib import Path
 
 import click
 
-from tanist.cli.options import client_options, json_option
+from tanist.cli.options import addresses_given, client_options, json_option, security_given
 from tanist.cli.output.lines import columns, wrapped
 from tanist.cli.output.top_screen import broker_ids, refresh_json, screen
 from tanist.runtime.client.activity import Sample, sample
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster_file import load_existing
 
 _ASK_S = 3.0
 _ROWS_IN_A_PIPE = 20
@@ -64,8 +62,10 @@ def top_command(
     live = sys.stdout.isatty() and not as_json
     looks = count if count is not None or live else 1
 
+    security = security_given()
+
     def client() -> Client:
-        return Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=_ASK_S)
+        return Client(addresses_given(bootstrap, folder), timeout_s=_ASK_S, security=security)
 
     def show(samples: tuple[Sample, Sample] | str) -> None:
         if as_json and not isinstance(samples, str):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tanist.cli.options import client_options, json_option
+from tanist.cli.options import client_options, json_option, security_given
 from tanist.installed import add_extra
 from tanist.runtime.client.client import Address
 
@@ -60,7 +60,7 @@ def _source(bootstrap: list[Address] | None, folder: Path) -> Source:
     if bootstrap:
         from tanist.web.bootstrap_source import BootstrapSource
 
-        return BootstrapSource(bootstrap)
+        return BootstrapSource(bootstrap, security_given())
     from tanist.web.folder_source import FolderSource
 
     return FolderSource(folder)

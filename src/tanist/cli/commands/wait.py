@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tanist.cli.options import client_options, json_option
+from tanist.cli.options import addresses_given, client_options, json_option, security_given
 from tanist.cli.output.tables import print_json
 from tanist.client.positions import LATEST
 from tanist.runtime.client import admin
@@ -16,8 +16,6 @@ from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError
 from tanist.runtime.client.records import list_offset
-from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.waiting import wait_until_so
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
@@ -168,9 +166,8 @@ def wait_command(
         raise click.UsageError("give a condition: --topic, --brokers or --group")
     wanted = Wanted(topic, partition, isr, leader, brokers, group, members, lag)
     began = time.monotonic()
-    lack = wait_until_so(
-        wanted.lack, lambda: Client(bootstrap or addresses_of(load_existing(folder), folder)), timeout_s
-    )
+    security = security_given()
+    lack = wait_until_so(wanted.lack, lambda: Client(addresses_given(bootstrap, folder), security=security), timeout_s)
     took_s = round(time.monotonic() - began, 2)
     if as_json:
         print_json({"came": not lack, "took_s": took_s, "lack": lack or None})

@@ -45,10 +45,10 @@ def complaint(changed: Collection[str], before: Levels, after: Levels) -> str | 
         or _limits(changed, after)
         or _local_retention(changed, after)
     )
-    return None if found is None else _dynamic(found)
+    return None if found is None else refusal_of(found)
 
 
-def _dynamic(what: str) -> str:
+def refusal_of(what: str) -> str:
     """Kafka's wording of refusals by parts of a broker."""
     if what.startswith("requirement failed") or what == "/ by zero":
         return what

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from tanist.controller.image.acls import Acl
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.registration import BrokerRegistration
 
@@ -36,6 +37,8 @@ class ImageDelta:
     """(resource type, name) of each resource with a changed configuration; name "" is the cluster default."""
     features: set[str] = field(default_factory=set)
     producer_ids: bool = False
+    acls: dict[UUID, Acl | None] = field(default_factory=dict)
+    """Access control entries that were added (None) or removed, as they were."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -47,6 +50,7 @@ class ImageDelta:
             or self.configs
             or self.features
             or self.producer_ids
+            or self.acls
         )
 
     @property

@@ -73,5 +73,10 @@ def delta_between(before: MetadataImage, after: MetadataImage) -> ImageDelta:
         for name in before.features.keys() | after.features.keys()
         if before.features.get(name) != after.features.get(name)
     )
+    delta.acls.update(
+        (acl_id, before.acls.get(acl_id))
+        for acl_id in {**before.acls, **after.acls}
+        if before.acls.get(acl_id) != after.acls.get(acl_id)
+    )
     delta.producer_ids = before.next_producer_id != after.next_producer_id
     return delta

@@ -17,6 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.controller.image.acls import Acl, replay_acl
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
 from tanist.controller.image.passive_records import PassiveRecords
@@ -81,6 +82,7 @@ MINIMUM_METADATA_VERSION: Final = 7
 """3.3-IV3: the version of a log without a metadata.version record."""
 
 BESIDE_PARTITIONS: Final = (
+    "acls",
     "brokers",
     "controllers",
     "topic_ids",
@@ -110,6 +112,7 @@ class MetadataImage:
     __slots__ = (
         "_table",
         "_transaction",
+        "acls",
         "brokers",
         "configs",
         "controllers",
@@ -127,6 +130,7 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
+        self.acls: dict[UUID, Acl] = {}
         self.passive = PassiveRecords()
         self.scram = ScramCredentials()
         self._transaction: list[MetadataRecord] | None = None
@@ -153,6 +157,7 @@ class MetadataImage:
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
+        clone.acls = dict(self.acls)
         clone.passive = self.passive.copy()
         clone.scram = ScramCredentials(self.scram)
         clone._transaction = None if self._transaction is None else list(self._transaction)
@@ -411,7 +416,7 @@ class MetadataImage:
     def _clear_elr(self, record: ClearElrRecord, delta: ImageDelta | None) -> None:
         self._table.clear_elr(record.topic_name, delta)
 
-    # configurations, features, producer ids
+    # configurations, features, producer ids, access control lists
 
     def _configure(self, record: ConfigRecord, delta: ImageDelta | None) -> None:
         resource = (record.resource_type, record.resource_name)
@@ -443,11 +448,19 @@ class MetadataImage:
         if delta is not None:
             delta.producer_ids = True
 
+    def _change_acls(
+        self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord, delta: ImageDelta | None
+    ) -> None:
+        before = replay_acl(self.acls, record)
+        if delta is not None:
+            delta.acls.setdefault(record.id, before)
+
 
 _TRANSACTION_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | None], None]] = {
     AbortTransactionRecord: MetadataImage._abort_transaction,
+    AccessControlEntryRecord: MetadataImage._change_acls,
     BeginTransactionRecord: MetadataImage._begin_transaction,
     BrokerRegistrationChangeRecord: MetadataImage._change_registration,
     ClearElrRecord: MetadataImage._clear_elr,
@@ -461,6 +474,7 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     ProducerIdsRecord: MetadataImage._set_next_producer_id,
     RegisterBrokerRecord: MetadataImage._register_broker,
     RegisterControllerRecord: MetadataImage._register_controller,
+    RemoveAccessControlEntryRecord: MetadataImage._change_acls,
     RemoveTopicRecord: MetadataImage._remove_topic,
     TopicRecord: MetadataImage._create_topic,
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
@@ -469,10 +483,8 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
     **dict.fromkeys(
         (
-            AccessControlEntryRecord,
             ClientQuotaRecord,
             DelegationTokenRecord,
-            RemoveAccessControlEntryRecord,
             RemoveDelegationTokenRecord,
         ),
         MetadataImage._keep,

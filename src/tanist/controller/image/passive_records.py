@@ -1,6 +1,6 @@
 """Records of the metadata log that are kept, passed on and described, and have no effect here.
 
-Owns `PassiveRecords`: ACLs, quotas and delegation tokens. A log that Apache Kafka wrote may hold
+Owns `PassiveRecords`: quotas and delegation tokens. A log that Apache Kafka wrote may hold
 them, and a snapshot of ours must not lose them. Nothing here may act on them.
 """
 
@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from tanist.wire.metadata import (
-    AccessControlEntryRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
 )
 from tanist.wire.schema import MetadataRecord
@@ -61,10 +59,6 @@ class PassiveRecords:
 def _key(record: MetadataRecord) -> tuple[Key, bool]:
     """The key of the record's object, and whether the record removes it."""
     match record:
-        case AccessControlEntryRecord():
-            return ("ACL", record.id), False
-        case RemoveAccessControlEntryRecord():
-            return ("ACL", record.id), True
         case DelegationTokenRecord():
             return ("delegation token", record.token_id), False
         case RemoveDelegationTokenRecord():

@@ -1,7 +1,8 @@
 """The records of a metadata snapshot, from an image and back.
 
 Owns the order: the metadata version first, because it says how the rest is read; then features, brokers and
-controllers, topics with their partitions, configurations, producer ids. Replaying the records gives an equal image.
+controllers, topics with their partitions, configurations, producer ids, access control lists. Replaying the records
+gives an equal image.
 
 DEVIATION from rule 60: an ELR left over from before the feature was switched off is part of the snapshot too, as long
 as the record version can carry it. Otherwise a node that started from a snapshot would hold another image than one
@@ -107,6 +108,8 @@ def _records(image: MetadataImage) -> Iterator[MetadataRecord]:
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
     yield from image.scram.values()
+    for acl_id, acl in image.acls.items():
+        yield acl.record(acl_id)
     yield from image.passive
 
 

@@ -1,1 +1,1 @@
-"""Security in the metadata log: what changes credentials, and what records say about them."""
+"""Who may ask and who may do what, as the metadata log has it: decisions about credentials and ACLs become records."""

@@ -31,7 +31,7 @@ from tanist.coordinator.consumer.member import (
 )
 from tanist.coordinator.consumer.reconciliation import Reported, next_current
 from tanist.coordinator.consumer.tables import ConsumerTables
-from tanist.coordinator.consumer.topics import Topics, hash_of, matching
+from tanist.coordinator.consumer.topics import Topics, every_topic, hash_of, matching
 from tanist.coordinator.effects import NEVER_MS, Effect
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.regex import InvalidRegex
@@ -98,6 +98,8 @@ class ConsumerGroup(ConsumerTables):
         """Members that must revoke partitions or join: the epoch in which, and the deadline."""
         self.refresh_requested = True
         """Topics may have changed since the target was made."""
+        self.may_describe: Callable[[str], bool] = every_topic
+        """Whether the member that sent the last heartbeat may hear of a topic: expressions match no other."""
 
     def taken_back(self, now_ms: int) -> None:
         """A decision was refused, and its records are undone: see to the deadlines."""
@@ -323,7 +325,7 @@ class ConsumerGroup(ConsumerTables):
 
     def _check_regex(self, regex: str) -> None:
         try:
-            topics = matching(regex, self.topics.names())
+            topics = matching(regex, filter(self.may_describe, self.topics.names()))
         except InvalidRegex as error:
             raise Refused(
                 ErrorCode.INVALID_REGULAR_EXPRESSION, f"{regex!r} is no regular expression of RE2: {error}"
@@ -339,7 +341,7 @@ class ConsumerGroup(ConsumerTables):
         new = False
         for regex, resolved in list(self.regexes.items()):
             if resolved.version != self.topics.version:
-                topics = matching(regex, self.topics.names())
+                topics = matching(regex, filter(self.may_describe, self.topics.names()))
                 if topics != resolved.topics:
                     self._put_regex(regex, topics)
                     new = True

@@ -27,6 +27,11 @@ class Topics(Protocol):
         """All topics, internal ones too: an expression may match them, as in Apache Kafka."""
 
 
+def every_topic(_name: str) -> bool:
+    """Without an authorizer: who may join may hear of all topics."""
+    return True
+
+
 def matching(regex: str, names: Iterable[str]) -> tuple[str, ...]:
     """The names that the whole expression matches, sorted. `InvalidRegex` if it does not compile."""
     matches = full_matcher(regex)

@@ -6,6 +6,7 @@ from tanist.events.process import (
     AdvertisedHostNotInCertificate,
     AllFaultsHealed,
     AuthenticationFailed,
+    AuthorizationDenied,
     BrokerReady,
     CertificateRefused,
     CertificateTaken,
@@ -39,6 +40,8 @@ from tanist.events.process import (
     SignalReceived,
     StartFailed,
     TlsHandshakeFailed,
+    TokenKeysFailed,
+    TokenKeysFetched,
     UnexpectedError,
 )
 from tanist.events.text.line import Line, Lines
@@ -234,6 +237,23 @@ def _tls_handshake_failed(event: TlsHandshakeFailed) -> Line:
     return "WARN", f"no TLS with {event.peer} on listener {event.listener}: {event.problem}{more}"
 
 
+def _token_keys_fetched(event: TokenKeysFetched) -> Line:
+    return "INFO", f"{event.url} has {event.keys} keys to judge tokens by"
+
+
+def _token_keys_failed(event: TokenKeysFailed) -> Line:
+    return "ERROR", f"cannot fetch keys to judge tokens by from {event.url}: {event.problem}"
+
+
+def _authorization_denied(event: AuthorizationDenied) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return (
+        "WARN",
+        f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
+        f"{event.resource} ({event.api}){more}",
+    )
+
+
 # -- faults of a live cluster
 
 
@@ -290,6 +310,9 @@ LINES: Lines = {
     CertificateRefused: _certificate_refused,
     AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
     TlsHandshakeFailed: _tls_handshake_failed,
+    TokenKeysFetched: _token_keys_fetched,
+    TokenKeysFailed: _token_keys_failed,
+    AuthorizationDenied: _authorization_denied,
     FaultsIgnored: _faults_ignored,
     FaultApplied: _fault_set,
     FaultHealed: _fault_healed,

@@ -9,46 +9,47 @@ included. It is not for throughput: one request is in flight at a time.
 from __future__ import annotations
 
 import math
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from tanist.client.errors import meaning_of
 from tanist.client.metadata import ClusterView, cluster_view, metadata_request
+from tanist.client.security import ClientSecurity
+from tanist.runtime.client.connection import (
+    ANYBODY,
+    LONG_WAIT_S,
+    Address,
+    AuthenticationFailed,
+    BrokerConnection,
+    KafkaError,
+    Unsupported,
+)
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import correlation_id_of, decode_response, encode_request
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
-from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.metadata_response import MetadataResponse
-from tanist.wire.schema import Request, Response
+from tanist.wire.schema import Request
+
+__all__ = [
+    "DENIALS",
+    "LONG_WAIT_S",
+    "Address",
+    "AuthenticationFailed",
+    "BrokerConnection",
+    "Client",
+    "KafkaError",
+    "OutcomeUnknown",
+    "Unanswered",
+    "Unreachable",
+    "Unsupported",
+    "parse_bootstrap",
+]
 
 T = TypeVar("T")
 
-Address = tuple[str, int]
-
-_RESPONSE_BYTES_MAX = 1 << 30
-LONG_WAIT_S = 1.5
 _BACKOFF_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 _DOUBT_S = 2.0
 """How long another broker may take that is asked whether it knows what one has denied."""
 DENIALS: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """What a broker says that does not know a topic."""
-
-
-class KafkaError(Exception):
-    """A broker's answer is an error."""
-
-    def __init__(self, code: int, message: str | None = None, *, final: bool = False) -> None:
-        self.code = code
-        self._final = final
-        self.name = ErrorCode.name_of(code)
-        super().__init__(f"{self.name}: {message}" if message else self.name)
-
-    @property
-    def retriable(self) -> bool:
-        """Whether trying again may help; never when the caller knows better (`final`)."""
-        return not self._final and meaning_of(self.code).is_retriable
 
 
 class Unreachable(Exception):
@@ -75,123 +76,6 @@ class OutcomeUnknown(Exception):
         super().__init__(f"it is not known whether this was done: {what} ({trouble}). Check before you repeat it")
 
 
-class Unsupported(Exception):
-    """The broker does not have this request, or no version of it that we have."""
-
-
-class BrokerConnection:
-    """One connection. Any trouble on it is an `OSError` or a `WireError`, and ends it."""
-
-    def __init__(self, address: Address, client_id: str, timeout_s: float) -> None:
-        self.address = address
-        self._client_id = client_id
-        self._correlation_id = 0
-        self._versions: dict[int, tuple[int, int]] = {}
-        self._sock = socket.create_connection(address, timeout=timeout_s)
-        try:
-            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._negotiate()
-        except BaseException:
-            self._sock.close()
-            raise
-
-    def version_for(self, request: type[Request], max_version: int | None = None) -> int:
-        """The highest version of a request that both sides have. `Unsupported` if there is none."""
-        name = request.__name__
-        if request.API_KEY not in self._versions:
-            raise Unsupported(f"the broker at {self} has no {name}")
-        first, last = self._versions[request.API_KEY]
-        version = min(last, request.VERSIONS[1], last if max_version is None else max_version)
-        if version < max(first, request.VERSIONS[0]):
-            raise Unsupported(f"the broker at {self} has {name} {first} to {last}, we have {request.VERSIONS}")
-        return version
-
-    def ask(
-        self,
-        request: Request,
-        timeout_s: float,
-        max_version: int | None = None,
-        on_long_wait: Callable[[], None] | None = None,
-    ) -> Response:
-        """`on_long_wait` is called each `LONG_WAIT_S` until the answer begins to come."""
-        version = self.version_for(type(request), max_version)
-        self._send(request, version, timeout_s)
-        if on_long_wait is not None:
-            self._await_answer(timeout_s, on_long_wait)
-        return self._answer_to(request, version)
-
-    def tell(self, request: Request, timeout_s: float, max_version: int | None = None) -> None:
-        """Send what has no answer: Produce with acks=0."""
-        self._send(request, self.version_for(type(request), max_version), timeout_s)
-
-    def close(self) -> None:
-        self._sock.close()
-
-    def __str__(self) -> str:
-        return f"{self.address[0]}:{self.address[1]}"
-
-    def _negotiate(self) -> None:
-        version = ApiVersionsRequest.VERSIONS[1]
-        timeout_s = self._sock.gettimeout() or 10.0
-        while True:
-            request = ApiVersionsRequest(client_software_name="tanist", client_software_version="0.1.0")
-            self._send(request, version, timeout_s)
-            frame = self._receive()
-            # A broker that does not have our version answers in version 0, with those that it has.
-            unsupported = len(frame) >= 6 and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
-            answer = decode_response(request.API_KEY, 0 if unsupported else version, frame)
-            if not isinstance(answer, ApiVersionsResponse):
-                raise WireError(f"a {type(answer).__name__} in answer to ApiVersions")
-            if unsupported and version > 0:
-                version = min([api.max_version for api in answer.api_keys if api.api_key == request.API_KEY] or [0])
-                continue
-            if answer.error_code:
-                raise KafkaError(answer.error_code, f"ApiVersions at {self}")
-            self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-            return
-
-    def _await_answer(self, timeout_s: float, on_long_wait: Callable[[], None]) -> None:
-        deadline = time.monotonic() + timeout_s
-        while (left_s := deadline - time.monotonic()) > LONG_WAIT_S:
-            self._sock.settimeout(LONG_WAIT_S)
-            try:
-                self._sock.recv(1, socket.MSG_PEEK)
-                break
-            except TimeoutError:
-                on_long_wait()
-        self._sock.settimeout(max(left_s, 0.001))
-
-    def _answer_to(self, request: Request, version: int) -> Response:
-        frame = self._receive()
-        if correlation_id_of(frame) != self._correlation_id:
-            raise WireError(f"answer {correlation_id_of(frame)} to request {self._correlation_id}")
-        return decode_response(request.API_KEY, version, frame)
-
-    def _send(self, request: Request, version: int, timeout_s: float) -> None:
-        self._correlation_id += 1
-        self._sock.settimeout(timeout_s)
-        self._sock.sendall(encode_request(request, version, self._correlation_id, self._client_id))
-
-    def _receive(self) -> memoryview:
-        length = int.from_bytes(self._receive_exactly(4), "big", signed=True)
-        if not 4 <= length <= _RESPONSE_BYTES_MAX:
-            raise WireError(f"a response of {length} bytes: is {self} a Kafka broker?")
-        return self._receive_exactly(length)
-
-    def _receive_exactly(self, length: int) -> memoryview:
-        buffer = bytearray(min(length, 1 << 20))
-        filled = 0
-        while filled < length:
-            if filled == len(buffer):
-                buffer.extend(bytes(min(length - filled, filled)))
-            with memoryview(buffer) as view:
-                count = self._sock.recv_into(view[filled:])
-            if count == 0:
-                raise ConnectionResetError(f"{self} closed the connection")
-            filled += count
-        return memoryview(buffer)
-
-
 class Client:
     """Connections to a cluster, made when needed."""
 
@@ -202,6 +86,7 @@ class Client:
         client_id: str = "tanist",
         timeout_s: float = 30.0,
         first_answer_s: float = math.inf,
+        security: ClientSecurity = ANYBODY,
     ) -> None:
         if not bootstrap:
             raise ValueError("a client needs at least one address")
@@ -220,6 +105,7 @@ class Client:
         """Topics that were seen, or that the caller knows of. An answer without them is doubted."""
         self.client_id = client_id
         self._bootstrap = list(bootstrap)
+        self.security = security
         self._connections: dict[Address, BrokerConnection] = {}
         self._last: Address | None = None
 
@@ -341,7 +227,13 @@ class Client:
 
     def apart(self) -> Client:
         """Another client of the same cluster: this one may have a request under way."""
-        return Client(self._addresses(None), client_id=self.client_id, timeout_s=self.timeout_s, first_answer_s=0.0)
+        return Client(
+            self._addresses(None),
+            client_id=self.client_id,
+            timeout_s=self.timeout_s,
+            first_answer_s=0.0,
+            security=self.security,
+        )
 
     def patient_until(self, began: float, deadline: float) -> float:
         """When to give up what began then and has this deadline: sooner while no broker has ever answered."""
@@ -442,7 +334,7 @@ class Client:
     def _connected(self, address: Address, timeout_s: float) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = BrokerConnection(address, self.client_id, min(timeout_s, 10.0))
+            connection = BrokerConnection(address, self.client_id, min(timeout_s, 10.0), self.security)
             self._connections[address] = connection
         return connection
 

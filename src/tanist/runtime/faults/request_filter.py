@@ -16,9 +16,10 @@ import os
 import random
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tanist.ports import Chunk, Connection, ConnectionHandler, FileRange
 from tanist.runtime.faults import request_counts
@@ -65,10 +66,7 @@ class RequestFilters:
         return request_counts.call(self._folder, rule.rule_id, lambda number: rule.hits_call(number, self.rng.random()))
 
     def _wrap(self, connection: SocketConnection, handler: ConnectionHandler) -> ConnectionHandler:
-        connection.__class__ = FilteredConnection
-        if not isinstance(connection, FilteredConnection):
-            raise TypeError(f"a {type(connection).__name__} cannot be filtered")
-        return RequestFilter(self, connection, handler)
+        return RequestFilter(self, _filtered(connection), handler)
 
 
 class _Asked(NamedTuple):
@@ -84,7 +82,7 @@ class _Asked(NamedTuple):
 class RequestFilter:
     """The handler of one connection, around the node's."""
 
-    def __init__(self, filters: RequestFilters, connection: FilteredConnection, inner: ConnectionHandler) -> None:
+    def __init__(self, filters: RequestFilters, connection: _Filtered, inner: ConnectionHandler) -> None:
         self._filters = filters
         self._connection = connection
         self._inner = inner
@@ -157,7 +155,7 @@ class RequestFilter:
             self._connection.send_now(self._held.popleft()[1])
         connection: SocketConnection = self._connection
         connection.handler = self._inner
-        connection.__class__ = SocketConnection
+        connection.__class__ = type(connection).__bases__[1]
 
     def _pass(self, frame: list[Chunk]) -> bool:
         """Send one answer, now or later, as the rules say; False: the connection has ended in its place."""
@@ -210,8 +208,14 @@ class RequestFilter:
         self._arm()
 
 
-class FilteredConnection(SocketConnection):
-    """A connection whose answers its filter sees first."""
+if TYPE_CHECKING:
+    _AnyConnection = SocketConnection
+else:
+    _AnyConnection = object
+
+
+class _Filtered(_AnyConnection):
+    """A connection whose answers its filter sees first. It stands before the class that the connection had."""
 
     __slots__ = ()
 
@@ -225,6 +229,21 @@ class FilteredConnection(SocketConnection):
     def send_now(self, chunks: Sequence[Chunk]) -> None:
         """Past the filter."""
         super().send(chunks)
+
+
+def _filtered(connection: SocketConnection) -> _Filtered:
+    """The connection, with its filter in it from now on."""
+    kind = type(connection)
+    connection.__class__ = _with_filter(kind)
+    if not isinstance(connection, _Filtered):
+        raise TypeError(f"a {kind.__name__} cannot be filtered")
+    return connection
+
+
+_with_filter: Callable[[Any], Any] = cache(
+    lambda kind: type(f"Filtered{kind.__name__}", (_Filtered, kind), {"__slots__": ()})
+)
+"""The class of a filtered connection, by the class that it had."""
 
 
 def _is_unanswered(api_key: int, frame: memoryview) -> bool:

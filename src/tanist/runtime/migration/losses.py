@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from tanist.broker.api.table import BROKER_TABLE
 from tanist.broker.config import ConfigError, NodeConfig
-from tanist.broker.endpoints import parse_listeners, parse_protocol_map
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.configs.settings import base_name, static_text
+from tanist.controller.configs.settings import base_name
 from tanist.controller.features import KEPT_FEATURES, SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.runtime.migration.api_names import api_name
 from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, Node
@@ -120,9 +119,15 @@ def _features(usage: Usage) -> Iterator[Finding]:
 def _of_file(node: Node) -> Iterator[Finding]:
     """What `tanist serve` would say of the node's properties file."""
     static = node.static
-    secured = _secured_listeners(static)
-    if secured:
-        yield Finding(REFUSED, "listeners", f"node {node.node_id}: tanist has PLAINTEXT listeners only", tuple(secured))
+    stores = _java_key_stores(static)
+    if stores:
+        yield Finding(
+            REFUSED,
+            "listeners",
+            f"node {node.node_id}: a Java key store (JKS) cannot be read; convert it to PKCS12 with "
+            "keytool -importkeystore -deststoretype PKCS12",
+            tuple(stores),
+        )
     if static.get("authorizer.class.name", "").strip():
         yield Finding(
             REFUSED,
@@ -130,7 +135,7 @@ def _of_file(node: Node) -> Iterator[Finding]:
             f"node {node.node_id}: authorizer.class.name is set, and tanist has no authorizer",
             (static["authorizer.class.name"],),
         )
-    if secured or static.get("authorizer.class.name", "").strip():
+    if static.get("authorizer.class.name", "").strip():
         return
     try:
         NodeConfig.from_properties(static)
@@ -138,14 +143,10 @@ def _of_file(node: Node) -> Iterator[Finding]:
         yield Finding(REFUSED, "configurations", f"node {node.node_id}: {error}")
 
 
-def _secured_listeners(static: Mapping[str, str]) -> list[str]:
-    """The listeners of a node that are not PLAINTEXT."""
-    try:
-        protocols = parse_protocol_map(static_text(static, "listener.security.protocol.map") or "")
-        listeners = parse_listeners(static.get("listeners", ""), protocols, "listeners")
-    except ConfigError:
-        return []  # the whole file is refused, in these words
-    return [f"{each} is {each.security_protocol}" for each in listeners if each.security_protocol != "PLAINTEXT"]
+def _java_key_stores(static: Mapping[str, str]) -> list[str]:
+    """The stores of a node that are files of Java's own kind, as their names tell."""
+    names = ("ssl.keystore.location", "ssl.truststore.location")
+    return [f"{name}={path}" for name, path in static.items() if base_name(name) in names and path.endswith(".jks")]
 
 
 def _transactions(usage: Usage) -> Iterator[Finding]:

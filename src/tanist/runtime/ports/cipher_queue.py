@@ -146,7 +146,7 @@ class CipherQueue(SendQueue):
 
 
 def gathered(chunks: Sequence[Chunk]) -> memoryview | None:
-    """All chunks, one behind the other, to be encrypted at once; None if a step has no room for them.
+    """All chunks, one behind the other, to be encrypted at once; None if they are more than a step takes.
 
     None also if a file is shorter than it should be, as sending it will find.
     """

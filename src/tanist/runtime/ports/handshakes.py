@@ -79,7 +79,7 @@ class Handshakes:
         return len(self._under_way)
 
     def heard(self, handshake: Handshake) -> None:
-        """Its peer has sent something, or it begins. Another one may have to make room."""
+        """Its peer has sent something, or it begins. Another one may have to give way."""
         self._under_way.pop(handshake, None)
         if len(self._under_way) >= HANDSHAKES_MAX:
             longest = next((each for each in self._under_way if not each.busy), handshake)
@@ -263,7 +263,7 @@ class Handshake:
         if self._tls is None:
             self._connection.end(
                 f"no TLS handshake within {DEADLINE_MS} ms"
-            )  # whoever said nothing is not worth a line
+            )  # one that says nothing is not worth a line
         else:
             self.fail(f"not done within {DEADLINE_MS} ms")
 

@@ -14,7 +14,7 @@ from tanist.runtime.security.profiles import TlsProfiles
 
 
 class TlsReports(Protocol):
-    """Who is told what happens to TLS."""
+    """Who hears what happens to TLS."""
 
     def handshake_failed(self, profile: str, peer: str, reason: str, dialled: bool) -> None:
         """A connection came to nothing. Strangers can make it happen at will."""
@@ -51,4 +51,4 @@ class Tls:
 
 
 def _unheard(*_: object) -> None:
-    """Nobody is told."""
+    """Nobody hears of it."""

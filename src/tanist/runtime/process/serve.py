@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
-from tanist.broker.network.throttled import Throttled
+from tanist.broker.throttled import Throttled
 from tanist.events.event import Event
 from tanist.events.process import (
     CertificateRefused,
@@ -52,6 +52,7 @@ from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SYSTEM_DEFAULT, SocketNetwork
 from tanist.runtime.ports.random import SystemRandom
 from tanist.runtime.ports.synced_lengths import LEDGER_NAME
+from tanist.runtime.ports.urls import read_url
 from tanist.runtime.readiness import tell_ready, tell_status
 from tanist.runtime.titles import name_process
 
@@ -97,6 +98,8 @@ class MakeNode(Protocol):
         events: Events,
         on_fatal: Callable[[str], None],
         on_crash: Callable[[str, str], None],
+        *,
+        read_url: Callable[[str], bytes],
     ) -> ServedNode: ...
 
 
@@ -184,7 +187,9 @@ def serve(
     )
     node_faults = apply_faults(loop, network, disk, config.node_id, events)
     try:
-        node = make_node(config, loop, disk, network, SystemRandom(), events, process.fatal, process.crash)
+        node = make_node(
+            config, loop, disk, network, SystemRandom(), events, process.fatal, process.crash, read_url=read_url
+        )
         process.serve(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads, events)
         node.start()

@@ -2,12 +2,13 @@
 
 Owns the two SSLContexts (one to accept, one to dial), and what a profile tells of its certificate. A profile never
 changes: another one takes its place. Java's rules hold where OpenSSL's differ: a certificate is trusted that stands in
-the trust store, whoever has issued it.
+the trust store, whichever authority has issued it.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -71,6 +72,10 @@ class TlsProfile:
         if host is None:
             return self._server.wrap_bio(incoming, outgoing, server_side=True)
         return self._client.wrap_bio(incoming, outgoing, server_hostname=host)
+
+    def dial(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
+        """The same for a socket that blocks. The handshake is made: `ssl.SSLError` if it fails."""
+        return self._client.wrap_socket(sock, server_hostname=host)
 
     def accepts(self, other: TlsProfile) -> str | None:
         """Why a node with this profile would not talk to one with the other, whatever its name; None: it would."""

@@ -14,8 +14,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from tanist.ports import TlsIdentity, TlsProblem
-from tanist.runtime.ports.loop import Loop
+from tanist.ports import Clock, TlsIdentity, TlsProblem
 from tanist.runtime.security.profile import TlsProfile
 from tanist.runtime.security.stores import files_of
 
@@ -30,8 +29,8 @@ OnReloaded = Callable[[str, TlsIdentity | None, str | None], None]
 class TlsProfiles:
     """All of one process."""
 
-    def __init__(self, loop: Loop, on_reloaded: OnReloaded) -> None:
-        self._loop = loop
+    def __init__(self, clock: Clock, on_reloaded: OnReloaded) -> None:
+        self._clock = clock
         self._on_reloaded = on_reloaded
         self._profiles: dict[str, TlsProfile] = {}
         self._stamps: dict[str, _Stamps] = {}
@@ -69,7 +68,7 @@ class TlsProfiles:
         interval_ms = int(self._profiles[name].properties.get(WATCH) or 0)
         if interval_ms > 0 and name not in self._watching:
             self._watching.add(name)
-            self._loop.call_at(self._loop.now_ms() + interval_ms, lambda: self._look(name))
+            self._clock.call_at(self._clock.now_ms() + interval_ms, lambda: self._look(name))
 
     def _look(self, name: str) -> None:
         self._watching.discard(name)

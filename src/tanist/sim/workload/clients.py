@@ -18,16 +18,22 @@ from tanist.sim.world.world import BROKER_PORT, World
 class SimClient(ClusterClient):
     """A client with a process that lives as long as the run."""
 
-    def __init__(self, world: World, name: str, history: History, login: ChannelLogin | None = None) -> None:
-        """`login`: by what it authenticates."""
+    def __init__(
+        self, world: World, name: str, history: History, login: ChannelLogin | None = None, *, tls: bool = False
+    ) -> None:
+        """`login`: by what it authenticates. `tls`: it dials by TLS, with the certificate of a host of its name."""
         self.world = world
         self.history = history
         self.rng = stream(world.seed, name)
         self.process = Process(name)
         world.clients.append(name)
         self._network = world.network.view(name, self.process)
+        if tls:
+            self._network.set_tls_profile(name, {}, between_nodes=False)
         bootstrap = [(host.name, BROKER_PORT) for host in world.brokers]
-        super().__init__(name, SimClock(world.scheduler, self.process), self._network, bootstrap, login)
+        super().__init__(
+            name, SimClock(world.scheduler, self.process), self._network, bootstrap, login, name if tls else None
+        )
         self.stopped = False
 
     @property

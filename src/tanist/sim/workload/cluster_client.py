@@ -35,8 +35,9 @@ class ClusterClient:
         network: Network,
         bootstrap: Sequence[tuple[str, int]],
         login: ChannelLogin | None = None,
+        tls: str | None = None,
     ) -> None:
-        """`login`: by what it authenticates."""
+        """`login`: by what it authenticates. `tls`: the profile by which it dials."""
         self.name = name
         self.clock = clock
         self.errors: Counter[int] = Counter()
@@ -44,7 +45,9 @@ class ClusterClient:
         self._life = 0
         self._bootstrap = bootstrap
         self._next_bootstrap = 0
-        self._channels = Channels(clock, network, client_id=name, max_frame_bytes=_MAX_FRAME_BYTES, login=login)
+        self._channels = Channels(
+            clock, network, client_id=name, max_frame_bytes=_MAX_FRAME_BYTES, login=login, tls=tls
+        )
         self._view = ClusterView()
         self._coordinators: dict[Coordinator, tuple[str, int]] = {}
         self._waiting: dict[Coordinator | None, list[Callable[[], None]]] = {}

@@ -258,10 +258,7 @@ class SimNetworkView:
     def set_tls_profile(
         self, name: str, properties: Mapping[str, str], *, between_nodes: bool, only_try: bool = False
     ) -> TlsIdentity | None:
-        certificates = self._network.certificates
-        if not only_try:
-            certificates.set(self._host, name, properties)
-        return certificates.identity(self._host)
+        return self._network.certificates.set(self._host, name, properties, only_try=only_try)
 
     def _check_profile(self, tls: str | None) -> None:
         if tls is not None and not self._network.certificates.known(self._host, tls):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tanist.ports import TlsIdentity
+from tanist.ports import TlsIdentity, TlsProblem
 
-_FOREVER_MS: Final = 1 << 62
+_FOREVER_MS: Final = 1 << 52
 
 
 class Certificates:
@@ -22,16 +22,23 @@ class Certificates:
         """By host; one that is not here has its name as the common name."""
         self.distrusted: set[str] = set()
         """Hosts whose certificates are accepted by nobody: expired, or of another authority."""
+        self.expires_ms = _FOREVER_MS
+        """When all certificates do that are read from now on."""
+        self.unreadable: set[str] = set()
+        """Files of stores that cannot be read."""
         self._profiles: dict[tuple[str, str], Mapping[str, str]] = {}
 
-    def set(self, host: str, profile: str, properties: Mapping[str, str]) -> None:
-        self._profiles[(host, profile)] = dict(properties)
+    def set(self, host: str, profile: str, properties: Mapping[str, str], *, only_try: bool) -> TlsIdentity:
+        """`TlsProblem` if a file of it cannot be read."""
+        path = properties.get("ssl.keystore.location", "")
+        if path in self.unreadable:
+            raise TlsProblem(f"ssl.keystore.location={path} cannot be read")
+        if not only_try:
+            self._profiles[(host, profile)] = dict(properties)
+        return TlsIdentity(self.subject(host), (host,), self.expires_ms)
 
     def known(self, host: str, profile: str) -> bool:
         return (host, profile) in self._profiles
-
-    def identity(self, host: str) -> TlsIdentity:
-        return TlsIdentity(self.subject(host), (host,), _FOREVER_MS)
 
     def subject(self, host: str) -> str:
         return self.subjects.get(host, f"CN={host}")

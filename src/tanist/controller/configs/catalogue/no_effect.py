@@ -37,9 +37,8 @@ metrics.recording.level string INFO read-only low
 metrics.sample.window.ms long 30000 read-only low >=1
 telemetry.max.bytes int 1048576 read-only low >=1
 """,
-    "there are no authorizers, policies and providers": """
+    "there are no policies and providers": """
 alter.config.policy.class.name class - read-only low
-authorizer.class.name string "" read-only low
 config.providers list "" cluster-wide low
 create.topic.policy.class.name class - read-only low
 early.start.listeners list - read-only high list
@@ -79,7 +78,7 @@ quota.window.size.seconds int 1 read-only low >=1
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
 """,
-    "tanist has no GSSAPI and no OAUTHBEARER, and runs no Java classes": """
+    "tanist has no GSSAPI, no OAUTHBEARER between nodes, and runs no Java classes": """
 principal.builder.class class \
 org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker medium
 sasl.client.callback.handler.class class - read-only medium
@@ -112,20 +111,9 @@ sasl.oauthbearer.assertion.private.key.passphrase password - read-only medium
 sasl.oauthbearer.assertion.template.file string - read-only medium
 sasl.oauthbearer.client.credentials.client.id string - read-only medium
 sasl.oauthbearer.client.credentials.client.secret password - read-only medium
-sasl.oauthbearer.clock.skew.seconds int 30 read-only low
-sasl.oauthbearer.expected.audience list "" read-only high list
-sasl.oauthbearer.expected.issuer string - read-only high
-sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 read-only low
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 read-only low
-sasl.oauthbearer.jwks.endpoint.url string - read-only medium
 sasl.oauthbearer.jwt.retriever.class class \
 org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only medium
-sasl.oauthbearer.jwt.validator.class class \
-org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator read-only medium
 sasl.oauthbearer.scope string - read-only medium
-sasl.oauthbearer.scope.claim.name string scope read-only low
-sasl.oauthbearer.sub.claim.name string sub read-only low
 sasl.oauthbearer.token.endpoint.url string - read-only medium
 """,
     "there are no share groups": """

@@ -11,6 +11,8 @@ _IDENTITY = read(
     """
 advertised.listeners list - read-only high list
     Addresses that clients and brokers use.
+authorizer.class.name string "" read-only low
+    Decides what clients may do, by access control lists; empty: every client may do all.
 broker.id int -1 read-only high
     Old name of node.id.
 broker.rack string - read-only medium

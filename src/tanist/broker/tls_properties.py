@@ -26,7 +26,7 @@ class TlsConfig:
     profiles: tuple[str, ...]
     """Of the node's listeners, and those by which it dials others."""
     mappings: Mapping[str, PrincipalMapping] = field(repr=False)
-    """Of listeners whose clients are known by their certificates alone."""
+    """Of listeners whose clients are known by their certificates alone; also of those that this node dials."""
     to_brokers: str | None
     """The profile by which this node dials brokers; None: without TLS."""
     to_controllers: str | None
@@ -50,15 +50,15 @@ def tls_config(
     else:
         to_brokers = inter_broker_listener.name if inter_broker_listener.has_tls else None
     dialled = [name for name in (to_brokers, to_controllers) if name is not None]
+    known = (*own, controller_listener, *(() if inter_broker_listener is None else (inter_broker_listener,)))
     mappings = {}
-    for endpoint in own:
-        if not endpoint.has_sasl:
+    for endpoint in known:
+        if endpoint.has_tls and not endpoint.has_sasl:
             rules = _lookup(static, endpoint.name, _RULES) or "DEFAULT"
             try:
                 mappings[endpoint.name] = PrincipalMapping(rules)
             except ValueError as error:
                 raise ConfigError(f"{_RULES}: {error}") from None
-    known = (*own, controller_listener, *(() if inter_broker_listener is None else (inter_broker_listener,)))
     return TlsConfig(
         tuple(dict.fromkeys([*(endpoint.name for endpoint in own), *dialled])),
         mappings,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from tanist.broker.context import NodeContext
+from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.tls.config import names_of, profile_properties
+from tanist.broker.tls_properties import names_of, profile_properties
 from tanist.controller.configs.settings import BROKER_RESOURCE, Levels
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import AdvertisedHostNotInCertificate, CertificateRefused, CertificateTaken
@@ -44,6 +45,9 @@ class NodeProfiles:
                     f"listener.name.{name.lower()}.ssl.keystore.location (or ssl.keystore.location), and "
                     "ssl.keystore.type"
                 )
+        for dialled in dict.fromkeys((config.tls.to_brokers, config.tls.to_controllers)):
+            if dialled is not None:
+                self._check_own_principal(dialled)
 
     def metadata_changed(self, delta: ImageDelta) -> None:
         """The broker's dynamic configuration may have changed."""
@@ -74,6 +78,25 @@ class NodeProfiles:
         return None
 
     # -- inner
+
+    def _check_own_principal(self, name: str) -> None:
+        """Nodes are clients of each other: one that its peers deny neither registers nor replicates."""
+        config = self._context.config
+        authorizer, mapping = config.authorizer, config.tls.mappings.get(name)
+        if authorizer is None or mapping is None:
+            return
+        asked = self._properties[name].get("ssl.client.auth", "none").strip().lower() != "none"
+        identity = self.identities.get(name)
+        principal = mapping.principal_of(identity.subject if asked and identity is not None else None)
+        alone = len(config.controller_quorum_voters) + len(config.controller_quorum_bootstrap_servers) == 1
+        if str(principal) in authorizer.super_users or (authorizer.allow_everyone and alone):
+            return
+        users = ";".join(sorted({*authorizer.super_users, str(principal)}))
+        raise ConfigError(
+            f"super.users lacks {principal}, which this node is to the others by {name} (SSL): they would deny all "
+            f"that it asks; write super.users={users}"
+            + ("" if asked else f", or set listener.name.{name.lower()}.ssl.client.auth=required")
+        )
 
     def _of(self, name: str, levels: Levels) -> dict[str, str]:
         return profile_properties(levels, name, has_sasl=name in self._context.config.tls.has_sasl)

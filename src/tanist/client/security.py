@@ -1,0 +1,97 @@
+"""How a client says who it is: the security properties of Kafka's clients, and those of librdkafka.
+
+Owns their names. A property that would promise a safety that is not there is refused instead of ignored. Must never
+show a password in an error or a `repr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas
+from tanist.security.sasl.client import Credentials
+from tanist.security.sasl.outcome import OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, SaslError
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MODULES: Final = {
+    PLAIN: PLAIN_MODULE,
+    SCRAM_SHA_256: SCRAM_MODULE,
+    SCRAM_SHA_512: SCRAM_MODULE,
+    OAUTHBEARER: OAUTH_MODULE,
+}
+_BUILT: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+
+
+class ClientConfigError(ValueError):
+    """Properties that no client can connect by. The message says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """As whom a client connects."""
+
+    credentials: Credentials | None = field(default=None, repr=False)
+    """None: it does not say who it is."""
+    tls: Mapping[str, str] | None = field(default=None, repr=False)
+    """Its `ssl.*` properties; None: it dials without TLS."""
+
+
+def client_security(properties: Mapping[str, str], random: Callable[[int], bytes]) -> ClientSecurity:
+    """What a client's properties say. ClientConfigError."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise ClientConfigError(f"security.protocol is {protocol}; tanist's clients have {' and '.join(_PROTOCOLS)}")
+    tls = _tls(properties) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL_"):
+        return ClientSecurity(tls=tls)
+    mechanism = (properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "").strip()
+    if mechanism not in _BUILT:
+        default = "" if mechanism else " (the default)"
+        raise ClientConfigError(
+            f"sasl.mechanism is {mechanism or 'GSSAPI'}{default}, which tanist's clients do not have; "
+            f"write one of {', '.join(_BUILT)}"
+        )
+    try:
+        return ClientSecurity(Credentials(mechanism, _options(properties, mechanism), random), tls)
+    except SaslError as error:
+        raise ClientConfigError(str(error)) from None
+
+
+def _tls(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Kafka's properties; librdkafka's for the authority's certificates is one of them by another name."""
+    tls = {name: value for name, value in properties.items() if name.startswith("ssl.")}
+    if properties.get("enable.ssl.certificate.verification", "true").strip().lower() == "false":
+        raise ClientConfigError(
+            "enable.ssl.certificate.verification=false would let anybody answer in the broker's place; name the "
+            "authority by ssl.ca.location (or ssl.truststore.location)"
+        )
+    trusted = tls.pop("ssl.ca.location", None)
+    if trusted is not None:
+        tls |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": trusted}
+    if tls.keys() & {"ssl.certificate.location", "ssl.key.location"}:
+        raise ClientConfigError(
+            "ssl.certificate.location and ssl.key.location are librdkafka's; put key and certificates into one PEM "
+            "file, and write ssl.keystore.type=PEM and ssl.keystore.location=FILE"
+        )
+    return tls
+
+
+def _options(properties: Mapping[str, str], mechanism: str) -> Mapping[str, str]:
+    text = properties.get("sasl.jaas.config")
+    if text is None:
+        user, password = properties.get("sasl.username", ""), properties.get("sasl.password", "")
+        if not user or not password:
+            raise ClientConfigError(
+                f'sasl.jaas.config is missing; add sasl.jaas.config={_MODULES[mechanism]} required username="NAME" '
+                'password="SECRET"; or sasl.username and sasl.password'
+            )
+        return {"username": user, "password": password}
+    try:
+        entry = parse_jaas(text)
+    except JaasError as error:
+        raise ClientConfigError(f"sasl.jaas.config: {error}") from None
+    if entry.module != _MODULES[mechanism]:
+        raise ClientConfigError(f"sasl.jaas.config: the login module of {mechanism} is {_MODULES[mechanism]}")
+    return entry.options

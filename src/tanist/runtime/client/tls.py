@@ -1,0 +1,46 @@
+"""TLS of the client that blocks: the handshake, and why it is refused."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from tanist.runtime.security.profile import TlsProfile
+
+
+class TlsRefused(Exception):
+    """One side does not accept the other, or the properties cannot be used: trying again does not help."""
+
+
+def secured(sock: socket.socket, host: str, properties: Mapping[str, str]) -> ssl.SSLSocket:
+    """The socket, by TLS from here on. `TlsRefused`, or `OSError` of the connection."""
+    try:
+        profile = _profile(tuple(sorted(properties.items())))
+    except ValueError as problem:
+        raise TlsRefused(str(problem)) from None
+    made: list[ssl.SSLSocket] = []
+    with_refusals_named(lambda: made.append(profile.dial(sock, host)))
+    return made[0]
+
+
+def with_refusals_named(step: Callable[[], object]) -> None:
+    """Do what reads from the other side. With TLS 1.3 it refuses a client after the handshake of that."""
+    try:
+        step()
+    except ssl.SSLCertVerificationError as error:
+        raise TlsRefused(f"the broker's certificate is not accepted: {error.verify_message}") from None
+    except ssl.SSLEOFError:
+        raise
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        if "_ALERT_" in reason:
+            said = reason.partition("_ALERT_")[2].replace("_", " ").lower()
+            raise TlsRefused(f"the broker does not accept this client: {said}") from None
+        raise TlsRefused(f"no TLS with it: {reason.replace('_', ' ').lower()}; is security.protocol right?") from None
+
+
+@lru_cache(maxsize=8)
+def _profile(properties: tuple[tuple[str, str], ...]) -> TlsProfile:
+    return TlsProfile(dict(properties))
