@@ -14,7 +14,7 @@ from tanist.security.ssl_principal import NoMatchingRule, PrincipalMapping, dist
 from tests.certificates import CertificateAuthority
 from tests.security.names import CN, DC, EMAIL, ORG, OU, SERIAL, UID, name
 
-IA5, NUMERIC, PRINTABLE, T61, UNIVERSAL, UTF8 = 0x16, 0x12, 0x13, 0x14, 0x1C, 0x0C
+BMP, IA5, NUMERIC, PRINTABLE, T61, UNIVERSAL, UTF8, VISIBLE = 0x1E, 0x16, 0x12, 0x13, 0x14, 0x1C, 0x0C, 0x1A
 
 # What X500Principal.getName() of Java 17 gives for the same bytes (tests/interop compares many more).
 JAVA = [
