@@ -7,6 +7,7 @@ settings of the nodes that use it are `layout`'s.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from tanist.log.properties import encode_properties
+from tanist.client.security import ClientSecurity, client_security
+from tanist.log.properties import encode_properties, parse_properties
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.ports.files import replace_file
 
@@ -71,7 +73,9 @@ class SecureFiles:
             self._write("truststore.p12", certificates.as_trust_store(made, self._store_password()))
         for node_id in nodes:
             if not self.node_path(node_id).exists():
-                self._issue(_name_of(node_id), hosts, certificates.CERTIFICATE_DAYS)
+                self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_DAYS)
+        if not (self.folder / f"{ADMIN}.pem").exists():
+            self._issue(ADMIN, (), certificates.CERTIFICATE_DAYS)
         for user in USERS:
             if not self._password_path(user).exists():
                 self._write(f"{user}.password", secrets.token_urlsafe(_PASSWORD_BYTES).encode())
@@ -108,7 +112,7 @@ class SecureFiles:
         from tanist.runtime.cluster import certificates
 
         by = certificates.Certified(self.authority_path.read_bytes(), (self.folder / "ca.key").read_bytes())
-        made = certificates.issue(by, name, [*hosts, *_LOCAL], certificates.now_utc(), days)
+        made = certificates.issue(by, name, hosts, certificates.now_utc(), days)
         self._write(f"{name}.pem", made.pem)
 
     # -- what lies there
@@ -149,7 +153,12 @@ class SecureFiles:
         take certificates: their users' credentials are in the log that they are about to read.
         """
         listener, mechanism = CLIENT_LISTENER.lower(), MECHANISM.lower()
-        principals = [f"User:{ADMIN}", f"User:{NODES_USER}", *(f"User:CN={_name_of(each)}" for each in nodes)]
+        principals = [
+            f"User:{ADMIN}",
+            f"User:CN={ADMIN}",
+            f"User:{NODES_USER}",
+            *(f"User:CN={_name_of(each)}" for each in nodes),
+        ]
         return {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.node_path(node_id)),
@@ -171,6 +180,27 @@ class SecureFiles:
         return (
             "org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{user}" password="{self.password(user)}";'
+        )
+
+    # -- as whom commands ask
+
+    def to_brokers(self, user: str) -> ClientSecurity:
+        """As a user, by its configuration. `ClusterError`."""
+        path = self.client_config(user)
+        try:
+            return client_security(parse_properties(path.read_text()), os.urandom)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"{path} cannot be read: {error}") from None
+
+    def to_controllers(self) -> ClientSecurity:
+        """As the administrator, by its certificate: controllers take no passwords."""
+        return ClientSecurity(
+            tls={
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(self.authority_path),
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(self.folder / f"{ADMIN}.pem"),
+            }
         )
 
     # -- what clients take

@@ -15,7 +15,7 @@ from tanist.broker.config import ConfigError, NodeConfig
 from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster import layout
-from tanist.runtime.cluster.addresses import address_of, bootstrap_of
+from tanist.runtime.cluster.addresses import address_of, bootstrap_of, to_brokers, to_controllers
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.parent_watch import ParentWatch, watch_arguments
@@ -121,7 +121,13 @@ class Starter:
         lack = ""
         with ExitStack() as stack:
             clients = {
-                node.node_id: stack.enter_context(Client([address_of(cluster, node)], timeout_s=_ASK_PATIENCE_S))
+                node.node_id: stack.enter_context(
+                    Client(
+                        [address_of(cluster, node)],
+                        timeout_s=_ASK_PATIENCE_S,
+                        security=(to_brokers if node.is_broker else to_controllers)(cluster, self._folder),
+                    )
+                )
                 for node in running
             }
 
