@@ -136,4 +136,4 @@ def test_renewed_certificates_have_the_hosts_of_the_old_ones(tmp_path: Path) -> 
     assert new != old
     assert hosts_of(new) == hosts_of(old)
     left = {state.path.name: state.days_left(now_utc()) for state in files.certificates()}
-    assert left == {"ca.pem": 3649, "node-1.pem": 6}
+    assert left == {"admin.pem": 364, "ca.pem": 3649, "node-1.pem": 6}

@@ -13,12 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tanist.client.security import ClientSecurity, client_security
 from tanist.log.properties import encode_properties, parse_properties
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.ports.files import replace_file
+from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from tanist.controller.image.acls import Acl
 
 FOLDER: Final = "secure"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
@@ -36,6 +40,8 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
 """What people dial to reach this machine, from it and from a container on it."""
 _PRIVATE: Final = 0o600
 _PASSWORD_BYTES: Final = 18
+_WATCH_MS: Final = 1_000
+"""A node takes a renewed certificate by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,7 @@ class SecureFiles:
             "ssl.keystore.location": str(self.node_path(node_id)),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority_path),
+            "tanist.ssl.watch.interval.ms": str(_WATCH_MS),
             f"listener.name.{CONTROLLER_LISTENER.lower()}.ssl.client.auth": "required",
             "sasl.enabled.mechanisms": MECHANISM,
             "sasl.mechanism.inter.broker.protocol": MECHANISM,
@@ -175,6 +182,14 @@ class SecureFiles:
     def scram_arguments(self) -> list[str]:
         """The users that the cluster begins with, as `--add-scram` takes them."""
         return [f"{MECHANISM}=[name={user},password={self.password(user)}]" for user in USERS]
+
+    def acls(self) -> list[Acl]:
+        """What its users may do from the beginning; super users need no entry."""
+        from tanist.controller.image.acls import Acl
+
+        kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+        rest = (PatternType.PREFIXED, f"User:{APP}", "*", AclOperation.ALL, AclPermission.ALLOW)
+        return [Acl(kind, APP, *rest) for kind in kinds]
 
     def _login(self, user: str) -> str:
         return (

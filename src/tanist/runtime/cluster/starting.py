@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tanist.broker.config import ConfigError, NodeConfig
+from tanist.controller.image.acls import Acl
 from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster import layout
@@ -55,19 +56,20 @@ class Starter:
     def write_properties(self, cluster: ClusterFile, nodes: Sequence[NodeEntry] = ()) -> None:
         """Of these nodes, or of all."""
         users: list[str] = []
+        acls: list[Acl] = []
         if cluster.secure:
             files = SecureFiles(self._folder)
             files.make(
                 cluster.cluster_id, [node.node_id for node in cluster.nodes], [cluster.host], bootstrap_of(cluster)
             )
-            users = files.scram_arguments()
+            users, acls = files.scram_arguments(), files.acls()
         for node in nodes or cluster.nodes:
             properties = layout.properties_of(cluster, node, self._folder)
             try:
                 config = NodeConfig.from_properties(properties)
                 layout.node_folder(self._folder, node.node_id).mkdir(parents=True, exist_ok=True)
                 format_folders(
-                    config, cluster.cluster_id, ignore_formatted=True, features=cluster.features, scram=users
+                    config, cluster.cluster_id, ignore_formatted=True, features=cluster.features, scram=users, acls=acls
                 )
             except (ConfigError, FormatError) as error:
                 raise ClusterError(str(error)) from None
