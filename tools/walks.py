@@ -40,14 +40,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tanist.sim.world.world import Host
+from typing import Any
 
 DRIVER = ("tanist.cli.", "tanist.lab.", "tanist.sim.run.")
 WORLD = "tanist.sim"
 SEED = 1
+TOPIC = "t"
 _CALM_MS = 100
 """Enough for followers to have fetched all there is, and to wait for more."""
 
@@ -277,60 +275,44 @@ class Served:
         from tanist.broker.api.table import ApiTable
         from tanist.broker.network.client_connection import ClientConnection
         from tanist.security.session import Session
-        from tanist.sim.workload.history import History
-        from tanist.sim.workload.operations import Admin, Topic
+        from tanist.sim.scripted.cluster import ScriptedCluster
         from tanist.sim.world.world import World
 
-        world = self.world = World(1, nodes=3)
-        topic = self.topic = Topic("t", 1, replicas)
-        oracle: Any = None
-        admin = Admin(world, History(), oracle, oracle, (topic,))
-        created: list[bool] = []
-        world.start()
-        if not world.run_until(world.ready, within_ms=30_000):
-            raise RuntimeError("the cluster does not become ready")
-        admin.create_topics(lambda: created.append(True))
-        if not world.run_until(lambda: bool(created and self.leaders(replicas)), within_ms=30_000):
-            raise RuntimeError("nobody leads the partition")
+        cluster = self.cluster = ScriptedCluster(World(1, nodes=3))
+        cluster.start()
+        cluster.create_topic(TOPIC, factor=replicas)
+        cluster.until(lambda: bool(self.leaders(replicas)))
         (self.leader,) = self.leaders(replicas)
         self.recorder = Recorder(lambda module: module.startswith("tanist.") and not module.startswith(WORLD))
         self.wire = Wire(self.recorder)
-        node = self.leader.node
-        assert node is not None
-        components = node.components
+        components = cluster.node(self.leader).components
         connection: Any = self.wire
         apis = ApiTable(components).of_listener("PLAINTEXT")
         session = Session("PLAINTEXT", "PLAINTEXT", "client")
         self._client = ClientConnection(components.connections, components.turn.touch, connection, session, apis)
 
-    def leaders(self, in_sync: int) -> list[Host]:
-        return [
-            host
-            for host in self.world.hosts.values()
-            if host.node is not None
-            and (hosted := host.node.replicas.get(self.topic.name, 0)) is not None
-            and hosted.leader is not None
-            and len(hosted.leader.isr) >= in_sync
-        ]
+    def leaders(self, in_sync: int) -> list[int]:
+        found = self.cluster.hosted(TOPIC).items()
+        return [node_id for node_id, hosted in found if hosted.leader is not None and len(hosted.leader.isr) >= in_sync]
 
     def ask(self, frame: bytes, *, recorded: bool) -> None:
         """Send a request, and wait for its answer."""
-        world, wire = self.world, self.wire
-        world.run_for(_CALM_MS)
+        cluster, wire = self.cluster, self.wire
+        cluster.run(_CALM_MS)
         wire.answered = False
         received = memoryview(bytearray(frame))
-        world.scheduler.after(0, lambda: self._client.on_frame(received), self.leader.process)
+        process = cluster.host(self.leader).process
+        cluster.world.scheduler.after(0, lambda: self._client.on_frame(received), process)
         if recorded:
             self.recorder.start()
-        if not world.run_until(lambda: wire.answered, within_ms=10_000):
-            raise RuntimeError("the request is not answered")
+        cluster.until(lambda: wire.answered)
 
 
 def produce_walk(replicas: int = 1) -> Walk:
     """A produce with acks=all to a partition with so many replicas, all of them in sync."""
     served = Served(replicas)
     for sequence in range(2):  # the first produce reads and compiles what all others find
-        frame = _produce_frame(served.topic.name, served.world.now_ms, sequence)
+        frame = _produce_frame(served.cluster.world.now_ms, sequence)
         served.ask(frame, recorded=sequence == 1)
     roots = served.recorder.roots
     return Reader(roots if replicas == 1 else list(_led_to_answer(roots))).walk
@@ -339,21 +321,19 @@ def produce_walk(replicas: int = 1) -> Walk:
 def fetch_walk() -> Walk:
     """A consumer's fetch of a record that is there."""
     served = Served(1)
-    served.ask(_produce_frame(served.topic.name, served.world.now_ms, 0), recorded=False)
+    served.ask(_produce_frame(served.cluster.world.now_ms, 0), recorded=False)
     for recorded in (False, True):
-        served.ask(_fetch_frame(served), recorded=recorded)
+        served.ask(_fetch_frame(), recorded=recorded)
     return Reader(served.recorder.roots).walk
 
 
 def fence_walk() -> Walk:
     """From the end of a leader's process to the next leader: the way of the decision, and nothing beside it."""
     served = Served(3)
-    served.world.run_for(_CALM_MS)
+    served.cluster.run(_CALM_MS)
     served.recorder.start()
-    served.leader.kill()
-    followers = [host for host in served.world.hosts.values() if host is not served.leader]
-    if not served.world.run_until(lambda: any(each in followers for each in served.leaders(1)), within_ms=30_000):
-        raise RuntimeError("nobody else leads the partition")
+    served.cluster.host(served.leader).kill()
+    served.cluster.until(lambda: bool(served.leaders(1)))
     served.recorder.stop()
     return Reader(list(_fenced_to_led(served.recorder.roots))).walk
 
@@ -401,27 +381,23 @@ def _only(ways: Iterable[list[Call]]) -> Call:
     return first
 
 
-def _produce_frame(topic: str, now_ms: int, sequence: int) -> bytes:
+def _produce_frame(now_ms: int, sequence: int) -> bytes:
     """As clients make it at their defaults: idempotent, with acks=all."""
+    from tanist.client.sequences import produce_request
     from tanist.sim.world.clock import EPOCH_MS
     from tanist.wire.batch import NewRecord, encode_batch
     from tanist.wire.frames import encode_request
-    from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
     records = [NewRecord(EPOCH_MS + now_ms, None, b"value")]
     batch = bytes(encode_batch(records, producer_id=1, producer_epoch=0, base_sequence=sequence))
-    data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=batch),))
-    return encode_request(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(data,)), 9, 1, "client")[4:]
+    return encode_request(produce_request((TOPIC, 0), batch, timeout_ms=5_000), 9, 1, "client")[4:]
 
 
-def _fetch_frame(served: Served) -> bytes:
+def _fetch_frame() -> bytes:
+    from tanist.client.positions import fetch_request
     from tanist.wire.frames import encode_request
-    from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    topic = FetchTopic(topic=served.topic.name, partitions=(partition,))
-    request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, topics=(topic,))
-    return encode_request(request, 12, 1, "client")[4:]
+    return encode_request(fetch_request((TOPIC, 0), 0, max_bytes=1 << 20), 12, 1, "client")[4:]
 
 
 def main() -> None:

@@ -51,6 +51,9 @@ class Clock(Protocol):
     def wall_ms(self) -> int:
         """Time of day in ms since 1970-01-01 UTC. May jump either way."""
 
+    def now_ns(self) -> int:
+        """Monotonic time in ns, anew at each call: to measure the loop's steps by. In the simulator they take none."""
+
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` once `now_ms() >= when_ms`, in order of `when_ms`, then of the call."""
 
@@ -147,9 +150,10 @@ class Disk(Protocol):
         """A whole (small) file. `FileNotFoundError` when absent."""
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        """Replace a small file atomically: either the old or the new content survives a crash.
+        """Replace a small file: either the old or the new content survives a crash of the process.
 
-        With `sync` the new content is durable on return; without, it may be lost but never torn.
+        With `sync` the new content is durable on return, and a loss of power leaves the old or the new as well.
+        Without, it may leave an empty file: its name can reach the disk before its content does (KAFKA-15312).
         """
 
     def make_durable(self, path: str) -> None:
@@ -284,6 +288,11 @@ class Listener(Protocol):
 
     def open(self) -> None:
         """Listen from now on, if it does not yet. `OSError` if another process has come to listen there."""
+
+    def pause(self) -> None:
+        """Accept no more until `resume`: who connects waits. Within `accept`, that is the last one for now."""
+
+    def resume(self) -> None: ...
 
     def close(self) -> None:
         """Stop accepting. Accepted connections stay open; those that wait to be accepted are reset."""

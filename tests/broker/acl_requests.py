@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from tanist.security.requirements import Need, Row
@@ -37,6 +37,7 @@ from tanist.wire.messages.create_partitions_request import CreatePartitionsReque
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
+from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.end_txn_request import EndTxnRequest
@@ -298,11 +299,20 @@ _DECIDED: Final[dict[str, Callable[[], Request]]] = {
 }
 """By the name of a row about what a request to the controller names."""
 
+_FILTER: Final[dict[str, Any]] = {
+    "resource_type_filter": 2,
+    "resource_name_filter": "n",
+    "pattern_type_filter": 3,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 _NAMING: Final[dict[ApiKey, Callable[[], Request]]] = {
     ApiKey.JOIN_GROUP: lambda: JoinGroupRequest(group_id=GROUP, session_timeout_ms=10_000, protocol_type="consumer"),
     ApiKey.HEARTBEAT: lambda: HeartbeatRequest(group_id=GROUP),
     ApiKey.LEAVE_GROUP: lambda: LeaveGroupRequest(group_id=GROUP),
-    ApiKey.SYNC_GROUP: lambda: SyncGroupRequest(group_id=GROUP),
+    ApiKey.SYNC_GROUP: lambda: SyncGroupRequest(group_id=GROUP, protocol_type="consumer", protocol_name="range"),
     ApiKey.ADD_OFFSETS_TO_TXN: lambda: AddOffsetsToTxnRequest(
         transactional_id=TRANSACTION, group_id=GROUP, producer_id=5
     ),
@@ -314,8 +324,15 @@ _NAMING: Final[dict[ApiKey, Callable[[], Request]]] = {
     ),
     ApiKey.OFFSET_DELETE: lambda: offset_delete.OffsetDeleteRequest(group_id=GROUP),
     ApiKey.FETCH: lambda: _fetch(-1),
-    ApiKey.CREATE_ACLS: lambda: CreateAclsRequest(creations=(AclCreation(),)),
-    ApiKey.DELETE_ACLS: lambda: DeleteAclsRequest(filters=(DeleteAclsFilter(operation=99),)),
+    ApiKey.DESCRIBE_ACLS: lambda: DescribeAclsRequest(**_FILTER),
+    ApiKey.CREATE_ACLS: lambda: CreateAclsRequest(
+        creations=(
+            AclCreation(
+                resource_type=2, resource_name="n", principal="User:n", host="*", operation=3, permission_type=3
+            ),
+        )
+    ),
+    ApiKey.DELETE_ACLS: lambda: DeleteAclsRequest(filters=(DeleteAclsFilter(**_FILTER),)),
     ApiKey.ELECT_LEADERS: lambda: elect_leaders.ElectLeadersRequest(
         topic_partitions=(elect_leaders.TopicPartitions(topic="none", partitions=(0,)),), timeout_ms=1_000
     ),

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tanist.security.jaas import PLAIN_MODULE
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -43,18 +41,14 @@ class SecuredCluster(Cluster):
     def __init__(self, **how: Any) -> None:
         how["config"] = {**SECURED, **how.get("config", {})}
         super().__init__(**how)
-        self.clients = {name: SimClient(self.world, name, History(), login("PLAIN", name, "secret")) for name in USERS}
+        self.clients = {name: self.new_client(name, login("PLAIN", name, "secret")) for name in USERS}
         self.client = self.clients["admin"]
 
     def ask_as(
         self, user: str, request: Any, version: int, *, to: int = 1, port: int = BROKER_PORT, timeout_ms: int = 20_000
     ) -> Any:
         """`ask` as another than `admin`."""
-        self.client = self.clients[user]
-        try:
-            return self.ask(request, version, to=to, port=port, timeout_ms=timeout_ms)
-        finally:
-            self.client = self.clients["admin"]
+        return self.ask(request, version, to=to, port=port, timeout_ms=timeout_ms, client=self.clients[user])
 
     def allow(self, user: str, *needed: tuple[int, int, str], deny: bool = False, host: str = "*") -> None:
         """Let the user do these (operation, resource type, name); a name that ends in + is a prefix."""

@@ -6,6 +6,7 @@ import pytest
 
 from tanist.broker import access
 from tanist.broker.access import Denials
+from tanist.broker.counters import Metrics
 from tanist.events.event import Event
 from tanist.events.process import AuthorizationDenied
 from tanist.events.stream import Events
@@ -22,6 +23,9 @@ class Time:
 
     def __init__(self) -> None:
         self.ms = 0
+
+    def now_ns(self) -> int:
+        return self.now_ms() * 1_000_000
 
     def now_ms(self) -> int:
         return self.ms
@@ -47,10 +51,15 @@ def heard() -> list[Event]:
 
 
 @pytest.fixture
-def denials(time: Time, heard: list[Event]) -> Denials:
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def denials(time: Time, heard: list[Event], metrics: Metrics) -> Denials:
     events = Events()
     events.subscribe(heard.append)
-    return Denials(time, events)
+    return Denials(time, events, metrics)
 
 
 def session(name: str = "a") -> Session:
@@ -88,13 +97,14 @@ def test_one_of_each_kind_in_a_second_with_the_number_of_the_others(
 
 
 def test_a_client_that_asks_for_ever_new_names_does_not_fill_the_disk(
-    denials: Denials, time: Time, heard: list[Event], monkeypatch: pytest.MonkeyPatch
+    denials: Denials, time: Time, heard: list[Event], metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "_EVENTS_MAX", 5)
     monkeypatch.setattr(access, "_KEYS_MAX", 8)
     for number in range(100):
         denials(session(), rows.PRODUCE_TOPIC, f"t{number}")
     assert len(heard) == 5
+    assert metrics.authorization_denied == 100
     assert len(denials._known) <= 8
     time.ms = 1_000
     denials(session(), rows.PRODUCE_TOPIC, "t1")

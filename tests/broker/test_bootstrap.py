@@ -6,6 +6,7 @@ import pytest
 
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap, read_bootstrap
+from tanist.client.admin import update_feature_request
 from tanist.controller.features import Bootstrap
 from tanist.controller.image.image import ELR_VERSION
 from tanist.events.event import Event
@@ -15,7 +16,6 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.broker.cluster_rig import Cluster
 
 OFF = {ELR_VERSION: 0}
@@ -124,8 +124,7 @@ def test_a_file_that_is_cut_off_is_refused(folder: Folder, length: int) -> None:
 
 def state(cluster: Cluster, topic: str = "t") -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """(leader, ISR, ELR, LastKnownElr) by the newest metadata that there is."""
-    image = max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image
-    found = image.topics[image.topic_ids[topic]].partitions[0]
+    found = cluster.partition(topic)
     return found.leader, found.isr, found.elr, found.last_known_elr
 
 
@@ -140,48 +139,44 @@ def five(features: dict[str, int] | None) -> Cluster:
 def test_without_elr_the_last_member_stays_in_the_isr_and_is_waited_for() -> None:
     cluster = five(OFF)
     assert ELR_VERSION not in cluster.node(1).metadata.image.features
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     cluster.until(lambda: state(cluster) == (4, (4,), (), ()))
     # The high watermark rule is older than the feature, and not guarded by it (KIP, "compatibility").
     assert cluster.produce("t", [b"x"]).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert cluster.produce("t", [b"alone"], acks=1).error_code == 0
     assert cluster.values("t") == [b"before"]
-    cluster.world.hosts[4].kill()
+    cluster.host(4).kill()
     cluster.until(lambda: state(cluster) == (-1, (4,), (), ()))
-    cluster.world.hosts[5].start()
+    cluster.host(5).start()
     cluster.run(3_000)
     assert state(cluster) == (-1, (4,), (), ())
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     cluster.until(lambda: sorted(state(cluster)[1]) == [4, 5])
     cluster.until(lambda: cluster.values("t") == [b"before", b"alone"])
 
 
 def test_with_elr_the_isr_becomes_empty_and_anyone_is_eligible_leads() -> None:
     cluster = five(None)
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     cluster.until(lambda: state(cluster) == (4, (4,), (5,), ()))
-    cluster.world.hosts[4].kill()
+    cluster.host(4).kill()
     cluster.until(lambda: state(cluster)[:3] == (-1, (), (4, 5)))
 
 
 def update(cluster: Cluster, level: int, kind: int) -> int:
-    request = UpdateFeaturesRequest(
-        feature_updates=(FeatureUpdateKey(feature=ELR_VERSION, max_version_level=level, upgrade_type=kind),)
-    )
-    answer = cluster.ask(request, 2)
-    return int(answer.error_code)
+    return int(cluster.ask(update_feature_request(ELR_VERSION, level, kind), 2).error_code)
 
 
 def test_elr_is_switched_off_and_on_while_the_cluster_runs() -> None:
     cluster = five(None)
     assert update(cluster, 0, UPGRADE) == ErrorCode.INVALID_UPDATE_VERSION
     assert update(cluster, 0, SAFE_DOWNGRADE) == 0
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     cluster.until(lambda: state(cluster) == (4, (4,), (), ()))
-    cluster.world.hosts[4].kill()
+    cluster.host(4).kill()
     cluster.until(lambda: state(cluster) == (-1, (4,), (), ()))
-    cluster.world.hosts[4].start()
-    cluster.world.hosts[5].start()
+    cluster.host(4).start()
+    cluster.host(5).start()
     cluster.until(lambda: sorted(state(cluster)[1]) == [4, 5])
     assert update(cluster, 1, UPGRADE) == 0
     # Rule 58: the cluster's min.insync.replicas is pinned for all brokers alike.
@@ -189,16 +184,16 @@ def test_elr_is_switched_off_and_on_while_the_cluster_runs() -> None:
     cluster.until(lambda: image.cluster_config("min.insync.replicas") == "2")
     leader = state(cluster)[0]
     other = 9 - leader
-    cluster.world.hosts[other].kill()
+    cluster.host(other).kill()
     cluster.until(lambda: state(cluster) == (leader, (leader,), (other,), ()))
 
 
 def test_switching_off_forgets_an_elr_with_the_next_change() -> None:
     cluster = five(None)
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     cluster.until(lambda: state(cluster) == (4, (4,), (5,), ()))
     assert update(cluster, 0, SAFE_DOWNGRADE) == 0
     assert state(cluster) == (4, (4,), (5,), ())
-    cluster.world.hosts[5].start()
+    cluster.host(5).start()
     cluster.until(lambda: sorted(state(cluster)[1]) == [4, 5])
     assert state(cluster)[2] == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tanist.broker.storage.cleaning import LogCleaner
+from tanist.client.admin import TOPIC_RESOURCE
 from tanist.events.coordination import CoordinatorLoaded
 from tanist.events.storage import LogUncleanable
 from tanist.log.cleaner.offset_checkpoint import CLEANER_OFFSET_CHECKPOINT
@@ -13,17 +14,12 @@ from tanist.sim.oracle import batch_bytes
 from tanist.sim.world.scheduler import Process
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tanist.wire.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.broker.cluster_rig import Cluster, put
+from tests.broker.cluster_rig import Cluster
 from tests.broker.groups_rig import Client, groups_cluster
 
 QUICK = {"log.cleaner.backoff.ms": "500"}
@@ -48,17 +44,8 @@ def fill(cluster: Cluster, topic: str, rounds: int = 4, keys: int = 3) -> None:
     """Each key once a round; the rounds lie in segments of their own."""
     for number in range(rounds):
         for key in range(keys):
-            assert put(cluster, topic, b"k%d" % key, b"%d" % number).error_code == 0
+            assert cluster.produce(topic, [b"%d" % number], key=b"k%d" % key).error_code == 0
         cluster.run(2_500)
-
-
-def alter(cluster: Cluster, topic: str, **configs: str) -> None:
-    changes = tuple(
-        AlterableConfig(name=name.replace("_", "."), config_operation=0, value=value) for name, value in configs.items()
-    )
-    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=changes)
-    response = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
-    assert response.responses[0].error_code == 0, response
 
 
 def test_leader_and_followers_keep_the_latest_of_each_key() -> None:
@@ -74,7 +61,7 @@ def test_leader_and_followers_keep_the_latest_of_each_key() -> None:
         assert [(key, value) for _, key, value in found[-3:]] == [(b"k0", b"3"), (b"k1", b"3"), (b"k2", b"3")]
         assert len(found) < 12
         assert hosted.log.log_end_offset == 12
-    disk = cluster.world.hosts[leader].disk
+    disk = cluster.host(leader).disk
     lines = disk.content(f"/data/{CLEANER_OFFSET_CHECKPOINT}").decode().splitlines()
     assert lines[:2] == ["0", "1"]
     topic, partition, offset = lines[2].split()
@@ -107,13 +94,13 @@ def test_consumers_go_on_over_what_is_gone() -> None:
 def test_a_new_replica_copies_what_is_left_and_catches_up() -> None:
     cluster = Cluster(config=QUICK)
     cluster.create_topic("t", config=COMPACT)
-    cluster.world.hosts[3].kill()
+    cluster.host(3).kill()
     cluster.until(lambda: cluster.leader("t") in (1, 2) and len(cluster.hosted("t")) == 2)
     fill(cluster, "t", rounds=6)
     leader = cluster.leader("t")
     assert leader is not None
     cluster.until(lambda: cleaner(cluster, leader).dropped_records >= 9)
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     state = cluster.hosted("t")[leader].leader
     assert state is not None
     cluster.until(lambda: 3 in state.isr)
@@ -126,16 +113,16 @@ def test_a_new_replica_copies_what_is_left_and_catches_up() -> None:
 def test_the_policy_may_change_at_any_time() -> None:
     cluster = Cluster(nodes=1, config=QUICK)
     cluster.create_topic("t", factor=1, config={**COMPACT, "cleanup.policy": "delete"})
-    assert put(cluster, "t", None, b"keyless").error_code == 0
+    assert cluster.produce("t", [b"keyless"]).error_code == 0
     fill(cluster, "t", rounds=3)
     assert cleaner(cluster, 1).cleaned == 0
-    alter(cluster, "t", cleanup_policy="compact")
+    cluster.configure(TOPIC_RESOURCE, "t", {"cleanup.policy": "compact"})
     cluster.until(lambda: cleaner(cluster, 1).cleaned > 0)
     log = cluster.hosted("t")[1].log
     assert records_of(log)[0][1] is not None, "a record without a key is nobody's latest"
-    assert put(cluster, "t", None, b"keyless").error_code == ErrorCode.INVALID_RECORD
-    alter(cluster, "t", cleanup_policy="delete")
-    assert put(cluster, "t", None, b"keyless").error_code == 0
+    assert cluster.produce("t", [b"keyless"]).error_code == ErrorCode.INVALID_RECORD
+    cluster.configure(TOPIC_RESOURCE, "t", {"cleanup.policy": "delete"})
+    assert cluster.produce("t", [b"keyless"]).error_code == 0
     cleaned = cleaner(cluster, 1).cleaned
     fill(cluster, "t", rounds=3)
     assert cleaner(cluster, 1).cleaned == cleaned
@@ -150,7 +137,7 @@ def test_compact_delete_does_both() -> None:
     assert len(records_of(log)) >= 3
     cluster.run(25_000)
     assert log.log_start_offset >= 9
-    assert put(cluster, "t", b"k", b"v").error_code == 0
+    assert cluster.produce("t", [b"v"], key=b"k").error_code == 0
 
 
 def test_the_cleaner_can_be_switched_off_and_slowed() -> None:
@@ -171,9 +158,9 @@ def test_a_damaged_log_is_said_and_left_alone_and_others_are_cleaned() -> None:
     cluster.create_topic("good", factor=1, config=COMPACT)
     for topic in ("bad", "good"):
         for _ in range(3):
-            assert put(cluster, topic, b"k", b"v").error_code == 0
+            assert cluster.produce(topic, [b"v"], key=b"k").error_code == 0
     cluster.run(2_500)
-    cluster.world.hosts[1].disk.corrupt("/data/bad-0/00000000000000000000.log", 66)
+    cluster.host(1).disk.corrupt("/data/bad-0/00000000000000000000.log", 66)
     cluster.until(lambda: cleaner(cluster, 1).failures == 1 and cleaner(cluster, 1).cleaned >= 1)
     assert [each.partition for each in cluster.seen(LogUncleanable)] == ["bad-0"]
     assert [each[0] for each in records_of(cluster.hosted("good")[1].log)] == [2]
@@ -185,9 +172,9 @@ def test_a_checkpoint_of_another_log_is_put_right() -> None:
     """What was written of an earlier topic of this name must not make a part of this one look clean later."""
     cluster = Cluster(nodes=1, config=QUICK)
     path = f"/data/{CLEANER_OFFSET_CHECKPOINT}"
-    cluster.world.hosts[1].disk.view(Process("before")).write_file(path, b"0\n1\nt 0 999\n")
+    cluster.host(1).disk.view(Process("before")).write_file(path, b"0\n1\nt 0 999\n")
     cluster.create_topic("t", factor=1, config=COMPACT)
-    cluster.until(lambda: cluster.world.hosts[1].disk.content(path) == b"0\n1\nt 0 0\n")
+    cluster.until(lambda: cluster.host(1).disk.content(path) == b"0\n1\nt 0 0\n")
     fill(cluster, "t")
     cluster.until(lambda: cleaner(cluster, 1).dropped_records > 0)
 
@@ -195,7 +182,7 @@ def test_a_checkpoint_of_another_log_is_put_right() -> None:
 def test_a_checkpoint_that_cannot_be_read_makes_all_dirty() -> None:
     cluster = Cluster(nodes=1, config=QUICK)
     path = f"/data/{CLEANER_OFFSET_CHECKPOINT}"
-    cluster.world.hosts[1].disk.view(Process("before")).write_file(path, b"0\n7\nt 0\n")
+    cluster.host(1).disk.view(Process("before")).write_file(path, b"0\n7\nt 0\n")
     cluster.create_topic("t", factor=1, config=COMPACT)
     fill(cluster, "t")
     cluster.until(lambda: cleaner(cluster, 1).dropped_records > 0)
@@ -207,7 +194,8 @@ def test_a_coordinator_that_takes_over_reads_little() -> None:
     cluster.create_topic("t")
     client = Client(cluster)
     assert client.commit(0) == 0
-    alter(cluster, "__consumer_offsets", segment_ms="1000", min_cleanable_dirty_ratio="0.01")
+    quick = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+    cluster.configure(TOPIC_RESOURCE, "__consumer_offsets", quick)
     for offset in range(1, 121):
         assert client.commit(offset) == 0
         if offset % 30 == 0:
@@ -215,7 +203,7 @@ def test_a_coordinator_that_takes_over_reads_little() -> None:
     assert client.commit(121) == 0
     first = client.coordinator()
     cluster.until(lambda: all(cleaner(cluster, node_id).dropped_records > 90 for node_id in (1, 2, 3)))
-    cluster.world.hosts[first].kill()
+    cluster.host(first).kill()
     assert client.committed() == 121
     assert 0 < cluster.seen(CoordinatorLoaded)[-1].records < 40, "of 122"
     assert client.commit(122) == 0
@@ -228,7 +216,7 @@ def test_append_time_is_the_brokers_everywhere() -> None:
     before_ms = cluster.client.clock.wall_ms()
     stamped = []
     for number in range(3):
-        answer = put(cluster, "t", None, b"%d" % number, timestamp=17)
+        answer = cluster.produce("t", [b"%d" % number], timestamp=17)
         assert answer.error_code == 0
         assert before_ms <= answer.log_append_time_ms <= before_ms + 60_000
         stamped.append(answer.log_append_time_ms)
@@ -261,5 +249,5 @@ def test_times_that_are_too_far_away_are_refused(timestamp_from_now_ms: int, err
     cluster = Cluster(nodes=1)
     limits = {"message.timestamp.before.max.ms": "5000", "message.timestamp.after.max.ms": "3600000"}
     cluster.create_topic("t", factor=1, config=limits)
-    answer = put(cluster, "t", None, b"v", timestamp=cluster.client.clock.wall_ms() + timestamp_from_now_ms)
+    answer = cluster.produce("t", [b"v"], timestamp=cluster.client.clock.wall_ms() + timestamp_from_now_ms)
     assert answer.error_code == error

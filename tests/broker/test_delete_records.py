@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from tanist.ports import Timer
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
-from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -30,7 +27,7 @@ def cluster() -> Cluster:
     cluster.create_topic("t", assignment=[[1, 2]])
     assert cluster.produce("t", [b"value"] * 5).error_code == 0
     cluster.run(2_000)
-    cluster.world.network.block("node2", "node1")
+    cluster.block(2, 1)
     return cluster
 
 
@@ -42,9 +39,8 @@ class Asker:
         self._cluster = cluster
         topic = DeleteRecordsTopic(name="t", partitions=(DeleteRecordsPartition(partition_index=0, offset=3),))
         request = DeleteRecordsRequest(topics=(topic,), timeout_ms=timeout_ms)
-        self._client = SimClient(cluster.world, f"asker {timeout_ms}", History())
-        self._channel = self._client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-        self._client.run(lambda: self._channel.call(request, 2, 2 * LONG_MS, self._handle_response))
+        self._client = cluster.new_client(f"asker {timeout_ms}")
+        cluster.send(request, 2, to=1, timeout_ms=2 * LONG_MS, client=self._client, heard=self._handle_response)
         cluster.run(20)
 
     def _handle_response(self, response: Any) -> None:
@@ -52,7 +48,7 @@ class Asker:
             self.answers.append(response.topics[0].partitions[0])
 
     def go(self) -> None:
-        self._client.run(self._channel.close)
+        self._client.run(self._client.end_life)
         self._cluster.run(20)
 
 
@@ -82,7 +78,7 @@ def test_it_is_answered_when_the_last_replica_follows(cluster: Cluster) -> None:
     cluster.run(1_000)
     assert asker.answers == []
     assert waiting(cluster) == 1
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(lambda: bool(asker.answers), within_ms=5_000)
     assert [(each.error_code, each.low_watermark) for each in asker.answers] == [(0, 3)]
     assert {hosted.log.log_start_offset for hosted in cluster.hosted("t").values()} == {3}
@@ -94,7 +90,7 @@ def test_it_is_given_up_when_its_client_goes(cluster: Cluster) -> None:
     assert waiting(cluster) == 1
     asker.go()
     assert waiting(cluster) == 0
-    cluster.world.network.heal()
+    cluster.heal()
     hosted = cluster.hosted("t")
     cluster.until(lambda: hosted[2].log.log_start_offset == 3)
     cluster.run(2_000)
@@ -112,18 +108,16 @@ def test_it_ends_at_its_timeout(cluster: Cluster) -> None:
 def test_a_replica_that_is_fenced_is_not_waited_for(cluster: Cluster) -> None:
     asker = Asker(cluster, LONG_MS)
     assert asker.answers == []
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     cluster.until(lambda: bool(asker.answers), within_ms=30_000)
     assert [(each.error_code, each.low_watermark) for each in asker.answers] == [(0, 3)]
 
 
 def test_a_leader_that_is_deposed_says_so(cluster: Cluster) -> None:
     asker = Asker(cluster, LONG_MS)
-    for other in (2, 3):
-        cluster.world.network.block("node1", f"node{other}")
-        cluster.world.network.block(f"node{other}", "node1")
+    cluster.cut(1, 2, 3)
     cluster.until(lambda: cluster.leader("t") == 2, within_ms=60_000)
     assert asker.answers == []  # it does not know yet
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(lambda: bool(asker.answers))
     assert [each.error_code for each in asker.answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

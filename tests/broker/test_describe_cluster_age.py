@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tanist.sim.world.world import CONTROLLER_PORT, World
+from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tests.broker.cluster_rig import Cluster
@@ -13,12 +13,6 @@ def age_ms(cluster: Cluster, node_id: int) -> int:
     return age
 
 
-def controller(cluster: Cluster) -> int:
-    found = cluster.node(1).quorum.leader_id
-    assert found is not None
-    return found
-
-
 def test_what_is_current_has_no_age() -> None:
     cluster = Cluster()
     cluster.run(20_000)
@@ -27,40 +21,38 @@ def test_what_is_current_has_no_age() -> None:
 
 def test_without_a_quorum_it_grows_and_with_one_it_ends() -> None:
     cluster = Cluster()
-    left = next(node_id for node_id in (1, 2, 3) if node_id != controller(cluster))
+    left = next(node_id for node_id in (1, 2, 3) if node_id != cluster.controller())
     for other in {1, 2, 3} - {left}:
-        cluster.world.hosts[other].kill()
+        cluster.host(other).kill()
     cluster.run(5_000)
     first = age_ms(cluster, left)
     assert 4_000 <= first <= 7_000
     cluster.run(10_000)
     assert first + 10_000 <= age_ms(cluster, left) <= first + 10_100
     for other in {1, 2, 3} - {left}:
-        cluster.world.hosts[other].start()
+        cluster.host(other).start()
     cluster.until(lambda: age_ms(cluster, left) == -1)
 
 
 def test_a_leader_without_followers_comes_to_know_it() -> None:
     cluster = Cluster()
-    alone = controller(cluster)
+    alone = cluster.controller()
     for other in {1, 2, 3} - {alone}:
-        cluster.world.hosts[other].kill()
+        cluster.host(other).kill()
     cluster.until(lambda: age_ms(cluster, alone) >= 0, within_ms=10_000)
 
 
 def test_a_former_controller_is_as_old_as_its_own_leadership() -> None:
     """It has heard from no other controller since it was elected, and it was one itself until a moment ago."""
     cluster = Cluster()
-    first = controller(cluster)
-    cluster.world.hosts[first].kill()
+    first = cluster.controller()
+    cluster.host(first).kill()
     others = [cluster.node(node_id) for node_id in (1, 2, 3) if node_id != first]
     cluster.until(lambda: any(node.quorum.raft.is_leader for node in others))
-    alone = next(node.node_id for node in others if node.quorum.raft.is_leader)
-    cluster.world.hosts[first].start()
+    alone = cluster.controller()
+    cluster.host(first).start()
     cluster.run(60_000)  # it leads
-    for other in {1, 2, 3} - {alone}:
-        cluster.world.network.block(f"node{alone}", f"node{other}")
-        cluster.world.network.block(f"node{other}", f"node{alone}")
+    cluster.cut(alone, *{1, 2, 3} - {alone})
     cluster.until(lambda: age_ms(cluster, alone) >= 0, within_ms=10_000)
     assert age_ms(cluster, alone) <= 1_000
     cluster.run(10_000)
@@ -69,10 +61,8 @@ def test_a_former_controller_is_as_old_as_its_own_leadership() -> None:
 
 def test_who_is_cut_off_says_so_and_the_others_do_not() -> None:
     cluster = Cluster()
-    apart = next(node_id for node_id in (1, 2, 3) if node_id != controller(cluster))
-    for other in {1, 2, 3} - {apart}:
-        cluster.world.network.block(f"node{apart}", f"node{other}")
-        cluster.world.network.block(f"node{other}", f"node{apart}")
+    apart = next(node_id for node_id in (1, 2, 3) if node_id != cluster.controller())
+    cluster.cut(apart, *{1, 2, 3} - {apart})
     cluster.run(10_000)
     assert age_ms(cluster, apart) >= 8_000
     assert [age_ms(cluster, other) for other in sorted({1, 2, 3} - {apart})] == [-1, -1]
@@ -80,13 +70,13 @@ def test_who_is_cut_off_says_so_and_the_others_do_not() -> None:
 
 def test_a_node_that_starts_alone_knows_nothing() -> None:
     cluster = Cluster()
-    leader = controller(cluster)
+    leader = cluster.controller()
     for node_id in (1, 2, 3):
-        cluster.world.hosts[node_id].kill()
+        cluster.host(node_id).kill()
     cluster.run(60_000)
     follower = next(node_id for node_id in (1, 2, 3) if node_id != leader)
-    cluster.world.hosts[follower].start()  # its quorum-state names the leader that it had
-    cluster.until(lambda: cluster.world.hosts[follower].node is not None)
+    cluster.host(follower).start()  # its quorum-state names the leader that it had
+    cluster.until(lambda: cluster.host(follower).node is not None)
     quorum = cluster.node(follower).quorum
     assert quorum.silence_ms == KNOWS_NOTHING_MS  # from the start, though it has just read who led
     cluster.run(5_000)
@@ -97,14 +87,10 @@ def test_a_node_that_starts_alone_knows_nothing() -> None:
 
 def test_a_broker_that_remembers_its_controller_is_not_deceived() -> None:
     """A node that has no vote keeps its leader in mind, however long that one has been silent."""
-    world = World(1, roles={1: "controller", 2: "broker", 3: "broker"})
-    world.start()
-    assert world.run_until(world.ready, within_ms=30_000)
-    broker = world.hosts[2].node
-    assert broker is not None
+    cluster = Cluster(roles={1: "controller", 2: "broker", 3: "broker"})
+    broker = cluster.node(2)
     assert broker.quorum.silence_ms is None
-    world.network.block("node1", "node2")
-    world.network.block("node2", "node1")
-    world.run_for(10_000)
+    cluster.cut(1, 2)
+    cluster.run(10_000)
     assert broker.quorum.silence_ms is not None
     assert 9_000 <= broker.quorum.silence_ms <= 11_000

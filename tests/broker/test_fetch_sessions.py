@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.broker.replication.fetch_sessions import LEAST_PARTITIONS, FetchSession, FetchSessions
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
 from tanist.sim.world.clock import SimRandom, stream
-from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget
@@ -154,21 +151,12 @@ class Consumer:
 
     def __init__(self, cluster: Cluster, partitions: int) -> None:
         self.cluster = cluster
-        self.client = SimClient(cluster.world, "consumer", History())
-        self.channel = self.client.channel((cluster.world.hosts[1].name, BROKER_PORT))
+        self.client = cluster.new_client("consumer")
         self.offsets = dict.fromkeys(range(partitions), 0)
         self.values: dict[int, list[bytes | None]] = {index: [] for index in range(partitions)}
         self.session_id, self.epoch, self.changed = 0, 0, set(self.offsets)
 
     def poll(self, forget: tuple[int, ...] = ()) -> Any:
-        answers: list[Any] = []
-
-        def received(response: Any) -> None:
-            for topic in response.responses:
-                for each in topic.partitions:
-                    each.records = bytes(each.records or b"")  # the frame's memory is gone with its turn
-            answers.append(response)
-
         asked = tuple(
             FetchPartition(
                 partition=index,
@@ -189,7 +177,7 @@ class Consumer:
             topics=(FetchTopic(topic="t", partitions=asked),) if asked else (),
             forgotten_topics_data=(ForgottenTopic(topic="t", partitions=forget),) if forget else (),
         )
-        self.client.run(lambda: self.channel.call(request, 12, 15_000, received))
+        answers = self.cluster.send(request, 12, to=1, timeout_ms=15_000, client=self.client)
         self.cluster.run(400)
         (answer,) = answers
         self.changed.clear()

@@ -43,7 +43,7 @@ def test_what_a_look_takes_offline_is_not_asked_for_any_more(cluster: Cluster, *
     left = set(TOPICS) - gone
     assert len(gone) > 1
     assert left
-    cluster.world.hosts[FOLLOWER].disk.failing.append(failed.directory.path)
+    cluster.host(FOLLOWER).disk.failing.append(failed.directory.path)
     failed.log._appender.failed = OSError(errno.EIO, "Input/output error")  # the next caller meets it
     if anew:
         fetcher(cluster)._begin_anew()

@@ -25,7 +25,7 @@ def held(cluster: Cluster) -> LateWrites:
     held = LateWrites()
     for node_id in FOLLOWERS:
         node = cluster.node(node_id)
-        cluster.world.hosts[node_id].disk.large_write_bytes = node.components.turn.large_bytes = LARGE
+        cluster.host(node_id).disk.large_write_bytes = node.components.turn.large_bytes = LARGE
         node.context.disk.write_later = held.write_later  # type: ignore[method-assign]
     for topic in ("large", "small"):
         cluster.create_topic(topic, assignment=[[1, 2, 3]])

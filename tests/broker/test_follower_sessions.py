@@ -68,25 +68,15 @@ def lose_sessions(cluster: Cluster, leader: int) -> None:
             connection.follower_session = None
 
 
-def cut(cluster: Cluster, one: int, other: int) -> None:
-    cluster.world.network.block(f"node{one}", f"node{other}")
-    cluster.world.network.block(f"node{other}", f"node{one}")
-
-
 def apart_from_the_controller(cluster: Cluster) -> tuple[int, int, int]:
     """(leader, follower, partition): the active controller is the third node, and goes on hearing of both."""
-    controller = cluster.node(1).quorum.leader_id
-    assert controller is not None
+    controller = cluster.controller()
     leader, follower = (node_id for node_id in (1, 2, 3) if node_id != controller)
     return leader, follower, next(index for index in range(PARTITIONS) if cluster.leader("t", index) == leader)
 
 
 def isr(cluster: Cluster, partition: int = 0) -> set[int]:
-    """As of the newest metadata that a node has."""
-    image = max((node.metadata for node in cluster.world.nodes()), key=lambda each: each.applied_offset).image
-    state = image.partition(image.topic_ids["t"], partition)
-    assert state is not None
-    return set(state.isr)
+    return set(cluster.partition("t", partition).isr)
 
 
 def test_partitions_without_news_are_not_looked_at(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,13 +135,13 @@ def test_an_idle_follower_was_there_until_its_last_request(cluster: Cluster) -> 
     """Its partitions are not named for minutes. When the log grows, it is late only if its requests have stopped."""
     leader, other, partition = apart_from_the_controller(cluster)
     cluster.run(3 * LAG_MS)
-    cut(cluster, leader, other)
+    cluster.cut(leader, other)
     cluster.run(1_000)
     assert cluster.produce("t", [b"value"], partition=partition, acks=1).error_code == 0
     cluster.node(leader).components.housekeeping.check_lag()
     cluster.run(2_000)
     assert isr(cluster, partition) == {1, 2, 3}
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.run(5_000)
     assert isr(cluster, partition) == {1, 2, 3}
     assert {each.log.log_end_offset for each in cluster.hosted("t", partition).values()} == {1}
@@ -159,11 +149,11 @@ def test_an_idle_follower_was_there_until_its_last_request(cluster: Cluster) -> 
 
 def test_a_follower_that_stays_away_leaves_the_isr_and_comes_back(cluster: Cluster) -> None:
     leader, other, partition = apart_from_the_controller(cluster)
-    cut(cluster, leader, other)
+    cluster.cut(leader, other)
     cluster.run(1_000)
     assert cluster.produce("t", [b"value"], partition=partition, acks=1).error_code == 0
     cluster.until(lambda: other not in isr(cluster, partition), 3 * LAG_MS)
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(lambda: isr(cluster, partition) == {1, 2, 3}, 20_000)
     assert {each.log.log_end_offset for each in cluster.hosted("t", partition).values()} == {1}
 
@@ -467,7 +457,7 @@ def test_who_was_there_is_counted_when_the_log_grows(cluster: Cluster, monkeypat
     leader, other, partition = apart_from_the_controller(cluster)
     cluster.run(3 * LAG_MS)
     monkeypatch.setattr(LeaderState, "follower_was_there", lambda *_: None)
-    cut(cluster, leader, other)
+    cluster.cut(leader, other)
     cluster.run(1_000)
     assert cluster.produce("t", [b"value"], partition=partition, acks=1).error_code == 0
     cluster.node(leader).components.housekeeping.check_lag()

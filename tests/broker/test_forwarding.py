@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import pytest
 
 from tanist.broker.api.table import _BROKER, _FORWARD
 from tanist.broker.node import Node
-from tanist.sim.world.world import BROKER_PORT
+from tanist.client import admin
 from tanist.wire.apis import BROKER_APIS, ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_client_quotas_request as quotas_request
@@ -32,10 +29,6 @@ from tanist.wire.schema import Array, Request, Struct
 from tests.broker.cluster_rig import Cluster
 
 
-def controller_of(cluster: Cluster) -> Node:
-    return next(node for node in cluster.world.nodes() if (host := node.quorum.controller_service) and host.active)
-
-
 def create(timeout_ms: int = 10_000, name: str = "t") -> CreateTopicsRequest:
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=3)
     return CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms)
@@ -44,16 +37,14 @@ def create(timeout_ms: int = 10_000, name: str = "t") -> CreateTopicsRequest:
 def test_a_refusal_that_the_first_request_has_caused_is_not_passed_on() -> None:
     """The topic is committed, the controller dies before its answer arrives, and its successor knows the topic."""
     cluster = Cluster()
-    old = controller_of(cluster).node_id
+    old = cluster.controller()
     asked = next(node_id for node_id in cluster.world.hosts if node_id != old)
     assert cluster.ask(create(name="before"), 7, to=asked) is not None  # the way to the controller is open
-    answers: list[object] = []
-    address = (cluster.world.hosts[asked].name, BROKER_PORT)
-    cluster.world.network.block(f"node{old}", f"node{asked}")
-    cluster.client.run(lambda: cluster.client.channel(address).call(create(), 7, 20_000, answers.append))
+    cluster.block(old, asked)
+    answers = cluster.send(create(), 7, to=asked)
     third = next(node_id for node_id in cluster.world.hosts if node_id not in (old, asked))
     cluster.until(lambda: "t" in cluster.node(third).metadata.image.topic_ids)
-    cluster.world.hosts[old].kill()
+    cluster.host(old).kill()
     cluster.until(lambda: bool(answers))
     (answer,) = answers
     assert isinstance(answer, CreateTopicsResponse)  # the client knows that it does not know
@@ -73,7 +64,7 @@ def test_the_controller_is_asked_for_as_long_as_the_request_says(timeout_ms: int
     cluster = Cluster()
     one, others = 1, (2, 3)
     for other in others:
-        cluster.world.hosts[other].kill()
+        cluster.host(other).kill()
     cluster.until(lambda: cluster.node(one).quorum.leader_id is None)
     began_ms = cluster.world.now_ms
     answer = cluster.ask(create(timeout_ms), 7, to=one, timeout_ms=100_000)
@@ -129,21 +120,15 @@ def test_every_request_that_is_passed_on_is_answered_without_a_quorum_in_every_v
     }
     cluster = Cluster()
     for other in (2, 3):
-        cluster.world.hosts[other].kill()
+        cluster.host(other).kill()
     cluster.until(lambda: cluster.node(1).quorum.leader_id is None)
-    answers: dict[tuple[str, int], object] = {}
-    channel = cluster.client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-
-    def ask(request: Request, version: int) -> None:
-        asked = (type(request).__name__, version)
-        channel.call(request, version, 90_000, lambda answer: answers.__setitem__(asked, answer))
-
+    sent: dict[tuple[str, int], list[object]] = {}
     for request in FORWARDED:
         low, high = BROKER_APIS[ApiKey(request.API_KEY)]
         for version in range(low, high + 1):
-            cluster.client.run(partial(ask, request, version))
-    expected = sum(1 + high - low for low, high in (BROKER_APIS[ApiKey(each.API_KEY)] for each in FORWARDED))
-    cluster.until(lambda: len(answers) == expected, within_ms=100_000)
+            sent[type(request).__name__, version] = cluster.send(request, version, to=1, timeout_ms=90_000)
+    cluster.until(lambda: all(sent.values()), within_ms=100_000)
+    answers = {asked: answer for asked, (answer,) in sent.items()}
     closed = [asked for asked, answer in answers.items() if answer is None]
     assert closed == []
     codes = {asked: codes_in(answer) for asked, answer in answers.items() if isinstance(answer, Struct)}
@@ -160,19 +145,7 @@ CHANGES: tuple[tuple[Request, int], ...] = (
         3,
     ),
     (
-        incremental_alter_configs_request.IncrementalAlterConfigsRequest(
-            resources=(
-                incremental_alter_configs_request.AlterConfigsResource(
-                    resource_type=2,
-                    resource_name="t",
-                    configs=(
-                        incremental_alter_configs_request.AlterableConfig(
-                            name="retention.ms", config_operation=0, value="1000"
-                        ),
-                    ),
-                ),
-            )
-        ),
+        admin.alter_configs_request(admin.TOPIC_RESOURCE, "t", {"retention.ms": "1000"}),
         1,
     ),
 )
@@ -192,26 +165,24 @@ def test_a_change_is_answered_when_the_broker_that_was_asked_has_it(
     """A client asks the broker that has reported a change about it next."""
     cluster = Cluster()
     cluster.create_topic("t")
-    asked = next(node_id for node_id in cluster.world.hosts if node_id != controller_of(cluster).node_id)
+    asked = next(node_id for node_id in cluster.world.hosts if node_id != cluster.controller())
     node = cluster.node(asked)
-    cluster.until(lambda: known(node) == known(controller_of(cluster)))
+    cluster.until(lambda: known(node) == known(cluster.node(cluster.controller())))
     before = known(node)
-    answers: list[Any] = []
-    address = (cluster.world.hosts[asked].name, BROKER_PORT)
     with monkeypatch.context() as behind:
         behind.setattr(node.quorum, "_apply_committed", lambda: None)
-        cluster.client.run(lambda: cluster.client.channel(address).call(request_, version, 20_000, answers.append))
-        cluster.until(lambda: known(controller_of(cluster)) != before)
+        answers = cluster.send(request_, version, to=asked)
+        cluster.until(lambda: known(cluster.node(cluster.controller())) != before)
         cluster.run(1_000)
         assert (answers, known(node)) == ([], before)
     cluster.until(lambda: bool(answers))
     assert codes_in(answers[0]) == {ErrorCode.NONE}
-    assert known(node) == known(controller_of(cluster)) != before
+    assert known(node) == known(cluster.node(cluster.controller())) != before
 
 
 def test_the_wait_for_a_change_that_is_done_ends_with_the_requests_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
-    asked = next(node_id for node_id in cluster.world.hosts if node_id != controller_of(cluster).node_id)
+    asked = next(node_id for node_id in cluster.world.hosts if node_id != cluster.controller())
     node = cluster.node(asked)
     with monkeypatch.context() as behind:
         behind.setattr(node.quorum, "_apply_committed", lambda: None)

@@ -43,8 +43,8 @@ def listed(cluster: Cluster) -> list[tuple[str, str, str]]:
 
 
 def restart(cluster: Cluster, client: Client) -> None:
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     client.committed()  # its coordinator has loaded
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tanist.broker.metrics.scrape import scrape
+from tanist.client.admin import TOPIC_RESOURCE, ElectionType, elect_request
 from tanist.events.coordination import HangingMarkerRefused, HangingTransactionEnded
 from tanist.log.producers import ProducerEntry
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.control import ControlKind, control_kind
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tests.broker.cluster_rig import Cluster
 from tests.broker.transactions_rig import TransactionalProducer
 
@@ -41,32 +34,23 @@ def cluster_of_five(**settings: str) -> Cluster:
 
 def leave_out_2(cluster: Cluster) -> None:
     """From here on node 1 alone has what is written."""
-    cluster.world.hosts[2].kill()
-    cluster.until(lambda: state(cluster).isr == (1,))
+    cluster.host(2).kill()
+    cluster.until(lambda: cluster.partition("t").isr == (1,))
 
 
 def elect_2(cluster: Cluster) -> None:
     """Node 1 loses its power, and an operator elects node 2."""
     hosts = cluster.world.hosts
     hosts[1].lose_power()
-    cluster.until(lambda: not state(cluster).has_leader)
+    cluster.until(lambda: not cluster.partition("t").has_leader)
     hosts[1].start()
     hosts[2].start()
     cluster.until(cluster.world.ready)
-    cluster.until(lambda: not state(cluster).isr and not state(cluster).elr)
-    request = ElectLeadersRequest(
-        election_type=DESIGNATION,
-        topic_partitions=(TopicPartitions(topic="t", partitions=(0,), desired_leaders=(2,)),),
-        timeout_ms=5_000,
-    )
+    cluster.until(lambda: not cluster.partition("t").isr and not cluster.partition("t").elr)
+    request = elect_request(ElectionType.DESIGNATION, "t", desired=(2,))
     answer = cluster.ask(request, 3, to=5)
     assert answer.replica_election_results[0].partition_result[0].error_code == 0, answer
     cluster.until(lambda: cluster.leader("t") == 2)
-
-
-def state(cluster: Cluster) -> Any:
-    newest = max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image
-    return newest.partition(newest.topic_ids["t"], 0)
 
 
 def entry(cluster: Cluster, producer: TransactionalProducer, partition: int = 0) -> ProducerEntry:
@@ -185,11 +169,11 @@ def test_nothing_is_ended_while_a_coordinator_is_silent() -> None:
         for node_id in (cluster.leader("__transaction_state", index) for index in range(3))
         if node_id not in (None, 2)
     )
-    cluster.world.hosts[silent or 0].freeze()
+    cluster.host(silent or 0).freeze()
     cluster.run(3 * LOOK_MS)
     assert not ended(cluster)
     assert not is_stable(cluster)
-    cluster.world.hosts[silent or 0].thaw()
+    cluster.host(silent or 0).thaw()
     cluster.until(lambda: is_stable(cluster), within_ms=60_000)
     assert markers(cluster) == [ControlKind.COMMIT]
 
@@ -230,20 +214,13 @@ def test_a_marker_that_is_refused_has_ended_nothing() -> None:
     producer = TransactionalProducer(cluster)
     lose_a_marker(cluster, producer, committed=True)
     elect_2(cluster)
-    cluster.world.hosts[1].kill()
-    configure(cluster, "2")
+    cluster.host(1).kill()
+    cluster.configure(TOPIC_RESOURCE, "t", {"min.insync.replicas": "2"})
     cluster.until(lambda: bool(cluster.seen(HangingMarkerRefused)))
     assert cluster.seen(HangingMarkerRefused)[0] == HangingMarkerRefused("t-0", ErrorCode.NOT_ENOUGH_REPLICAS)
     cluster.run(5 * LOOK_MS)
     assert ended(cluster) == []
     assert "tanist_hanging_transactions_total 0" in scrape(cluster.node(2).components).render()
-    configure(cluster, "1")
+    cluster.configure(TOPIC_RESOURCE, "t", {"min.insync.replicas": "1"})
     cluster.until(lambda: is_stable(cluster))
     assert len(ended(cluster)) == 1
-
-
-def configure(cluster: Cluster, min_isr: str) -> None:
-    config = AlterableConfig(name="min.insync.replicas", config_operation=0, value=min_isr)
-    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=(config,))
-    answer = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1, to=5)
-    assert answer.responses[0].error_code == 0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_topics_request import CreateTopicsRequest
@@ -33,15 +31,15 @@ def ask_for_a_while(cluster: Cluster, to: int) -> list[int]:
 
 def test_without_a_quorum_it_is_reported_now_and_then_that_a_topic_can_not_be_made() -> None:
     cluster = Cluster()
-    left = next(node_id for node_id in (1, 2, 3) if node_id != cluster.node(1).quorum.leader_id)
+    left = next(node_id for node_id in (1, 2, 3) if node_id != cluster.controller())
     gone = {1, 2, 3} - {left}
     for node_id in gone:
-        cluster.world.hosts[node_id].kill()
+        cluster.host(node_id).kill()
     cluster.log.clear()
     assert set(ask_for_a_while(cluster, left)) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
     assert len([line for line in cluster.log if WHY in line]) == 1
     for node_id in gone:
-        cluster.world.hosts[node_id].start()
+        cluster.host(node_id).start()
     cluster.until(lambda: find(cluster, to=left).error_code == 0)
 
 
@@ -58,10 +56,9 @@ def test_a_topic_is_asked_for_once_however_many_clients_wait_for_it(monkeypatch:
 
     monkeypatch.setattr(type(channel), "call", counted)
     answers: list[Any] = []
-    address = (cluster.world.hosts[1].name, BROKER_PORT)
     for number in range(20):
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(f"group {number}",))
-        cluster.client.run(partial(cluster.client.channel(address).call, request, 4, 20_000, answers.append))
+        cluster.send(request, 4, to=1, heard=answers.append)
     cluster.until(lambda: len(answers) == 20)
     assert [answer.coordinators[0].error_code for answer in answers] == [0] * 20
     assert asked == [OFFSETS_TOPIC]

@@ -31,28 +31,24 @@ class Stand:
         self.client = Client(self.cluster)
         assert self.client.commit(1) == 0
         self.old = self.client.coordinator()
-        self.controller = next(node.quorum.leader_id or 0 for node in self.cluster.world.nodes())
+        self.controller = self.cluster.controller()
         self.index = self.client.partition
 
     def off_the_controller(self) -> None:
         """Have the coordinator on another node than the active controller."""
         while self.old == self.controller:
-            host = self.cluster.world.hosts[self.controller]
+            host = self.cluster.host(self.controller)
             host.kill()
             self.cluster.until(lambda: self.client.coordinator() != self.old)
             host.start()
             self.cluster.until(lambda: len(self.isr()) == 3)
             self.old = self.client.coordinator()
-            self.controller = next(node.quorum.leader_id or 0 for node in self.cluster.world.nodes())
+            self.controller = self.cluster.controller()
 
     def isr(self) -> tuple[int, ...]:
         leader = self.cluster.leader(OFFSETS_TOPIC, self.index)
         hosted = None if leader is None else self.cluster.hosted(OFFSETS_TOPIC, self.index)[leader].leader
         return () if hosted is None else tuple(hosted.isr)
-
-    def cut(self, one: int, other: int) -> None:
-        self.cluster.world.network.block(f"node{one}", f"node{other}")
-        self.cluster.world.network.block(f"node{other}", f"node{one}")
 
     def asked_directly(self, broker: int) -> tuple[int, int]:
         """(error, committed offset), by this broker."""
@@ -66,7 +62,7 @@ def test_who_is_cut_off_and_deposed_tells_nothing() -> None:
     stand = Stand()
     others = sorted({1, 2, 3} - {stand.old})
     for other in others:
-        stand.cut(stand.old, other)
+        stand.cluster.cut(stand.old, other)
     cluster = stand.cluster
     hosted = cluster.hosted(OFFSETS_TOPIC, stand.index)
     cluster.until(lambda: any(hosted[each].leader is not None for each in others))
@@ -80,7 +76,7 @@ def test_who_is_cut_off_and_deposed_tells_nothing() -> None:
     cluster.until(committed)
     cluster.until(lambda: stand.asked_directly(new) == (0, 2))
     assert stand.asked_directly(stand.old) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(lambda: stand.asked_directly(stand.old) == (ErrorCode.NOT_COORDINATOR, -1))
     assert stand.client.committed() == 2
 
@@ -89,7 +85,7 @@ def test_who_was_deposed_hears_it_from_its_followers() -> None:
     """The controller cannot reach it; the third broker can, and knows better."""
     stand = Stand()
     stand.off_the_controller()
-    stand.cut(stand.old, stand.controller)
+    stand.cluster.cut(stand.old, stand.controller)
     cluster = stand.cluster
     third = next(iter({1, 2, 3} - {stand.old, stand.controller}))
     epoch = cluster.hosted(OFFSETS_TOPIC, stand.index)[stand.old].leader_epoch
@@ -106,7 +102,7 @@ def test_with_too_small_an_isr_a_session_with_the_controller_is_wanted_too() -> 
     stand.off_the_controller()
     cluster = stand.cluster
     third = next(iter({1, 2, 3} - {stand.old, stand.controller}))
-    cluster.world.hosts[third].kill()
+    cluster.host(third).kill()
     cluster.until(lambda: len(stand.isr()) == 2)
     hosted = cluster.hosted(OFFSETS_TOPIC, stand.index)[stand.old]
     assert hosted.leader is not None
@@ -114,12 +110,12 @@ def test_with_too_small_an_isr_a_session_with_the_controller_is_wanted_too() -> 
     node = cluster.node(stand.old)
     assert node.lifecycle.in_session
     assert stand.asked_directly(stand.old) == (0, 1)
-    stand.cut(stand.old, stand.controller)
+    stand.cluster.cut(stand.old, stand.controller)
     cluster.until(lambda: not node.lifecycle.in_session)
     if hosted.leader is not None:
         assert stand.asked_directly(stand.old)[0] != 0
-    cluster.world.network.heal()
-    cluster.world.hosts[third].start()
+    cluster.heal()
+    cluster.host(third).start()
     assert stand.client.committed() == 1
 
 
@@ -140,7 +136,7 @@ def test_a_replica_that_left_still_says_that_there_is_a_later_epoch() -> None:
         answer = cluster.ask(request, 4, to=outsider)
         return int(answer.topics[0].partitions[0].error_code)
 
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     cluster.until(lambda: cluster.leader("t") in (2, 3))
     cluster.run(100)
     assert error_of(hosted.leader_epoch) == ErrorCode.FENCED_LEADER_EPOCH

@@ -78,7 +78,7 @@ def cluster() -> Cluster:
 
 
 def test_a_broker_serves_nothing_until_all_its_logs_are_open(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
     cluster.run(1_000)
     there = set(host.disk.paths())
@@ -122,7 +122,7 @@ def test_the_threads_of_a_directory_have_as_many_logs_at_a_time_as_are_configure
     config = {"log.dirs": "/data/1,/data/2", "num.recovery.threads.per.data.dir": "3"}
     cluster = Cluster(config=config)
     cluster.create_topic("t", partitions=40)
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
     jobs = Jobs(host, monkeypatch)
     host.start()
@@ -139,7 +139,7 @@ def test_the_threads_of_a_directory_have_as_many_logs_at_a_time_as_are_configure
 def test_a_loss_of_power_while_logs_are_loaded_costs_nothing_more(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
     cluster.run(1_000)
     jobs = Jobs(host, monkeypatch)
@@ -165,7 +165,7 @@ def test_a_crash_in_the_middle_of_the_loading_leaves_every_record(changes: int) 
     for partition in range(12):
         assert cluster.produce("t", [b"a%d" % partition], partition=partition).error_code == 0
     before = records(cluster, 12)
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     host.kill()
     host.start()
     host.crash_in(changes)
@@ -180,7 +180,7 @@ def test_a_crash_in_the_middle_of_the_loading_leaves_every_record(changes: int) 
 def test_a_broker_that_stops_while_it_loads_leaves_no_mark_of_a_clean_stop(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     stopped: list[bool] = []
     host.stop(lambda: stopped.append(True))
     cluster.until(lambda: bool(stopped))
@@ -208,7 +208,7 @@ def test_a_directory_that_fails_while_it_is_loaded_takes_its_replicas_offline() 
     cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
     cluster.create_topic("t", partitions=40)
     cluster.run(1_000)  # the controller knows which replica is where
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     first, second = cluster.node(3).replicas.directories
     there = {log.partition for log in second.logs.values()}
     here = {log.partition for log in first.logs.values()}

@@ -16,14 +16,6 @@ NEW = [b"new %d" % n for n in range(5)]
 POINTS = "/data/recovery-point-offset-checkpoint"
 
 
-def stop(cluster: Cluster, node_id: int) -> Host:
-    """In good order: the mark of a clean shutdown is left."""
-    host = cluster.world.hosts[node_id]
-    host.stop(lambda: None)
-    cluster.until(lambda: not host.up)
-    return host
-
-
 def last_in_sync(config: dict[str, str] | None = None) -> Cluster:
     """Node 3 was the last member of the ISR, and has stopped cleanly; node 2 lacks the last records."""
     cluster = Cluster(config={"min.insync.replicas": "1", "replica.lag.time.max.ms": "1000", **(config or {})})
@@ -32,9 +24,9 @@ def last_in_sync(config: dict[str, str] | None = None) -> Cluster:
     assert cluster.produce("t", OLD, to=3).error_code == 0
     assert cluster.produce("other", OLD, to=3).error_code == 0
     cluster.until(lambda: len(cluster.hosted("t")) == 2)
-    second = stop(cluster, 2)
+    second = cluster.stop(2)
     assert cluster.produce("t", NEW, to=3).error_code == 0
-    second_needed = stop(cluster, 3)
+    second_needed = cluster.stop(3)
     assert "brokerEpoch" in second_needed.disk.content("/data/.kafka_cleanshutdown").decode()
     second.start()
     cluster.until(cluster.world.ready)
@@ -74,7 +66,7 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_log_that_a_clean_stop_has_left_and_that_is_gone_makes_nobody_eligible(loss: str) -> None:
     cluster = last_in_sync()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     LOSSES[loss](host)
     cluster.log.clear()
     host.start()
@@ -91,7 +83,7 @@ def test_a_log_that_a_clean_stop_has_left_and_that_is_gone_makes_nobody_eligible
 def test_first_segments_that_are_gone_are_no_records_that_retention_has_deleted() -> None:
     """As the leader, this replica would have the others delete what it lacks."""
     cluster = last_in_sync({"log.roll.ms": "1"})
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     view = host.disk.view(Process("operator"))
     segments = sorted(name for name in view.list("/data/t-0") if name.endswith(".log"))
     assert len(segments) > 1
@@ -105,7 +97,7 @@ def test_first_segments_that_are_gone_are_no_records_that_retention_has_deleted(
 
 def test_an_unclean_stop_says_which_log_is_gone() -> None:
     cluster = last_in_sync()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     remove("/data/t-0", "/data/.kafka_cleanshutdown")(host)
     cluster.log.clear()
     host.start()
@@ -115,7 +107,7 @@ def test_an_unclean_stop_says_which_log_is_gone() -> None:
 
 def test_a_damaged_list_of_logs_vouches_for_none() -> None:
     cluster = last_in_sync()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     damage(POINTS)(host)
     host.start()
     cluster.until(lambda: cluster.leader("t") is not None, within_ms=60_000)
@@ -129,7 +121,7 @@ def test_logs_that_are_there_are_a_clean_start_whatever_else_was_deleted_before(
     cluster.create_topic("t", partitions=4)
     for partition in range(4):
         assert cluster.produce("t", OLD, partition=partition).error_code == 0
-    host = stop(cluster, 3)
+    host = cluster.stop(3)
     view = host.disk.view(Process("operator"))
     there = next(name for name in view.list("/data/2") if name.startswith("t-"))
     view.rename(f"/data/2/{there}", f"/data/1/{there}")
@@ -143,7 +135,7 @@ def test_logs_that_are_there_are_a_clean_start_whatever_else_was_deleted_before(
 def test_a_member_of_the_quorum_says_what_it_has_forgotten(files: list[str]) -> None:
     cluster = Cluster()
     cluster.create_topic("t")
-    host = stop(cluster, 3)
+    host = cluster.stop(3)
     remove(*files)(host)
     cluster.log.clear()
     host.start()
@@ -159,7 +151,7 @@ def test_a_new_node_has_forgotten_nothing() -> None:
 def test_a_log_directory_that_is_a_new_one_is_reported() -> None:
     cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
     cluster.create_topic("t", partitions=4)
-    host = stop(cluster, 3)
+    host = cluster.stop(3)
     host.replace_disk("/data/2")
     cluster.log.clear()
     host.start()

@@ -23,10 +23,10 @@ from tanist.broker.metrics.catalog import (
 from tanist.broker.metrics.node import queues
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tanist.broker.metrics.text import Exposition
+from tanist.client.admin import ElectionType, elect_request
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tests.broker.cluster_rig import TLS_BETWEEN_CONTROLLERS, Cluster, put
+from tests.broker.cluster_rig import TLS_BETWEEN_CONTROLLERS, Cluster
 from tests.broker.groups_rig import Client, groups_cluster
 from tests.broker.prometheus_text import parse
 from tests.broker.transactions_rig import TransactionalProducer
@@ -189,16 +189,15 @@ def test_records_and_bytes_are_counted_where_they_pass(cluster: Cluster) -> None
 def test_records_of_a_leadership_that_has_ended_stay_counted(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"x"] * 10)
-    first = TopicPartitions(topic="t", partitions=(0,))
-    cluster.world.hosts[1].stop(lambda: None)
-    cluster.until(lambda: cluster.leader("t") in (2, 3) and not cluster.world.hosts[1].up)
+    cluster.host(1).stop(lambda: None)
+    cluster.until(lambda: cluster.leader("t") in (2, 3) and not cluster.host(1).up)
     second = cluster.leader("t")
     assert second is not None
     cluster.produce("t", [b"x"] * 5)
     assert value(cluster, second, TRAFFIC + "messagesin_total") == 5
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(lambda: len(cluster.hosted("t")) == 3 and len(cluster.hosted("t")[second].leader.isr) == 3)
-    assert cluster.ask(ElectLeadersRequest(topic_partitions=(first,)), 2, to=2).error_code == 0
+    assert cluster.ask(elect_request(ElectionType.PREFERRED, "t"), 2, to=2).error_code == 0
     cluster.until(lambda: cluster.leader("t") == 1)
     cluster.until(lambda: cluster.hosted("t")[second].leader is None)
     cluster.produce("t", [b"x"] * 2)
@@ -214,7 +213,7 @@ def test_what_waits_is_reported(cluster: Cluster) -> None:
     )  # the followers' long polls
     assert value(cluster, 1, purgatory, delayedOperation="Produce") == 0
     for node in (2, 3):
-        cluster.world.hosts[node].freeze()
+        cluster.host(node).freeze()
     assert cluster.produce("t", [b"x"], timeout_ms=200).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert value(cluster, 1, "kafka_server_delayedproducemetrics_expires_total") == 1
     depths = {name: depth for name, depth, _ in queues(cluster.node(1).components)}
@@ -262,7 +261,7 @@ def test_malformed_requests(cluster: Cluster) -> None:
 def test_isrs_below_their_minimum() -> None:
     cluster = five()
     expands = value(cluster, 4, REPLICAS + "isrexpands_total")
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     until_seen(cluster, lambda: value(cluster, 4, REPLICAS + "underminisrpartitioncount") == 1)
     assert value(cluster, 4, REPLICAS + "underreplicatedpartitions") == 1
     assert value(cluster, 4, REPLICAS + "atminisrpartitioncount") == 0
@@ -273,7 +272,7 @@ def test_isrs_below_their_minimum() -> None:
         # ISR [4] and ELR [5]: as many electable leaders as before.
         assert value(cluster, node, "kafka_controller_electable_leaders_count") == 2
     assert value(cluster, 4, REPLICAS + "isrshrinks_total") == 1
-    cluster.world.hosts[5].start()
+    cluster.host(5).start()
     until_seen(cluster, lambda: value(cluster, 4, REPLICAS + "underminisrpartitioncount") == 0)
     assert value(cluster, 4, REPLICAS + "isrexpands_total") == expands + 1
     until_seen(cluster, lambda: value(cluster, 4, REPLICAS + "atminisrpartitioncount") == 1)
@@ -283,14 +282,12 @@ def test_isrs_below_their_minimum() -> None:
 def test_an_election_from_the_elr_is_a_clean_one() -> None:
     cluster = five()
     before = {node: value(cluster, node, STATS + "leaderelectionrateandtimems_count") for node in (1, 2, 3)}
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     until_seen(cluster, lambda: value(cluster, 4, REPLICAS + "underminisrpartitioncount") == 1)
-    cluster.world.hosts[4].stop(lambda: None)
-    cluster.until(
-        lambda: value(cluster, 1, CONTROLLER + "offlinepartitionscount") == 1 and not cluster.world.hosts[4].up
-    )
+    cluster.host(4).stop(lambda: None)
+    cluster.until(lambda: value(cluster, 1, CONTROLLER + "offlinepartitionscount") == 1 and not cluster.host(4).up)
     assert total(cluster, MANUAL) == 0
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     cluster.until(lambda: cluster.leader("t") == 4)
     for node in (1, 2, 3):
         cluster.until(
@@ -304,9 +301,9 @@ def test_an_election_from_the_elr_is_a_clean_one() -> None:
 
 def all_lost(cluster: Cluster) -> None:
     """Both replicas have lost power: ISR and ELR are empty, and LastKnownElr has both once they are back."""
-    cluster.world.hosts[5].lose_power()
+    cluster.host(5).lose_power()
     until_seen(cluster, lambda: value(cluster, 1, UNDER_MIN_ISR) == 1)
-    cluster.world.hosts[4].lose_power()
+    cluster.host(4).lose_power()
     until_seen(cluster, lambda: value(cluster, 1, CONTROLLER + "offlinepartitionscount") == 1)
 
 
@@ -314,11 +311,11 @@ def test_an_unclean_recovery_is_counted_while_it_waits_and_when_it_is_done() -> 
     cluster = five()
     all_lost(cluster)
     assert total(cluster, RECOVERING) == 0  # an ELR that may return is waited for, and is no recovery
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     until_seen(
         cluster, lambda: total(cluster, RECOVERING) == 0 and value(cluster, 1, CONTROLLER + "fencedbrokercount") == 1
     )
-    cluster.world.hosts[5].start()
+    cluster.host(5).start()
     until_seen(cluster, lambda: total(cluster, RECOVERED) == 1, within_ms=60_000)
     cluster.until(lambda: cluster.leader("t") in (4, 5))
     assert total(cluster, RECOVERING) == 0
@@ -330,16 +327,16 @@ def test_an_unclean_recovery_is_counted_while_it_waits_and_when_it_is_done() -> 
 def test_a_partition_that_waits_for_last_known_members_is_under_recovery() -> None:
     cluster = five()
     all_lost(cluster)
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     image = cluster.node(1).metadata.image
     cluster.until(lambda: image.topics[image.topic_ids["t"]].partitions[0].elr == (5,))
-    cluster.world.hosts[4].kill()
-    cluster.world.hosts[5].start()
+    cluster.host(4).kill()
+    cluster.host(5).start()
     # 5 may lack records, and so may 4, which is not there to be asked (KIP-966 4b).
     until_seen(cluster, lambda: total(cluster, RECOVERING) == 1)
     cluster.run(5_000)
     assert (total(cluster, RECOVERING), total(cluster, RECOVERED), total(cluster, MANUAL)) == (1, 0, 0)
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     until_seen(cluster, lambda: total(cluster, RECOVERED) == 1)
     assert total(cluster, RECOVERING) == 0
 
@@ -348,12 +345,11 @@ def test_strategy_none_waits_for_an_operator() -> None:
     cluster = five(unclean_recovery_strategy="None")
     all_lost(cluster)
     for node in (4, 5):
-        cluster.world.hosts[node].start()
+        cluster.host(node).start()
     until_seen(cluster, lambda: total(cluster, MANUAL) == 1)
     cluster.run(5_000)
     assert (total(cluster, MANUAL), total(cluster, RECOVERING), total(cluster, RECOVERED)) == (1, 0, 0)
-    wanted = TopicPartitions(topic="t", partitions=(0,), desired_leaders=(5,))
-    answer = cluster.ask(ElectLeadersRequest(election_type=4, topic_partitions=(wanted,)), 3)
+    answer = cluster.ask(elect_request(ElectionType.DESIGNATION, "t", desired=(5,)), 3)
     assert answer.replica_election_results[0].partition_result[0].error_code == 0
     cluster.until(lambda: cluster.leader("t") == 5)
     until_seen(cluster, lambda: total(cluster, MANUAL) == 0)
@@ -361,21 +357,21 @@ def test_strategy_none_waits_for_an_operator() -> None:
 
 def test_counters_do_not_count_history_again() -> None:
     cluster = five()
-    cluster.world.hosts[5].kill()
+    cluster.host(5).kill()
     until_seen(cluster, lambda: value(cluster, 1, UNDER_MIN_ISR) == 1)
-    cluster.world.hosts[5].start()
+    cluster.host(5).start()
     until_seen(cluster, lambda: value(cluster, 1, UNDER_MIN_ISR) == 0)
     for _ in range(3):
         victim = cluster.leader("t")
         assert victim is not None
-        cluster.world.hosts[victim].kill()
+        cluster.host(victim).kill()
         cluster.until(lambda victim=victim: cluster.leader("t") not in (None, victim))  # type: ignore[misc]
-        cluster.world.hosts[victim].start()
+        cluster.host(victim).start()
         until_seen(cluster, lambda: value(cluster, 1, UNDER_MIN_ISR) == 0)
     assert value(cluster, 1, STATS + "leaderelectionrateandtimems_count") >= 3
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     cluster.run(100)
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(cluster.world.ready)
     assert value(cluster, 1, STATS + "leaderelectionrateandtimems_count") == 0
     assert value(cluster, 1, CONTROLLER + "lastappliedrecordoffset") > 20
@@ -442,7 +438,7 @@ def test_the_cleaner() -> None:
     cluster.create_topic("t", factor=1, config=compacted)
     prefix = "kafka_log_logcleanermanager_"
     for _ in range(3):
-        assert put(cluster, "t", b"k", b"v").error_code == 0
+        assert cluster.produce("t", [b"v"], key=b"k").error_code == 0
         cluster.run(1_000)
     until_seen(cluster, lambda: value(cluster, 1, "tanist_log_cleaner_dropped_records_total") >= 1)
     assert value(cluster, 1, "tanist_log_cleaner_cleanings_total") >= 1

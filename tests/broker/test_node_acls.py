@@ -11,7 +11,7 @@ from tanist.broker.replication.fetch_sessions import LEAST_PARTITIONS
 from tanist.events.process import AuthorizationDenied
 from tanist.security.principal import Principal
 from tanist.security.session import Session
-from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
+from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.acls import AclOperation, ResourceType
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
@@ -24,7 +24,7 @@ from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.acl_rig import SecuredCluster, error_codes
-from tests.broker.test_forwarding import controller_of
+from tests.broker.cluster_rig import Cluster
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -173,12 +173,9 @@ def test_a_consumer_that_asks_the_same_again_is_asked_about_again(alone: Secured
 
 def test_a_fetch_that_waits_is_denied_when_it_is_answered(alone: SecuredCluster) -> None:
     alone.allow("alice", (READ, TOPIC, "t"))
-    answers: list[Any] = []
     waiting = fetch_request(max_wait_ms=10_000)
     alone.ask_as("alice", fetch_request(), 12)
-    client = alone.clients["alice"]
-    address = (alone.world.hosts[1].name, BROKER_PORT)
-    client.run(lambda: client.channel(address).call(waiting, 12, 20_000, answers.append))
+    answers = alone.send(waiting, 12, to=1, client=alone.clients["alice"])
     alone.run(1_000)
     assert not answers
     alone.revoke("alice")
@@ -219,7 +216,7 @@ def acls(host: str = "*") -> CreateAclsRequest:
 def test_a_forged_envelope_is_refused_and_its_request_is_not_carried_out(cluster: SecuredCluster) -> None:
     """Only who has CLUSTER_ACTION may speak for others; what is inside is then theirs."""
     inner = encode_request(acls(), 3, 1, "c")[4:]
-    active = controller_of(cluster).node_id
+    active = cluster.controller()
     as_a_node = envelope(inner, Session("PLAINTEXT", "SASL_PLAINTEXT", "10.0.0.1", Principal("User", "node")))
     assert isinstance(as_a_node, EnvelopeRequest)
     answer = cluster.ask_as("alice", as_a_node, 0, to=active, port=CONTROLLER_PORT)
@@ -241,8 +238,8 @@ def test_each_broker_passes_on_who_asks(cluster: SecuredCluster) -> None:
 def test_the_lists_outlive_the_controller(cluster: SecuredCluster) -> None:
     cluster.create_topic("t")
     cluster.allow("alice", (DESCRIBE, TOPIC, "t"))
-    first = controller_of(cluster).node_id
-    cluster.world.hosts[first].kill()
+    first = cluster.controller()
+    cluster.host(first).kill()
     other = next(node_id for node_id in cluster.world.hosts if node_id != first)
     describe = DescribeAclsRequest(
         resource_type_filter=1,
@@ -256,7 +253,23 @@ def test_the_lists_outlive_the_controller(cluster: SecuredCluster) -> None:
     (resource,) = cluster.ask_as("admin", describe, 3, to=other).resources
     assert [entry.principal for entry in resource.acls] == ["User:alice"]
     assert error_codes(cluster.ask_as("bob", describe, 3, to=other)) == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-    cluster.world.hosts[first].start()
+    cluster.host(first).start()
     cluster.until(cluster.world.ready)
     (resource,) = cluster.ask_as("admin", describe, 3, to=first).resources
     assert [entry.principal for entry in resource.acls] == ["User:alice"]
+
+
+def test_a_node_alone_starts_without_super_users_where_everybody_is_allowed_until_there_are_entries() -> None:
+    """What comes before the controller knows the entries is to come again, and is not denied."""
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    cluster = Cluster(nodes=1, config=config)
+    assert not cluster.seen(AuthorizationDenied)
+    cluster.create_topic("t", factor=1)
+    entry = AclCreation(
+        resource_type=TOPIC, resource_name="t", principal="User:bob", host="*", operation=READ, permission_type=3
+    )
+    assert error_codes(cluster.ask(CreateAclsRequest(creations=(entry,)), 3)) == {0}
+    assert cluster.produce("t", [b"v"]).error_code == DENIED

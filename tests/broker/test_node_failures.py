@@ -46,8 +46,8 @@ def in_sync(cluster: Cluster, topic: str, count: int) -> bool:
 
 def test_acks_all_is_refused_before_the_append_when_too_few_are_in_sync(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    cluster.world.hosts[2].kill()
-    cluster.world.hosts[3].kill()
+    cluster.host(2).kill()
+    cluster.host(3).kill()
     cluster.run(500)
     # Two of three controllers are gone as well, so the ISR cannot shrink: what is written is not committed.
     answer = cluster.produce("t", [b"x"], to=1, timeout_ms=300)
@@ -58,13 +58,13 @@ def test_acks_all_is_refused_before_the_append_when_too_few_are_in_sync(cluster:
 def test_min_isr_is_kept_and_consumers_see_nothing_of_what_is_not_committed() -> None:
     cluster = Cluster(nodes=5, config={"min.insync.replicas": "2"})
     cluster.create_topic("t", assignment=[[1, 2]])
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     cluster.until(lambda: in_sync(cluster, "t", 1))
     assert cluster.produce("t", [b"x"]).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     # KIP-966: acks=1 is taken, but the high watermark does not move below min ISR.
     assert cluster.produce("t", [b"y"], acks=1).error_code == 0
     assert cluster.values("t") == []
-    cluster.world.hosts[2].start()
+    cluster.host(2).start()
     cluster.until(lambda: in_sync(cluster, "t", 2))
     cluster.until(lambda: cluster.values("t") == [b"y"])
 
@@ -74,7 +74,7 @@ def test_a_minimum_that_comes_with_a_smaller_isr_holds_for_it() -> None:
     cluster = Cluster(config={"min.insync.replicas": "1"})
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     for node_id in (2, 3):
-        cluster.world.hosts[node_id].freeze()
+        cluster.host(node_id).freeze()
     assert cluster.produce("t", [b"x"], acks=1, to=1).error_code == 0
     node, hosted = cluster.node(1), cluster.hosted("t")[1]
     assert hosted.replica.high_watermark == 0
@@ -89,10 +89,10 @@ def test_a_minimum_that_comes_with_a_smaller_isr_holds_for_it() -> None:
 def test_an_answer_to_alter_partition_takes_effect_with_the_metadata_that_has_it() -> None:
     """By then the broker also knows the min.insync.replicas by which the controller has decided, and kept an ELR."""
     cluster = Cluster(config={"min.insync.replicas": "2", "replica.lag.time.max.ms": "1000"})
-    controller = next(node.node_id for node in cluster.world.nodes() if node.quorum.raft.is_leader)
+    controller = cluster.controller()
     leader, follower = (node_id for node_id in (1, 2, 3) if node_id != controller)
     cluster.create_topic("t", assignment=[[leader, follower, controller]])
-    cluster.world.hosts[controller].freeze()
+    cluster.host(controller).freeze()
     assert cluster.produce("t", [b"x"], acks=1, to=leader).error_code == 0
     node, hosted = cluster.node(leader), cluster.hosted("t")[leader]
     cluster.until(lambda: hosted.leader.pending is not None)
@@ -117,13 +117,13 @@ def test_a_stopping_broker_hands_its_leaderships_over_and_comes_back_clean(clust
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"x"])
     began_ms = cluster.world.now_ms
-    cluster.world.hosts[1].stop(lambda: None)
+    cluster.host(1).stop(lambda: None)
     cluster.until(lambda: cluster.leader("t") in (2, 3))
     assert cluster.world.now_ms - began_ms < 200
-    cluster.until(lambda: not cluster.world.hosts[1].up)
-    assert b"brokerEpoch" in cluster.world.hosts[1].disk.content("/data/.kafka_cleanshutdown")
+    cluster.until(lambda: not cluster.host(1).up)
+    assert b"brokerEpoch" in cluster.host(1).disk.content("/data/.kafka_cleanshutdown")
     epoch = cluster.node(1).lifecycle.broker_epoch
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(lambda: in_sync(cluster, "t", 3))
     assert cluster.node(1).lifecycle.previous_broker_epoch == epoch
     assert not [*cluster.seen(RecordsCut), *cluster.seen(LogRecovered)]
@@ -138,7 +138,7 @@ def test_an_idempotent_retry_after_a_leader_change_is_reported_from_a_new_record
     batch = {"producer_id": given.producer_id, "producer_epoch": 0}
     assert cluster.produce("t", [b"a"], base_sequence=0, **batch).base_offset == 0
     cluster.until(lambda: all(h.log.log_end_offset == 1 for h in cluster.hosted("t").values()))
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     cluster.until(lambda: cluster.leader("t") in (2, 3))
     again = cluster.produce("t", [b"a"], base_sequence=0, **batch)
     assert (again.error_code, again.base_offset) == (0, 0)
@@ -171,7 +171,7 @@ def test_a_directory_that_fails_before_roles_are_taken_gets_no_empty_log_in_its_
     cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
     cluster.create_topic("t", partitions=4, factor=3)
     assert cluster.produce("t", [b"x"]).error_code == 0
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     there = {log.partition for log in host.node.replicas.directories[1].logs.values()}
     assert len(there) == 2
     host.kill()
@@ -193,7 +193,7 @@ def test_a_start_that_cannot_open_a_log_is_not_a_clean_one() -> None:
     """Its mark was there, and its logs are not: they are made anew, empty, in the other directory."""
     cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
     cluster.create_topic("t", partitions=4, factor=3)
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     log = next(iter(host.node.replicas.directories[1].logs.values()))
     stopped: list[bool] = []
     host.stop(lambda: stopped.append(True))
@@ -218,21 +218,21 @@ def test_a_failed_log_directory_takes_its_partitions_offline_and_nothing_else() 
     cluster.until(
         lambda: set(node.metadata.image.brokers[1].directories) == set(node.replicas.directories.online_ids())
     )
-    cluster.world.hosts[1].disk.failing.append("/more")
+    cluster.host(1).disk.failing.append("/more")
     lost, kept = by_directory["/more"], by_directory["/data"]
     cluster.produce("t", [b"y"], partition=lost[0], to=1, timeout_ms=100)
     cluster.until(lambda: all(cluster.leader("t", partition) in (2, 3) for partition in lost))
     assert all(cluster.leader("t", partition) == 1 for partition in kept)
-    assert cluster.world.hosts[1].up
+    assert cluster.host(1).up
     assert cluster.produce("t", [b"z"], partition=lost[0]).error_code == 0
 
 
 def test_a_node_without_a_working_directory_goes_down_and_says_why(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    cluster.world.hosts[1].disk.failing.append("/data")
+    cluster.host(1).disk.failing.append("/data")
     cluster.produce("t", [b"y"], to=1, timeout_ms=100)
-    cluster.until(lambda: not cluster.world.hosts[1].up)
-    assert "offline" in (cluster.world.hosts[1].fatal or "")
+    cluster.until(lambda: not cluster.host(1).up)
+    assert "offline" in (cluster.host(1).fatal or "")
     cluster.until(lambda: cluster.leader("t") in (2, 3))
 
 
@@ -244,12 +244,12 @@ def test_an_append_that_the_disk_refuses_takes_its_directory_offline_at_once() -
     cluster.until(lambda: cluster.hosted("t")[2].log.log_end_offset == 1)
     log = cluster.hosted("t")[1].log
     cluster.run(210)
-    cluster.world.hosts[1].disk.full = True
+    cluster.host(1).disk.full = True
     answer = cluster.produce("t", [b"y"], to=1, timeout_ms=100)  # it needs another segment
-    cluster.world.hosts[1].disk.full = False
+    cluster.host(1).disk.full = False
     assert log.failed is not None
     assert answer is None or answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert not cluster.world.hosts[1].up, "it was the only directory"
+    assert not cluster.host(1).up, "it was the only directory"
 
 
 def test_flush_messages_1_makes_every_acknowledged_record_durable() -> None:
@@ -259,8 +259,8 @@ def test_flush_messages_1_makes_every_acknowledged_record_durable() -> None:
         assert cluster.produce("t", [b"%d" % n], acks=1).error_code == 0
         file = cluster.hosted("t")[1].log.read(0, 1 << 20, n + 1).chunk.file
         assert file.synced == file.size
-    cluster.world.hosts[1].lose_power()
-    cluster.world.hosts[1].start()
+    cluster.host(1).lose_power()
+    cluster.host(1).start()
     cluster.until(lambda: cluster.leader("t") == 1)
     assert cluster.values("t") == [b"%d" % n for n in range(20)]
 
@@ -270,12 +270,12 @@ def test_the_metadata_log_is_cut_by_snapshots_and_a_node_starts_from_one() -> No
     for n in range(30):
         cluster.create_topic(f"t{n}", partitions=2)
     cluster.until(lambda: all(node.quorum.raft.log.latest_snapshot_id is not None for node in cluster.world.nodes()))
-    cluster.world.hosts[3].kill()
+    cluster.host(3).kill()
     cluster.run(200)
-    for path in cluster.world.hosts[3].disk.paths():
+    for path in cluster.host(3).disk.paths():
         if "__cluster_metadata" in path and not path.endswith("quorum-state"):
-            cluster.world.hosts[3].disk.view(cluster.client.process).remove(path)
-    cluster.world.hosts[3].start()
+            cluster.host(3).disk.view(cluster.client.process).remove(path)
+    cluster.host(3).start()
     cluster.until(cluster.world.ready)
     assert len(cluster.node(3).metadata.image.topic_ids) == 30
     cluster.until(lambda: cluster.node(3).metadata.image == cluster.node(1).metadata.image)
@@ -298,8 +298,7 @@ def test_brokers_that_may_not_listen_yet_are_fenced_a_moment_later() -> None:
     """As Apache Kafka's brokers, which do not register as nodes of tanist do."""
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    active = cluster.node(1).quorum.leader_id
-    assert active is not None
+    active = cluster.controller()
     other = next(n for n in (1, 2, 3) if n != active)
 
     def fenced_after_ms(*, unknown: bool, active: int = active) -> int:
@@ -313,10 +312,10 @@ def test_brokers_that_may_not_listen_yet_are_fenced_a_moment_later() -> None:
                 registration, features={k: v for k, v in registration.features.items() if k != TANIST_VERSION}
             )
         began_ms = cluster.world.now_ms
-        cluster.world.hosts[other].kill()
+        cluster.host(other).kill()
         cluster.until(lambda: controller.image.brokers[other].fenced)
         took_ms = cluster.world.now_ms - began_ms
-        cluster.world.hosts[other].start()
+        cluster.host(other).start()
         cluster.until(lambda: in_sync(cluster, "t", 3))
         return took_ms
 
@@ -339,11 +338,11 @@ def test_all_nodes_stop_and_start_again_with_everything(cluster: Cluster) -> Non
 
 def test_a_frozen_broker_loses_its_session_and_comes_back(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    follower = next(n for n in (2, 3) if n != cluster.node(1).quorum.leader_id)
-    cluster.world.hosts[follower].freeze()
+    follower = next(n for n in (2, 3) if n != cluster.controller())
+    cluster.host(follower).freeze()
     cluster.until(lambda: in_sync(cluster, "t", 2))
     assert cluster.produce("t", [b"x"]).error_code == 0
-    cluster.world.hosts[follower].thaw()
+    cluster.host(follower).thaw()
     cluster.until(lambda: in_sync(cluster, "t", 3))
 
 
@@ -481,12 +480,11 @@ def test_a_long_metadata_log_is_applied_in_many_turns_before_the_controller_is_a
 
 
 def test_a_node_whose_disk_fails_as_it_closes_stops_all_the_same_and_comes_back(cluster: Cluster) -> None:
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     cluster.node(1).quorum._log.close = _fails  # type: ignore[method-assign]
-    host.stop(lambda: None)
-    cluster.until(lambda: not host.up)
+    cluster.stop(host.node_id)
     assert len(cluster.seen(MetadataLogNotClosed)) == 1
-    assert ShutdownDone(1) in cluster.events
+    assert ShutdownDone(1) in cluster.seen(ShutdownDone)
     host.start()
     cluster.until(cluster.world.ready)
 

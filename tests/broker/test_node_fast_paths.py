@@ -76,7 +76,7 @@ class Bench:
 
     def ask(self, connection: ClientConnection, wire: Wire, frame: bytes) -> bytes:
         """The answer to a request, as bytes; empty if there is none."""
-        ran = self.cluster.world.hosts[1].process
+        ran = self.cluster.host(1).process
 
         def deliver() -> None:
             connection.on_frame(memoryview(bytearray(frame[4:])))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.client.admin import create_topics_request, new_topic
 from tanist.events.replication import ReplicasWait
 from tanist.events.storage import LogDirectoryFailed
 from tanist.sim.world.scheduler import Process
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker.cluster_rig import Cluster, out_of_descriptors
 
@@ -22,7 +21,7 @@ def test_a_replica_in_a_failed_directory_is_answered_for_by_a_storage_error() ->
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
     node = cluster.node(1)
     lost = next(n for n in range(2) if node.replicas.get("t", n).directory.path == "/more")
-    cluster.world.hosts[1].disk.failing.append("/more")
+    cluster.host(1).disk.failing.append("/more")
     cluster.produce("t", [b"y"], partition=lost, to=1, timeout_ms=100)  # the disk's failure ends the connection
     cluster.run(2_000)
     assert cluster.leader("t", lost) in (2, 3)
@@ -41,11 +40,11 @@ def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_take
     """The controller cannot know which replicas a failed directory takes if it never heard where they lie (rule 48):
     their leader would be one that answers nobody."""
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
-    controller = cluster.node(1).quorum.leader_id or 0
+    controller = cluster.controller()
     leader = next(n for n in (3, 2) if n != controller)
     others = [n for n in (1, 2, 3) if n != leader]
     hosts = cluster.world.hosts
-    cluster.world.network.conditions.slow_links[(hosts[leader].name, hosts[controller].name)] = 1_000_000
+    cluster.slow(leader, controller, 1_000)
     cluster.create_topic("t", assignment=[[leader, *others]] * 4)
     node = cluster.node(leader)
     assert len(node.components.directory_assignments) == 4  # reported, for a second
@@ -63,7 +62,7 @@ def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() 
     """Its directory fails as its log is made: of that replica the controller has never heard where it lies."""
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
     cluster.create_topic("first", assignment=[[1, 2, 3]])
-    cluster.world.hosts[1].disk.failing.append("/more")
+    cluster.host(1).disk.failing.append("/more")
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
     cluster.until(lambda: all(cluster.leader("t", partition) is not None for partition in range(2)), within_ms=3_000)
     node = cluster.node(1)
@@ -82,7 +81,7 @@ def test_of_two_logs_of_one_partition_the_newer_is_kept() -> None:
     newer = next(n for n in range(2) if cluster.node(3).replicas.get("t", n).directory.path == "/data")
     cluster.produce("t", [b"x"], partition=newer)
     cluster.run(500)
-    host, folder = cluster.world.hosts[3], f"t-{newer}"
+    host, folder = cluster.host(3), f"t-{newer}"
     of_old = {path: host.disk.content(path) for path in host.disk.paths() if path.startswith(f"/data/{folder}/")}
     cluster.produce("t", [b"y"], partition=newer)
     cluster.run(500)
@@ -107,7 +106,7 @@ def test_a_flush_that_cannot_begin_takes_its_directory_offline_and_nothing_else(
     """The epochs are written before the files are synced: here only that fails."""
     cluster = Cluster(config={"log.dirs": "/data,/more", **flush})
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
-    node, host = cluster.node(1), cluster.world.hosts[1]
+    node, host = cluster.node(1), cluster.host(1)
     lost = next(n for n in range(2) if node.replicas.get("t", n).directory.path == "/more")
     cluster.produce("t", [b"x"], partition=lost, to=1)
     host.disk.failing.append(f"/more/t-{lost}/leader-epoch-checkpoint")
@@ -123,14 +122,12 @@ def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.Mon
     node, crowded = cluster.node(1), [True]
     monkeypatch.setattr(node.context.disk, "crowded", lambda: crowded[0])
     for name in ("t", "gone"):
-        request = CreateTopicsRequest(
-            topics=(CreatableTopic(name=name, num_partitions=2, replication_factor=3),), timeout_ms=5_000
-        )
-        cluster.ask(request, 7, to=cluster.node(1).quorum.leader_id or 0)
+        request = create_topics_request(new_topic(name, partitions=2, replication_factor=3))
+        cluster.ask(request, 7, to=cluster.controller())
     cluster.run(3_000)
     assert set(cluster.hosted("t")) == {2, 3}
     assert not node.replicas.offline_count
-    cluster.ask(DeleteTopicsRequest(topic_names=("gone",), timeout_ms=5_000), 5, to=node.quorum.leader_id or 0)
+    cluster.delete_topic("gone")
     crowded[0] = False
     cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
     assert node.replicas.get("gone", 0) is None
@@ -141,7 +138,7 @@ def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.Mon
 def test_a_flush_without_a_descriptor_ends_the_node_and_is_not_taken_for_a_failed_disk() -> None:
     cluster = Cluster(config={"log.dirs": "/data,/more", "log.flush.interval.messages": "2"})
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
-    node, host = cluster.node(1), cluster.world.hosts[1]
+    node, host = cluster.node(1), cluster.host(1)
     lost = next(n for n in range(2) if node.replicas.get("t", n).directory.path == "/more")
     assert cluster.produce("t", [b"x"], partition=lost, to=1).error_code == 0
     enough = out_of_descriptors(host, f"/more/t-{lost}/leader-epoch-checkpoint")
@@ -160,7 +157,7 @@ def test_a_flush_without_a_descriptor_ends_the_node_and_is_not_taken_for_a_faile
 def test_a_start_without_descriptors_ends_and_says_how_many_logs_it_had() -> None:
     cluster = Cluster(config={"log.dirs": "/data,/more"})
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     here = len(cluster.node(1).replicas.directories[0].logs)
     host.kill()
     enough = out_of_descriptors(host, "/more/t-")
@@ -176,12 +173,12 @@ def test_a_start_without_descriptors_ends_and_says_how_many_logs_it_had() -> Non
 
 def test_a_new_replica_for_which_there_was_no_descriptor_waits() -> None:
     cluster = Cluster(config={"min.insync.replicas": "2"})
-    enough = out_of_descriptors(cluster.world.hosts[1], "/data/t-0/0000")
+    enough = out_of_descriptors(cluster.host(1), "/data/t-0/0000")
     cluster.create_topic("t", assignment=[[2, 1, 3]])
     cluster.run(3_000)
     assert set(cluster.hosted("t")) == {2, 3}
     assert not cluster.node(1).replicas.offline_count
-    assert ReplicasWait("t-0") in cluster.events
+    assert ReplicasWait("t-0") in cluster.seen(ReplicasWait)
     enough()
     cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
-    assert cluster.world.hosts[1].up
+    assert cluster.host(1).up

@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from tanist.replica.reads import READ_COMMITTED, READ_UNCOMMITTED
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
-from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
 from tests.broker.cluster_rig import Cluster
@@ -39,9 +36,9 @@ class Reader:
         self._offset, self._partitions = at, partitions
         self._isolation_level, self._min_bytes = isolation_level, min_bytes
         self._session_id = 0
-        self._client = SimClient(cluster.world, f"reader {isolation_level} {min_bytes} {partitions} {to}", History())
-        self._channel = self._client.channel((cluster.world.hosts[to].name, BROKER_PORT))
-        self._client.run(partial(self._ask, 0))
+        client = cluster.new_client(f"reader {isolation_level} {min_bytes} {partitions} {to}")
+        self._send = partial(cluster.send, version=12, to=to, timeout_ms=2 * WAIT_MS, client=client)
+        self._ask(0)
         cluster.run(100)
 
     def _ask(self, session_epoch: int) -> None:
@@ -66,7 +63,7 @@ class Reader:
             session_epoch=session_epoch,
             topics=(FetchTopic(topic="t", partitions=partitions),) if partitions else (),
         )
-        self._channel.call(request, 12, 2 * WAIT_MS, partial(self._handle_response, session_epoch))
+        self._send(request, heard=partial(self._handle_response, session_epoch))
 
     def _begins_session(self, session_epoch: int) -> bool:
         return self._partitions >= SESSION and not session_epoch

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
-from tanist.sim.world.world import BROKER_PORT
-from tanist.wire.batch import NewRecord, encode_batch
+from tanist.client.positions import fetch_request
+from tanist.client.sequences import produce_request
+from tanist.sim.scripted.cluster import FETCH_VERSION, PRODUCE_VERSION
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.cluster_rig import Cluster
 
 
@@ -35,12 +32,9 @@ def test_under_load_the_news_comes_with_the_next_records() -> None:
     metrics = cluster.node(leader).context.metrics
     before, count = metrics.fetch_requests, 100
     answers: list[Any] = []
-    channel = cluster.client.channel((cluster.world.hosts[leader].name, BROKER_PORT))
     for _ in range(count):
-        batch = bytes(encode_batch([NewRecord(cluster.client.clock.wall_ms(), None, b"value")]))
-        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(records=batch),))
-        request = ProduceRequest(acks=-1, timeout_ms=2_000, topic_data=(data,))
-        cluster.client.run(partial(channel.call, request, 9, 2_000, answers.append))
+        request = produce_request(("t", 0), cluster.records([b"value"]), timeout_ms=2_000)
+        cluster.send(request, PRODUCE_VERSION, to=leader, timeout_ms=2_000, heard=answers.append)
         cluster.run(3)
     cluster.run(100)
     assert [answer.responses[0].partition_responses[0].error_code for answer in answers] == [0] * count
@@ -74,9 +68,8 @@ def consume(
     def handle_response(response: Any) -> None:
         answers.append([len(partition.records or b"") for partition in response.responses[0].partitions])
 
-    client = SimClient(cluster.world, "consumer", History())  # on a connection of its own: answers come in order
-    channel = client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-    client.run(lambda: channel.call(request, 12, 15_000, handle_response))
+    consumer = cluster.new_client("consumer")  # on a connection of its own: answers come in order
+    cluster.send(request, 12, to=1, timeout_ms=15_000, client=consumer, heard=handle_response)
     cluster.run(100)
     return answers
 
@@ -123,7 +116,7 @@ def test_a_fetch_does_not_wait_for_more_than_a_segment_has() -> None:
     cluster.create_topic("t", factor=1, config={"segment.bytes": str(1 << 20)})
     cluster.produce("t", [bytes(600_000)])
     cluster.produce("t", [bytes(600_000)])
-    segments = [path for path in cluster.world.hosts[1].disk.paths() if "/t-0/" in path and path.endswith(".log")]
+    segments = [path for path in cluster.host(1).disk.paths() if "/t-0/" in path and path.endswith(".log")]
     assert len(segments) == 2
     ((size,),) = consume(cluster, (0,), 1_000_000, max_bytes=2 << 20, of_each=2 << 20)
     assert 600_000 < size < 700_000
@@ -147,21 +140,12 @@ def test_a_fetch_waits_for_the_bytes_that_its_answer_may_hold() -> None:
 def test_a_fetch_that_waits_is_given_up_when_its_client_goes() -> None:
     cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
     cluster.create_topic("t", factor=1)
-    client = SimClient(cluster.world, "gone", History())
-    channel = client.channel((cluster.world.hosts[1].name, BROKER_PORT))
-    part = FetchPartition(partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20)
-    request = FetchRequest(
-        replica_id=-1,
-        max_wait_ms=600_000,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        session_epoch=-1,
-        topics=(FetchTopic(topic="t", partitions=(part,)),),
-    )
-    client.run(lambda: channel.call(request, 12, 600_000, lambda _: None))
+    client = cluster.new_client("gone")
+    request = fetch_request(("t", 0), 0, max_bytes=1 << 20, max_wait_ms=600_000)
+    cluster.send(request, FETCH_VERSION, to=1, timeout_ms=600_000, client=client)
     cluster.run(100)
     purgatory = cluster.node(1).components.purgatory
     assert len(purgatory) == 1
-    client.run(channel.close)
+    client.run(client.end_life)
     cluster.run(100)
     assert len(purgatory) == 0

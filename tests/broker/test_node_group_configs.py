@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
+from tanist.client.admin import alter_configs_request
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from tests.broker.cluster_rig import Cluster
 from tests.broker.groups_rig import Client, groups_cluster
@@ -32,12 +28,8 @@ def cluster() -> Cluster:
 
 def alter(cluster: Cluster, kind: int, name: str, **values: str | None) -> tuple[int, str | None]:
     """Set values, or take them away; underscores are dots."""
-    configs = tuple(
-        AlterableConfig(name=key.replace("_", "."), config_operation=0 if value is not None else 1, value=value)
-        for key, value in values.items()
-    )
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    (answer,) = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1).responses
+    changes = {key.replace("_", "."): value for key, value in values.items()}
+    (answer,) = cluster.ask(alter_configs_request(kind, name, changes), 1).responses
     cluster.run(500)
     return answer.error_code, answer.error_message
 

@@ -10,7 +10,6 @@ import pytest
 
 from tanist.broker.node import Node
 from tanist.sim.oracle import batch_bytes
-from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -175,12 +174,12 @@ def test_committed_offsets_and_members_outlive_their_coordinator(cluster: Cluste
         assert other.commit(offset) == 0
     for _ in range(2):
         victim = client.coordinator()
-        cluster.world.hosts[victim].kill()
+        cluster.host(victim).kill()
         cluster.until(partial(_is_led_by_another, cluster, client.partition, victim))
         assert client.heartbeat(joined) == 0
         assert client.sync(joined).assignment == b"mine"
         assert other.committed() == 29
-        cluster.world.hosts[victim].start()
+        cluster.host(victim).start()
         cluster.until(
             lambda: all(
                 len(cluster.hosted(OFFSETS_TOPIC, index)[leader].leader.isr) == 3
@@ -205,16 +204,14 @@ def test_offsets_never_go_back_while_coordinators_die(cluster: Cluster) -> None:
             fetched_before = now
         # One more commit is under way when the coordinator dies: it may count or not, for good.
         victim = client.coordinator()
-        channel = cluster.client.channel((cluster.world.hosts[victim].name, BROKER_PORT))
-        commit = partial(channel.call, client.commit_request(offset), 8, 1_000, lambda answer: None)
-        cluster.client.run(commit)
+        cluster.send(client.commit_request(offset), 8, to=victim, timeout_ms=1_000)
         offset += 1
         cluster.run(1)
-        cluster.world.hosts[victim].kill()
+        cluster.host(victim).kill()
         now = client.committed()
         assert now >= max(acknowledged, fetched_before)
         fetched_before = now
-        cluster.world.hosts[victim].start()
+        cluster.host(victim).start()
         cluster.until(
             lambda: all(
                 len(cluster.hosted(OFFSETS_TOPIC, index)[leader].leader.isr) == 3
@@ -231,7 +228,7 @@ def test_a_commit_that_is_not_replicated_in_time_is_not_reported_and_counts_once
     client = Client(cluster)
     assert client.commit(1) == 0
     leader = client.coordinator()
-    followers = [cluster.world.hosts[node] for node in {1, 2, 3} - {leader}]
+    followers = [cluster.host(node) for node in {1, 2, 3} - {leader}]
     for host in followers:
         host.freeze()
     answer = cluster.ask(client.commit_request(2), 8, to=leader)
@@ -355,8 +352,8 @@ def test_a_broker_that_starts_again_has_its_groups() -> None:
     client = Client(cluster)
     for offset in range(200):
         assert client.commit(offset) == 0
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     assert client.committed() == 199
 
 
@@ -405,7 +402,7 @@ def test_who_waits_is_sent_on_when_the_leadership_moves(cluster: Cluster) -> Non
     client = Client(cluster)
     client.sync(client.join(), b"")
     answers: list[JoinGroupResponse | None] = []
-    host = cluster.world.hosts[client.coordinator()]
+    host = cluster.host(client.coordinator())
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=30_000,
@@ -413,8 +410,7 @@ def test_who_waits_is_sent_on_when_the_leadership_moves(cluster: Cluster) -> Non
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
     )
-    channel = cluster.client.channel((host.name, BROKER_PORT))
-    cluster.client.run(lambda: channel.call(request, 3, 60_000, answers.append))
+    answers = cluster.send(request, 3, to=host.node_id, timeout_ms=60_000)
     cluster.run(500)
     assert not answers
     host.stop(lambda: None)

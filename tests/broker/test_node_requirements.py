@@ -15,6 +15,11 @@ from tanist.wire.acls import AclOperation
 from tanist.wire.apis import FORWARDABLE
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tanist.wire.schema import Request
 from tests.broker.acl_requests import GROUP, TOPIC, TRANSACTION, Sample, acl_of, samples
 from tests.broker.acl_rig import DENIED, SecuredCluster, error_codes
@@ -95,6 +100,8 @@ def name_of(sample: Sample) -> str:
 @pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
 def test_a_request_needs_what_its_rows_say(cluster: SecuredCluster, sample: Sample) -> None:
     cluster.revoke("alice")  # what a failed test has left
+    committed = OffsetCommitRequestTopic(name=TOPIC, partitions=(OffsetCommitRequestPartition(partition_index=0),))
+    cluster.ask(OffsetCommitRequest(group_id=GROUP, topics=(committed,)), 8)  # there is such a group
     ways = [False, True] if sample.controller and sample.api in FORWARDABLE else [False]
     for forwarded in ways:
         for version, found in answers(cluster, sample, forwarded=forwarded):

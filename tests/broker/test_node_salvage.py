@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
+from tanist.client.admin import BROKER_RESOURCE, TOPIC_RESOURCE
 from tanist.controller.image.image import ELR_VERSION
 from tanist.events.storage import RecordsSalvaged
 from tanist.log.salvage.manifest import QUARANTINE, Manifest, SalvageReason
 from tanist.log.salvage.quarantine import Quarantine
 from tanist.wire.batch import decode_batch, iterate_headers
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tests.broker.cluster_rig import Cluster, out_of_descriptors
 
 ROOT = f"/data/{QUARANTINE}"
@@ -35,7 +31,7 @@ class Story:
         self.cluster.create_topic("t", assignment=[[4, 5]])
         assert self.cluster.produce("t", [b"common"]).error_code == 0
         self.cluster.until(lambda: all(h.log.log_end_offset == 1 for h in self.cluster.hosted("t").values()))
-        self.world.hosts[5].kill()
+        self.cluster.host(5).kill()
         self.cluster.until(lambda: len(self.leader_state().isr) == 1)
         for value in LOST:
             assert self.cluster.produce("t", [value]).error_code == 0
@@ -46,20 +42,20 @@ class Story:
         return self.cluster.hosted("t")[leader].leader
 
     def elect_uncleanly(self) -> None:
-        self.world.hosts[4].kill()
+        self.cluster.host(4).kill()
         self.cluster.until(lambda: self.cluster.leader("t") is None)
-        self.world.hosts[5].start()
+        self.cluster.host(5).start()
         self.cluster.until(lambda: self.cluster.leader("t") == 5, within_ms=400_000)
         assert self.cluster.produce("t", [b"after"]).error_code == 0
 
     def come_back(self) -> None:
-        self.world.hosts[4].start()
+        self.cluster.host(4).start()
         self.cluster.until(lambda: len(self.leader_state().isr) == 2)
         assert self.cluster.values("t") == [b"common", b"after"]
 
     @property
     def disk(self) -> Any:
-        return self.world.hosts[4].disk
+        return self.cluster.host(4).disk
 
     def entries(self) -> list[Manifest]:
         view = self.disk.view(self.cluster.client.process)
@@ -103,26 +99,23 @@ def test_what_a_clean_election_loses_is_not_said_to_be_lost_by_an_unclean_one() 
     cluster.create_topic("t", assignment=[[4, 5]])
     assert cluster.produce("t", [b"common"]).error_code == 0
     cluster.until(lambda: cluster.hosted("t")[5].replica.high_watermark == 1)
-    network = cluster.world.network
-    for other in (1, 2, 3, 4):
-        network.block(f"node{other}", "node5")
-        network.block("node5", f"node{other}")
+    cluster.cut(5, 1, 2, 3, 4)
     leader = cluster.hosted("t")[4].leader
     assert leader is not None
     cluster.until(lambda: len(leader.isr) == 1)
-    cluster.world.hosts[4].lose_power()
-    log = cluster.world.hosts[4].disk.inode(f"/data/t-0/{0:020d}.log")
+    cluster.host(4).lose_power()
+    log = cluster.host(4).disk.inode(f"/data/t-0/{0:020d}.log")
     log.data.clear()  # some of it may have reached the disk
     log.durable.clear()
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     cluster.until(lambda: cluster.leader("t") == 4)
     assert cluster.values("t") == []
     assert cluster.produce("t", [b"after"]).error_code == 0
-    network.heal()
+    cluster.heal()
     cluster.until(lambda: bool(cluster.node(5).components.salvage.saved))
-    state = cluster.node(1).components.metadata.image.topic("t").partitions[0]
+    state = cluster.partition("t")
     assert state.last_unclean_epoch == -1
-    view = cluster.world.hosts[5].disk.view(cluster.client.process)
+    view = cluster.host(5).disk.view(cluster.client.process)
     (manifest,) = Quarantine(view, "/data", 5, itertools.count(1)).entries()
     assert manifest.why is SalvageReason.CLEAN_ELECTION
     assert "clean-election" in {each.reason for each in cluster.seen(RecordsSalvaged)}
@@ -135,20 +128,18 @@ def test_records_that_were_never_committed_are_saved_as_well() -> None:
     cluster.produce("t", [b"common"])
     cluster.until(lambda: all(h.log.log_end_offset == 1 for h in cluster.hosted("t").values()))
     cluster.run(6_000)  # the high watermark is written down every five seconds
-    network = cluster.world.network
-    network.block("node4", "node5")
-    network.block("node5", "node4")
-    network.reset_some("node4", "node5")
+    cluster.cut(4, 5)
+    cluster.reset(4, 5)
     assert cluster.produce("t", [b"only here"], acks=1, to=4).error_code == 0
     assert cluster.hosted("t")[5].log.log_end_offset == 1
-    cluster.world.hosts[4].kill()
-    network.heal()
+    cluster.host(4).kill()
+    cluster.heal()
     cluster.until(lambda: cluster.leader("t") == 5)
     cluster.produce("t", [b"elsewhere"], acks=1)
-    cluster.world.hosts[4].start()
+    cluster.host(4).start()
     cluster.until(lambda: cluster.node(4).components.salvage.saved > 0)
     cluster.until(lambda: cluster.values("t") == [b"common", b"elsewhere"])
-    view = cluster.world.hosts[4].disk.view(cluster.client.process)
+    view = cluster.host(4).disk.view(cluster.client.process)
     (manifest,) = Quarantine(view, "/data", 4, itertools.count(1)).entries()
     assert manifest.why is SalvageReason.FOLLOWER_TRUNCATION
     assert (manifest.from_offset, manifest.to_offset, manifest.high_watermark) == (1, 2, 1)
@@ -159,13 +150,13 @@ def test_a_crash_in_the_middle_costs_no_record(fuse: int) -> None:
     """Of the returning broker's disk changes each may be the last of that life; then the power goes."""
     story = Story()
     story.elect_uncleanly()
-    story.world.hosts[4].start()
+    story.cluster.host(4).start()
     node = story.cluster.node(4)
     story.cluster.until(lambda: node.replicas.get("t", 0) is not None)
-    story.world.hosts[4].process.fuse = fuse
+    story.cluster.host(4).process.fuse = fuse
     story.cluster.run(1_500)
-    if story.world.hosts[4].up:
-        story.world.hosts[4].lose_power()
+    if story.cluster.host(4).up:
+        story.cluster.host(4).lose_power()
     else:
         story.disk.lose_power()
     story.come_back()
@@ -181,18 +172,9 @@ def test_switched_off_nothing_is_kept() -> None:
     assert story.said("truncated 10 records, from offset 1")
 
 
-def alter(cluster: Cluster, kind: int, name: str, **changes: str) -> None:
-    configs = tuple(
-        AlterableConfig(name=key.replace("_", "."), config_operation=0, value=value) for key, value in changes.items()
-    )
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    answer = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
-    assert answer.responses[0].error_code == 0, answer
-
-
 def test_a_topic_may_be_left_out() -> None:
     story = Story()
-    alter(story.cluster, 2, "t", tanist_salvage_enable="false")
+    story.cluster.configure(TOPIC_RESOURCE, "t", {"tanist.salvage.enable": "false"})
     story.elect_uncleanly()
     story.come_back()
     assert not story.disk.find(ROOT)
@@ -209,14 +191,14 @@ def test_if_it_cannot_be_saved_the_replica_follows_all_the_same_and_says_what_is
     story.come_back()
     assert story.said("from offset 1 on are NOT saved (unclean-election), they are dropped")
     assert story.cluster.node(4).components.salvage.failures == 1
-    assert story.world.hosts[4].up
+    assert story.cluster.host(4).up
 
 
 def test_or_waits_if_it_was_reported_to() -> None:
     story = Story(tanist_salvage_on_failure="wait")
     story.elect_uncleanly()
     failing_quarantine(story)
-    story.world.hosts[4].start()
+    story.cluster.host(4).start()
     story.cluster.until(lambda: story.said("are NOT saved (unclean-election), the replica waits"))
     story.cluster.run(20_000)
     hosted = story.cluster.hosted("t")
@@ -233,8 +215,8 @@ def test_or_waits_if_it_was_reported_to() -> None:
 def test_while_descriptors_are_short_it_waits_whatever_was_asked_for() -> None:
     story = Story()
     story.elect_uncleanly()
-    enough = out_of_descriptors(story.world.hosts[4], ROOT)
-    story.world.hosts[4].start()
+    enough = out_of_descriptors(story.cluster.host(4), ROOT)
+    story.cluster.host(4).start()
     story.cluster.until(lambda: story.said("are NOT saved (unclean-election), the replica waits"))
     assert story.cluster.hosted("t")[4].log.log_end_offset == 11
     enough()
@@ -247,9 +229,9 @@ def test_one_who_waits_is_let_go_when_salvage_is_switched_off() -> None:
     story = Story(tanist_salvage_on_failure="wait")
     story.elect_uncleanly()
     failing_quarantine(story)
-    story.world.hosts[4].start()
+    story.cluster.host(4).start()
     story.cluster.until(lambda: story.said("the replica waits"))
-    alter(story.cluster, 4, "", tanist_salvage_enable="false")
+    story.cluster.configure(BROKER_RESOURCE, "", {"tanist.salvage.enable": "false"})
     story.cluster.until(lambda: len(story.leader_state().isr) == 2)
     assert story.cluster.values("t") == [b"common", b"after"]
 
@@ -283,7 +265,7 @@ def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salv
     """The leader that lacks the records goes while the follower saves them; the follower is elected."""
     story = Story(unclean_leader_election_interval_ms="1000")
     story.elect_uncleanly()
-    story.world.hosts[4].start()
+    story.cluster.host(4).start()
     node = story.cluster.node(4)
     held: list[Any] = []
     run = node.context.disk.run
@@ -293,7 +275,7 @@ def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salv
 
     node.context.disk.run = hold  # type: ignore[method-assign]
     story.cluster.until(lambda: bool(held))
-    story.world.hosts[5].kill()
+    story.cluster.host(5).kill()
     story.cluster.until(lambda: story.cluster.leader("t") == 4, within_ms=60_000)
     node.context.disk.run = run  # type: ignore[method-assign]
     for job, done in held:
@@ -309,7 +291,7 @@ def test_sound_batches_behind_damage_are_saved_by_the_start() -> None:
     cluster.create_topic("t", factor=1)
     for value in LOST:
         cluster.produce("t", [value])
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     host.kill()
     size = len(host.disk.content(f"/data/t-0/{0:020d}.log")) // len(LOST)
     host.disk.corrupt(f"/data/t-0/{0:020d}.log", 4 * size + size - 1)
@@ -335,7 +317,7 @@ def test_a_start_that_must_not_lose_takes_the_directory_offline_instead() -> Non
     cluster.create_topic("t", factor=1)
     for value in LOST:
         cluster.produce("t", [value])
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     host.kill()
     path = f"/data/t-0/{0:020d}.log"
     size = len(host.disk.content(path)) // len(LOST)
@@ -357,7 +339,7 @@ def test_a_start_that_has_no_descriptor_to_save_with_drops_nothing() -> None:
     cluster.create_topic("t", factor=1)
     for value in LOST:
         cluster.produce("t", [value])
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     host.kill()
     path = f"/data/t-0/{0:020d}.log"
     size = len(host.disk.content(path)) // len(LOST)

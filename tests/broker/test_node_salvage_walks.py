@@ -40,12 +40,10 @@ class Walk:
         elif kind < 0.7:
             (hosts[broker].kill if hosts[broker].up else hosts[broker].start)()
         elif kind < 0.8:
-            network = self.cluster.world.network
-            network.block("node4", "node5")
-            network.block("node5", "node4")
-            network.reset_some("node4", "node5")
+            self.cluster.cut(4, 5)
+            self.cluster.reset(4, 5)
         elif kind < 0.85:
-            self.cluster.world.network.heal()
+            self.cluster.heal()
         self.cluster.run(rng.choice([0, 20, 300, 3_000]))
 
     def produce(self, partition: int) -> None:
@@ -57,7 +55,7 @@ class Walk:
                 self.acknowledged[partition].add(value)
 
     def end(self) -> None:
-        self.cluster.world.network.heal()
+        self.cluster.heal()
         for host in self.cluster.world.hosts.values():
             if not host.up:
                 host.start()
@@ -73,7 +71,7 @@ class Walk:
     def salvaged(self, partition: int) -> set[bytes]:
         values: set[bytes] = set()
         for node_id in (4, 5):
-            disk = self.cluster.world.hosts[node_id].disk
+            disk = self.cluster.host(node_id).disk
             keeper = Quarantine(disk.view(self.cluster.client.process), "/data", node_id, itertools.count())
             for entry in keeper.entries():
                 if entry.partition != partition:

@@ -12,14 +12,17 @@ from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.tls_profiles import covers
 from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.settings import BROKER_RESOURCE
+from tanist.events.event import Event
 from tanist.events.process import (
     AdvertisedHostNotInCertificate,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     MalformedRequest,
 )
 from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -41,7 +44,7 @@ def test_a_cluster_with_certificates_everywhere_outlives_a_node() -> None:
     cluster.produce("t", [b"one"])
     leader = cluster.leader("t")
     assert leader is not None
-    cluster.world.hosts[leader].kill()
+    cluster.host(leader).kill()
     cluster.until(lambda: cluster.leader("t") not in (None, leader, -1))
     cluster.produce("t", [b"two"])
     assert cluster.values("t") == [b"one", b"two"]
@@ -120,12 +123,29 @@ def test_a_certificate_is_exchanged_by_alter_configs() -> None:
     assert altered(cluster, "listener.name.plaintext.ssl.client.auth", "requested").error_code == 0
     cluster.until(lambda: len(cluster.seen(CertificateTaken)) == taken + 3)
     certificates.unreadable.add("/new.pem")
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     cluster.until(lambda: bool(cluster.seen(CertificateRefused)))
     assert cluster.seen(CertificateRefused)[0].listener == "PLAINTEXT"
     cluster.until(cluster.world.ready)
     assert cluster.asked_by(None, tls=True, name="alice") == "User:CN=alice"
+
+
+def test_no_key_is_shown_by_a_description() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    names = ("ssl.keystore.key", "ssl.key.password", "ssl.truststore.password")
+    for name in names:
+        assert altered(cluster, f"listener.name.plaintext.{name}", "hidden-secret").error_code == 0
+    request = DescribeConfigsRequest(
+        resources=(DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name="1"),), include_synonyms=True
+    )
+    (result,) = cluster.ask(request, 4).results
+    shown = {each.name: each for each in result.configs}
+    for name in names:
+        entry = shown[f"listener.name.plaintext.{name}"]
+        assert (entry.value, entry.is_sensitive) == (None, True)
+    assert "hidden-secret" not in repr(result)
+    assert "hidden-secret" not in "".join(cluster.log) + repr(cluster.seen(Event))
 
 
 def test_an_advertised_host_that_the_certificate_does_not_name_is_warned_of() -> None:
@@ -170,6 +190,23 @@ def test_profiles_of_a_node() -> None:
     assert NodeConfig.from_properties(plain).tls.profiles == ()
     with pytest.raises(ConfigError, match="Invalid rule"):
         NodeConfig.from_properties({**BASE, "ssl.principal.mapping.rules": "nonsense"})
+
+
+def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    assert cluster.seen(CertificateExpires) == []
+    wall_ms = cluster.node(1).context.clock.wall_ms()
+    cluster.world.network.certificates.expires_ms = wall_ms + 36 * 3_600_000
+    cluster.host(1).kill()
+    cluster.host(1).start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 2)
+    assert {each.listener for each in cluster.seen(CertificateExpires)} == {"PLAINTEXT", "CONTROLLER"}
+    assert all(0 < each.left_ms <= 36 * 3_600_000 for each in cluster.seen(CertificateExpires))
+    cluster.host(1).kill()
+    cluster.world.network.certificates.expires_ms = wall_ms - 1
+    cluster.host(1).start()
+    cluster.until(lambda: len(cluster.seen(CertificateExpires)) == 4)
+    assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
 
 
 def test_when_certificates_expire_is_a_metric() -> None:

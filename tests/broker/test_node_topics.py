@@ -6,27 +6,16 @@ from typing import Any
 
 import pytest
 
+from tanist.client.admin import TOPIC_RESOURCE, ElectionType, delete_topic_request, elect_request, reassign_request
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tanist.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.broker.cluster_rig import Cluster
@@ -72,8 +61,7 @@ def test_partitions_are_added_with_their_leaders(cluster: Cluster) -> None:
 def test_a_deleted_topic_is_gone_and_its_name_can_be_used_again(cluster: Cluster) -> None:
     cluster.create_topic("t")
     cluster.produce("t", [b"old"])
-    request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),), timeout_ms=5_000)
-    assert cluster.ask(request, 6, to=3).responses[0].error_code == 0
+    assert cluster.ask(delete_topic_request("t"), 6, to=3).responses[0].error_code == 0
     cluster.until(lambda: not cluster.hosted("t"))
     assert metadata(cluster, "t").topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.create_topic("t")
@@ -86,13 +74,12 @@ def test_a_topic_deleted_and_made_anew_while_a_broker_was_down_does_not_get_its_
     cluster.create_topic("t")
     for n in range(5):
         cluster.produce("t", [b"old %d" % n])
-    cluster.world.hosts[3].kill()
+    cluster.host(3).kill()
     cluster.run(100)
-    request = DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),), timeout_ms=5_000)
-    assert cluster.ask(request, 6).responses[0].error_code == 0
+    cluster.delete_topic("t")
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"new"])
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.until(lambda: 3 in cluster.hosted("t") and cluster.hosted("t")[3].replica.high_watermark == 1)
     assert cluster.values("t", to=3) == [b"new"]
 
@@ -103,13 +90,7 @@ def test_a_partition_moves_to_other_brokers_with_its_records() -> None:
     values = [b"%d" % n for n in range(30)]
     for value in values:
         cluster.produce("t", [value])
-    request = AlterPartitionReassignmentsRequest(
-        timeout_ms=5_000,
-        topics=(
-            ReassignableTopic(name="t", partitions=(ReassignablePartition(partition_index=0, replicas=(4, 2, 3)),)),
-        ),
-    )
-    answer = cluster.ask(request, 0, to=2)
+    answer = cluster.ask(reassign_request("t", 0, (4, 2, 3)), 0, to=2)
     assert answer.responses[0].partitions[0].error_code == 0, answer
     cluster.until(lambda: set(cluster.hosted("t")) == {2, 3, 4} and cluster.leader("t") is not None)
     assert cluster.values("t") == values
@@ -164,16 +145,7 @@ def test_offsets_are_found_by_time_within_batches(cluster: Cluster) -> None:
 
 def test_configs_are_changed_and_reported_with_their_source(cluster: Cluster) -> None:
     cluster.create_topic("t")
-    change = IncrementalAlterConfigsRequest(
-        resources=(
-            AlterConfigsResource(
-                resource_type=2,
-                resource_name="t",
-                configs=(AlterableConfig(name="retention.ms", config_operation=0, value="12345"),),
-            ),
-        )
-    )
-    assert cluster.ask(change, 1).responses[0].error_code == 0
+    cluster.configure(TOPIC_RESOURCE, "t", {"retention.ms": "12345"})
     cluster.until(lambda: all(h.log.config.retention_ms == 12345 for h in cluster.hosted("t").values()))
     request = DescribeConfigsRequest(
         resources=(
@@ -201,13 +173,11 @@ def test_log_directories_are_described(cluster: Cluster) -> None:
 def test_the_preferred_leader_is_elected_on_request(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[2, 1, 3]])
     assert cluster.leader("t") == 2
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     cluster.until(lambda: cluster.leader("t") not in (2, None))
-    cluster.world.hosts[2].start()
+    cluster.host(2).start()
     cluster.until(lambda: all(len(h.replica.role.isr) == 3 for h in cluster.hosted("t").values()))
-    request = ElectLeadersRequest(
-        election_type=0, topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),), timeout_ms=5_000
-    )
+    request = elect_request(ElectionType.PREFERRED, "t")
     answer = cluster.ask(request, 2).replica_election_results[0].partition_result[0]
     assert answer.error_code == 0, answer
     cluster.until(lambda: cluster.leader("t") == 2)

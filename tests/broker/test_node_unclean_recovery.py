@@ -9,13 +9,12 @@ from uuid import UUID
 import pytest
 
 from tanist.broker.network.client_connection import ClientConnection
-from tanist.controller.image.image import MetadataImage, PartitionState
+from tanist.client.admin import elect_request
 from tanist.events.metadata import LogInfoUnanswered, LogInfoUnsupported, UncleanElection
 from tanist.events.process import MalformedRequest
 from tanist.sim.world.world import PRIVATE_REQUESTS
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as LogsOf
 from tests.broker.cluster_rig import Cluster
@@ -32,7 +31,7 @@ def degraded(config: Mapping[str, str] | None = None, **topic: Any) -> Cluster:
         cluster = Cluster(nodes=7, seed=seed, config={"min.insync.replicas": "2", **(config or {})})
         cluster.create_topic("t", assignment=[[1, 2, 3]], config=topic)
         degrade(cluster)
-        if b"two" not in cluster.world.hosts[1].disk.content("/data/t-0/00000000000000000000.log"):
+        if b"two" not in cluster.host(1).disk.content("/data/t-0/00000000000000000000.log"):
             return cluster
     raise AssertionError("no loss of power took the record")
 
@@ -42,40 +41,18 @@ def degrade(cluster: Cluster) -> None:
     assert cluster.produce("t", [b"one"]).error_code == 0
     cluster.run(40_000)  # by then the page cache is written back: a loss of power does not take the file itself
     hosts[3].kill()
-    cluster.until(lambda: state(cluster).isr == (1, 2))
+    cluster.until(lambda: cluster.partition("t").isr == (1, 2))
     assert cluster.produce("t", [b"two"]).error_code == 0
     hosts[2].kill()
-    cluster.until(lambda: (state(cluster).isr, state(cluster).elr) == ((1,), (2,)))
+    cluster.until(lambda: (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,)))
     hosts[1].lose_power()
-    cluster.until(lambda: not state(cluster).has_leader)
-    assert (state(cluster).isr, state(cluster).elr) == ((), (1, 2))
-
-
-def image(cluster: Cluster) -> MetadataImage:
-    """The metadata of the node that has most of it."""
-    return max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image
-
-
-def state(cluster: Cluster) -> PartitionState:
-    there = image(cluster)
-    found = there.partition(there.topic_ids["t"], 0)
-    assert found is not None
-    return found
-
-
-def unclean(cluster: Cluster) -> list[UncleanElection]:
-    """The unclean elections that operators read of."""
-    return cluster.seen(UncleanElection)
+    cluster.until(lambda: not cluster.partition("t").has_leader)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((), (1, 2))
 
 
 def elect(cluster: Cluster, kind: int, desired: int | None = None, timeout_ms: int = 5_000) -> tuple[int, str | None]:
-    request = ElectLeadersRequest(
-        election_type=kind,
-        topic_partitions=(
-            TopicPartitions(topic="t", partitions=(0,), desired_leaders=None if desired is None else (desired,)),
-        ),
-        timeout_ms=timeout_ms,
-    )
+    desired_leaders = None if desired is None else (desired,)
+    request = elect_request(kind, "t", desired=desired_leaders, timeout_ms=timeout_ms)
     response: Any = cluster.ask(request, 3, to=5, timeout_ms=timeout_ms + 5_000)
     assert response.error_code == 0
     result = response.replica_election_results[0].partition_result[0]
@@ -86,18 +63,24 @@ def test_balanced_waits_for_all_of_last_known_elr_and_elects_the_longest_log() -
     cluster = degraded()
     hosts = cluster.world.hosts
     hosts[1].start()
-    cluster.until(lambda: state(cluster).last_known_elr == (1,))
-    assert state(cluster).elr == (2,)
+    cluster.until(lambda: cluster.partition("t").last_known_elr == (1,))
+    assert cluster.partition("t").elr == (2,)
     hosts[3].start()
     cluster.run(20_000)
-    assert not state(cluster).has_leader  # 2 may be clean for all that is known
+    assert not cluster.partition("t").has_leader  # 2 may be clean for all that is known
     hosts[2].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
-    cluster.until(lambda: set(state(cluster).isr) == {1, 2, 3})
-    assert (state(cluster).elr, state(cluster).last_known_elr, state(cluster).recovering) == ((), (), False)
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
+    cluster.until(lambda: set(cluster.partition("t").isr) == {1, 2, 3})
+    assert (cluster.partition("t").elr, cluster.partition("t").last_known_elr, cluster.partition("t").recovering) == (
+        (),
+        (),
+        False,
+    )
     assert cluster.values("t") == [b"one", b"two"]
-    assert [(each.partition, each.leader, each.strategy) for each in unclean(cluster)] == [("t-0", 2, "Balanced")]
+    assert [(each.partition, each.leader, each.strategy) for each in cluster.seen(UncleanElection)] == [
+        ("t-0", 2, "Balanced")
+    ]
 
 
 def test_balanced_does_not_take_the_replica_that_is_back_first() -> None:
@@ -105,32 +88,32 @@ def test_balanced_does_not_take_the_replica_that_is_back_first() -> None:
     hosts = cluster.world.hosts
     hosts[1].start()
     hosts[2].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
-    cluster.until(lambda: set(state(cluster).isr) == {1, 2})
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
+    cluster.until(lambda: set(cluster.partition("t").isr) == {1, 2})
     assert cluster.values("t") == [b"one", b"two"]
 
 
 def test_aggressive_does_without_those_that_do_not_come_back() -> None:
     cluster = degraded(None, **{"unclean.leader.election.enable": "true"})
     began_ms = cluster.world.now_ms
-    cluster.world.hosts[3].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 3
+    cluster.host(3).start()
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 3
     assert cluster.world.now_ms - began_ms < 8_000
-    assert unclean(cluster)[0].strategy == "Aggressive"
+    assert cluster.seen(UncleanElection)[0].strategy == "Aggressive"
 
 
 def test_aggressive_gives_the_others_time_to_come_back() -> None:
     cluster = degraded(None, **{"unclean.recovery.strategy": "Aggressive"})
-    cluster.world.hosts[3].start()
-    cluster.world.hosts[1].start()
+    cluster.host(3).start()
+    cluster.host(1).start()
     cluster.run(2_000)
-    assert not state(cluster).has_leader
-    cluster.world.hosts[2].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
-    cluster.until(lambda: len(state(cluster).isr) == 3)
+    assert not cluster.partition("t").has_leader
+    cluster.host(2).start()
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
+    cluster.until(lambda: len(cluster.partition("t").isr) == 3)
     assert cluster.values("t") == [b"one", b"two"]
 
 
@@ -140,19 +123,19 @@ def test_an_eligible_member_that_returns_ends_the_recovery() -> None:
     assert cluster.produce("t", [b"one"]).error_code == 0
     hosts = cluster.world.hosts
     hosts[3].kill()
-    cluster.until(lambda: state(cluster).isr == (1, 2))
+    cluster.until(lambda: cluster.partition("t").isr == (1, 2))
     hosts[2].stop(lambda: None)
-    cluster.until(lambda: not hosts[2].up and state(cluster).elr == (2,))
+    cluster.until(lambda: not hosts[2].up and cluster.partition("t").elr == (2,))
     hosts[1].lose_power()
-    cluster.until(lambda: not state(cluster).has_leader)
+    cluster.until(lambda: not cluster.partition("t").has_leader)
     hosts[3].start()
     cluster.run(1_000)
     hosts[2].start()  # cleanly stopped: still eligible
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
-    assert unclean(cluster) == []
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
+    assert cluster.seen(UncleanElection) == []
     cluster.run(10_000)
-    assert state(cluster).leader == 2
+    assert cluster.partition("t").leader == 2
 
 
 def test_none_waits_for_an_operator_who_designates() -> None:
@@ -160,60 +143,58 @@ def test_none_waits_for_an_operator_who_designates() -> None:
     hosts = cluster.world.hosts
     for node_id in (1, 2, 3):
         hosts[node_id].start()
-    cluster.until(lambda: state(cluster).last_known_elr == (1, 2))
+    cluster.until(lambda: cluster.partition("t").last_known_elr == (1, 2))
     cluster.run(20_000)
-    assert not state(cluster).has_leader
+    assert not cluster.partition("t").has_leader
     assert elect(cluster, DESIGNATION, 6)[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert elect(cluster, DESIGNATION, 2) == (ErrorCode.NONE, None)
-    assert state(cluster).leader == 2
+    assert cluster.partition("t").leader == 2
     assert elect(cluster, DESIGNATION, 1)[0] == ErrorCode.ELECTION_NOT_NEEDED
-    cluster.until(lambda: len(state(cluster).isr) == 3)
+    cluster.until(lambda: len(cluster.partition("t").isr) == 3)
     assert cluster.values("t") == [b"one", b"two"]
-    assert "designation" in unclean(cluster)[0].asked_for
+    assert "designation" in cluster.seen(UncleanElection)[0].asked_for
 
 
 def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
     cluster = degraded(None, **{"unclean.recovery.strategy": "None"})
     hosts = cluster.world.hosts
     hosts[1].start()
-    cluster.until(lambda: state(cluster).last_known_elr == (1,))
+    cluster.until(lambda: cluster.partition("t").last_known_elr == (1,))
     error, message = elect(cluster, LONGEST_LOG_BALANCED, timeout_ms=1_000)
     assert error == ErrorCode.REQUEST_TIMED_OUT
     assert "a member of the ISR or the ELR is waited for" in (message or "")
     hosts[2].start()
-    cluster.until(lambda: state(cluster).last_known_elr == (1, 2))
+    cluster.until(lambda: cluster.partition("t").last_known_elr == (1, 2))
     cluster.run(5_000)
-    assert not state(cluster).has_leader  # the wish has ended with its request
+    assert not cluster.partition("t").has_leader  # the wish has ended with its request
     assert elect(cluster, LONGEST_LOG_BALANCED)[0] == ErrorCode.NONE
-    assert state(cluster).leader == 2
+    assert cluster.partition("t").leader == 2
 
 
 def test_a_recovery_survives_the_controller() -> None:
     cluster = degraded(None, **{"unclean.recovery.strategy": "Aggressive"})
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.run(2_000)
-    assert not state(cluster).has_leader
-    controller = next(
-        n for n in cluster.world.nodes() if n.quorum.controller_service and n.quorum.controller_service.active
-    )
-    assert controller.node_id not in (1, 2, 3)
-    cluster.world.hosts[controller.node_id].kill()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 3
-    assert len(unclean(cluster)) == 1
+    assert not cluster.partition("t").has_leader
+    controller = cluster.controller()
+    assert controller not in (1, 2, 3)
+    cluster.host(controller).kill()
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 3
+    assert len(cluster.seen(UncleanElection)) == 1
 
 
 def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> None:
     """The KIP's first phase, as Apache ships it: the records that 1 has lost are lost."""
     cluster = degraded(config={"unclean.recovery.manager.enabled": "false"})
     hosts = cluster.world.hosts
-    assert state(cluster).last_known_elr == (1,)
+    assert cluster.partition("t").last_known_elr == (1,)
     hosts[2].start()
-    cluster.until(lambda: state(cluster).elr == (1,))
+    cluster.until(lambda: cluster.partition("t").elr == (1,))
     hosts[1].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 1
-    assert (unclean(cluster)[0].partition, unclean(cluster)[0].leader) == ("t-0", 1)
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 1
+    assert (cluster.seen(UncleanElection)[0].partition, cluster.seen(UncleanElection)[0].leader) == ("t-0", 1)
 
 
 def says_nothing_of_its_logs(monkeypatch: pytest.MonkeyPatch, *node_ids: int) -> None:
@@ -236,36 +217,36 @@ def test_brokers_with_kafkas_requests_only_are_asked_by_list_offsets_and_fetch()
         hosts[node_id].properties[PRIVATE_REQUESTS] = "false"
     hosts[1].start()
     hosts[2].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
     hosts[3].start()
-    cluster.until(lambda: set(state(cluster).isr) == {1, 2, 3})
+    cluster.until(lambda: set(cluster.partition("t").isr) == {1, 2, 3})
     assert cluster.values("t") == [b"one", b"two"]
-    assert LogInfoUnsupported(2) in cluster.events
+    assert LogInfoUnsupported(2) in cluster.seen(LogInfoUnsupported)
     assert cluster.seen(MalformedRequest) == []
 
 
 def test_brokers_of_both_kinds_are_compared() -> None:
     cluster = degraded()
-    cluster.world.hosts[2].properties[PRIVATE_REQUESTS] = "false"
-    cluster.world.hosts[1].start()
-    cluster.world.hosts[2].start()
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
-    assert unclean(cluster)[0].logs == ((1, 0, 1), (2, 0, 2))
+    cluster.host(2).properties[PRIVATE_REQUESTS] = "false"
+    cluster.host(1).start()
+    cluster.host(2).start()
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
+    assert cluster.seen(UncleanElection)[0].logs == ((1, 0, 1), (2, 0, 2))
 
 
 def test_a_replica_that_says_nothing_of_its_logs_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = degraded({"unclean.recovery.timeout.ms": "60000"})
     says_nothing_of_its_logs(monkeypatch, 3)
-    cluster.world.hosts[3].start()
-    cluster.until(lambda: image(cluster).brokers[3].active)
+    cluster.host(3).start()
+    cluster.until(lambda: cluster.image.brokers[3].active)
     for host in (1, 2):
-        cluster.world.hosts[host].start()
+        cluster.host(host).start()
     cluster.run(50_000)
-    assert not state(cluster).has_leader  # 3 could have more than 2 has
-    cluster.until(lambda: state(cluster).has_leader)
-    assert state(cluster).leader == 2
+    assert not cluster.partition("t").has_leader  # 3 could have more than 2 has
+    cluster.until(lambda: cluster.partition("t").has_leader)
+    assert cluster.partition("t").leader == 2
     assert cluster.values("t") == [b"one", b"two"]
     refused = [each for each in cluster.seen(MalformedRequest) if "api 18 is not served" in each.problem]
     assert 5 <= len(refused) <= 12  # after 0.5, 1, 2, 4, 8 and then each 10 seconds
@@ -276,19 +257,19 @@ def test_balanced_waits_for_a_member_of_last_known_elr_that_says_nothing(monkeyp
     cluster = degraded({"unclean.recovery.timeout.ms": "5000"})
     says_nothing_of_its_logs(monkeypatch, 1)
     for host in (1, 2, 3):
-        cluster.world.hosts[host].start()
+        cluster.host(host).start()
     cluster.run(30_000)
-    assert 1 in state(cluster).last_known_elr
-    assert not state(cluster).has_leader
+    assert 1 in cluster.partition("t").last_known_elr
+    assert not cluster.partition("t").has_leader
     assert elect(cluster, DESIGNATION, 2) == (0, None)  # the way out
-    assert state(cluster).leader == 2
+    assert cluster.partition("t").leader == 2
 
 
 def test_replicas_answer_for_what_they_host_up_to_the_limit() -> None:
     cluster = Cluster(nodes=3)
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     assert cluster.produce("t", [b"one", b"two"]).error_code == 0
-    topic_id = image(cluster).topic_ids["t"]
+    topic_id = cluster.image.topic_ids["t"]
     response = cluster.ask(
         GetReplicaLogInfoRequest(
             broker_id=1,

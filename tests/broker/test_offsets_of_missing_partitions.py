@@ -8,7 +8,6 @@ import pytest
 
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests.broker.cluster_rig import Cluster
 from tests.broker.groups_rig import Client, groups_cluster
@@ -55,11 +54,6 @@ def test_a_commit_within_a_transaction_for_a_partition_that_is_not_there_is_refu
     cluster.until(lambda: {place: each.offset for place, each in shard.committed("g").items()} == {("t", 0): 6})
 
 
-def delete(cluster: Cluster, topic: str) -> None:
-    request = DeleteTopicsRequest(topics=(DeleteTopicState(name=topic),), timeout_ms=5_000)
-    assert cluster.ask(request, 6).responses[0].error_code == 0
-
-
 def test_an_offset_of_an_open_transaction_goes_with_its_topic(cluster: Cluster) -> None:
     """Else the end of the transaction would commit it for the topic that is made anew under the name."""
     client = Client(cluster)
@@ -68,7 +62,7 @@ def test_an_offset_of_an_open_transaction_goes_with_its_topic(cluster: Cluster) 
     producer.begin()
     producer.add_offsets("g")
     producer.commit_offsets("g", {("t", 0): 50})
-    delete(cluster, "t")
+    cluster.delete_topic("t")
     cluster.create_topic("t", factor=1)
     producer.end()
     assert client.committed() == -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.broker.metadata.view import endpoint_in
-from tanist.sim.world.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
+from tanist.sim.world.world import BROKER_PORT, COMBINED, CONTROLLER_PORT
 from tanist.wire.apis import NODE_SOFTWARE, PRIVATE_FROM, ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -74,13 +74,9 @@ def test_a_listener_that_brokers_share_with_clients_answers_and_does_not_offer_i
 
 
 def test_a_controller_alone_finds_the_listener_between_brokers() -> None:
-    world = World(1, roles={1: "broker", 2: "controller"})
-    for node_id, role in ((1, "broker"), (2, "controller")):
-        world.hosts[node_id].properties.update(listeners(node_id, role))
-    world.start()
-    assert world.run_until(world.ready, within_ms=30_000)
-    controller = world.hosts[2].node
-    assert controller is not None
+    roles = {1: "broker", 2: "controller"}
+    cluster = Cluster(roles=roles, per_node={node_id: listeners(node_id, role) for node_id, role in roles.items()})
+    controller = cluster.node(2)
     assert controller.context.config.inter_broker_listener_name == ""
     image = controller.metadata.image
     assert [endpoint.name for endpoint in image.brokers[1].endpoints] == ["PLAINTEXT", "CLIENTS"]

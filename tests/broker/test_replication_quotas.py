@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
+from tanist.client.admin import reassign_request
 from tanist.events.replication import IsrChanged
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
-from tanist.sim.world.world import BROKER_PORT
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tests.broker.cluster_rig import Cluster
 
 TOPIC, BROKER = 2, 4
 RECORDS, RECORD_BYTES = 40, 10_000
 RATE = 20_000
 """400 kB: ten seconds are free, as the rate is that of ten seconds, and the rest takes ten."""
-
-
-def configure(cluster: Cluster, kind: int, name: str, values: Mapping[str, str]) -> None:
-    configs = tuple(AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items())
-    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    to = int(name) if kind == BROKER and name else 1
-    answer: Any = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1, to=to)
-    assert [each.error_code for each in answer.responses] == [0]
 
 
 def loaded() -> Cluster:
@@ -48,9 +25,7 @@ def loaded() -> Cluster:
 
 
 def move(cluster: Cluster, name: str, replicas: tuple[int, ...]) -> None:
-    part = ReassignablePartition(partition_index=0, replicas=replicas)
-    topic = ReassignableTopic(name=name, partitions=(part,))
-    assert cluster.ask(AlterPartitionReassignmentsRequest(topics=(topic,), timeout_ms=5_000), 0).error_code == 0
+    assert cluster.ask(reassign_request(name, 0, replicas), 0).error_code == 0
 
 
 def move_ms(cluster: Cluster) -> int:
@@ -59,9 +34,8 @@ def move_ms(cluster: Cluster) -> int:
     move(cluster, "t", (1, 2))
 
     def moved() -> bool:
-        image = cluster.node(1).metadata.image
-        state = image.partition(image.topic_ids["t"], 0)
-        return state is not None and set(state.isr) == {1, 2} and not state.reassigning
+        state = cluster.partition("t")
+        return set(state.isr) == {1, 2} and not state.reassigning
 
     cluster.until(moved, within_ms=90_000)
     return cluster.world.now_ms - began_ms
@@ -69,15 +43,15 @@ def move_ms(cluster: Cluster) -> int:
 
 def test_without_a_rate_it_is_fast() -> None:
     cluster = loaded()
-    configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": "0:1"})
+    cluster.configure(TOPIC, "t", {"leader.replication.throttled.replicas": "0:1"})
     assert move_ms(cluster) < 3_000
 
 
 @pytest.mark.parametrize(("side", "throttled", "replica"), [("leader", 1, "0:1"), ("follower", 2, "0:2")])
 def test_a_throttled_move_is_slow_and_ends(side: str, throttled: int, replica: str) -> None:
     cluster = loaded()
-    configure(cluster, TOPIC, "t", {f"{side}.replication.throttled.replicas": replica})
-    configure(cluster, BROKER, str(throttled), {f"{side}.replication.throttled.rate": str(RATE)})
+    cluster.configure(TOPIC, "t", {f"{side}.replication.throttled.replicas": replica})
+    cluster.configure(BROKER, str(throttled), {f"{side}.replication.throttled.rate": str(RATE)})
     assert 8_000 <= move_ms(cluster) < 30_000
     assert len(cluster.values("t")) == RECORDS
 
@@ -85,8 +59,8 @@ def test_a_throttled_move_is_slow_and_ends(side: str, throttled: int, replica: s
 @pytest.mark.parametrize("replicas", ["1:1", "0:3"])
 def test_replicas_that_are_not_named_are_not_throttled(replicas: str) -> None:
     cluster = loaded()
-    configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": replicas})
-    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": str(RATE)})
+    cluster.configure(TOPIC, "t", {"leader.replication.throttled.replicas": replicas})
+    cluster.configure(BROKER, "1", {"leader.replication.throttled.rate": str(RATE)})
     assert move_ms(cluster) < 3_000
 
 
@@ -94,8 +68,8 @@ def test_a_replica_in_sync_is_never_throttled() -> None:
     cluster = Cluster(nodes=3)
     cluster.create_topic("t", assignment=[[1, 2]], config={"min.insync.replicas": "2"})
     for side in ("leader", "follower"):
-        configure(cluster, TOPIC, "t", {f"{side}.replication.throttled.replicas": "*"})
-        configure(cluster, BROKER, "", {f"{side}.replication.throttled.rate": "1"})
+        cluster.configure(TOPIC, "t", {f"{side}.replication.throttled.replicas": "*"})
+        cluster.configure(BROKER, "", {f"{side}.replication.throttled.rate": "1"})
     began_ms = cluster.world.now_ms
     for number in range(20):
         assert cluster.produce("t", [b"%d" % number + bytes(RECORD_BYTES)]).error_code == 0
@@ -110,18 +84,18 @@ def test_a_throttled_fetch_that_waits_is_answered_when_its_follower_joins_the_is
     cluster.create_topic("other", assignment=[[1]])
     assert cluster.produce("t", [b"committed"]).error_code == 0
     assert cluster.produce("other", [bytes(RECORD_BYTES)]).error_code == 0
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     leader = cluster.hosted("t")[1].leader
     assert leader is not None
     cluster.until(lambda: leader.isr == (1,))
     for topic in ("t", "other"):
-        configure(cluster, TOPIC, topic, {"leader.replication.throttled.replicas": "*"})
-    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": "1"})
+        cluster.configure(TOPIC, topic, {"leader.replication.throttled.replicas": "*"})
+    cluster.configure(BROKER, "1", {"leader.replication.throttled.rate": "1"})
     assert cluster.produce("t", [b"and more"], acks=1).error_code == 0
     move(cluster, "other", (1, 3))
     cluster.until(lambda: cluster.hosted("other")[3].log.log_end_offset == 1)  # with that the rate is used up for hours
-    cluster.events.clear()
-    cluster.world.hosts[2].start()
+    cluster.heard.events.clear()
+    cluster.host(2).start()
     cluster.until(lambda: set(leader.isr) == {1, 2})
     cluster.until(lambda: leader.high_watermark == 2, within_ms=400)
     assert [each.partition for each in cluster.seen(IsrChanged)].count("t-0") == 1
@@ -131,12 +105,12 @@ def test_a_throttled_fetch_that_waits_is_answered_when_its_follower_joins_the_is
 def test_records_do_not_wake_a_throttled_follower_that_has_no_session(min_bytes: int) -> None:
     cluster = Cluster(nodes=3)
     cluster.create_topic("t", assignment=[[1, 2]], config={"min.insync.replicas": "1"})
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     leader = cluster.hosted("t")[1].leader
     assert leader is not None
     cluster.until(lambda: leader.isr == (1,))
-    configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": "*"})
-    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": "1"})
+    cluster.configure(TOPIC, "t", {"leader.replication.throttled.replicas": "*"})
+    cluster.configure(BROKER, "1", {"leader.replication.throttled.rate": "1"})
     cluster.node(1).components.quotas.leader.record(1 << 20)  # with that the rate is used up for hours
     part = FetchPartition(partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20)
     request = FetchRequest(
@@ -147,15 +121,12 @@ def test_records_do_not_wake_a_throttled_follower_that_has_no_session(min_bytes:
         session_epoch=-1,
         topics=(FetchTopic(topic="t", partitions=(part,)),),
     )
-    answers: list[Any] = []
-    follower = SimClient(cluster.world, "follower", History())
-    channel = follower.channel((cluster.world.hosts[1].name, BROKER_PORT))
-    follower.run(lambda: channel.call(request, 12, 600_000, answers.append))
+    answers = cluster.send(request, 12, to=1, timeout_ms=600_000, client=cluster.new_client("follower"))
     cluster.run(100)
     for number in range(10):
         assert cluster.produce("t", [b"%d" % number]).error_code == 0
     assert answers == []
-    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": str(1 << 30)})
+    cluster.configure(BROKER, "1", {"leader.replication.throttled.rate": str(1 << 30)})
     assert cluster.produce("t", [b"and another"]).error_code == 0
     cluster.until(lambda: bool(answers))
     assert answers[0].responses[0].partitions[0].error_code == 0

@@ -71,12 +71,12 @@ def test_rule_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.M
     cluster = Cluster(nodes=5)
     cluster.create_topic("t", assignment=[[1, 2]] * 6 + [[1, 3]] * 6)
     for node_id in (2, 3):
-        cluster.world.hosts[node_id].kill()
+        cluster.host(node_id).kill()
     cluster.until(lambda: in_sync(cluster, 12, 1))
     listener.listening = True
-    cluster.world.hosts[2].start()
+    cluster.host(2).start()
     cluster.until(lambda: bool(listener.sent))
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.until(
         lambda: len(cluster.node(1).components.isr_changes) == 12
     )  # proposed while the first request is under way
@@ -95,11 +95,11 @@ def test_rule_21_a_request_that_fails_as_a_whole_is_sent_again_after_50_ms(
     listener = Listener(monkeypatch)
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)
-    cluster.world.hosts[3].kill()
+    cluster.host(3).kill()
     cluster.until(lambda: in_sync(cluster, 4, 2))
     listener.listening = True
     listener.fail_next = AlterPartitionResponse(error_code=error)
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.until(lambda: in_sync(cluster, 4, 3))
     (first_ms, first), (second_ms, second) = listener.sent
     assert first == second == [0, 1, 2, 3]
@@ -111,10 +111,10 @@ def test_rule_17_a_request_vouches_for_each_member(monkeypatch: pytest.MonkeyPat
     listener = Listener(monkeypatch)
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    cluster.world.hosts[3].kill()
+    cluster.host(3).kill()
     cluster.until(lambda: in_sync(cluster, 1, 2))
     listener.listening = True
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.until(lambda: in_sync(cluster, 1, 3))
     ((partition,),) = (topic.partitions for topic in listener.requests[0].topics)
     epochs = {node.node_id: node.lifecycle.broker_epoch for node in cluster.world.nodes()}

@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tanist.controller.image.image import ELR_VERSION, BrokerRegistration
+from tanist.client.admin import ElectionType, elect_request
+from tanist.controller.image.image import ELR_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tests.broker.cluster_rig import Cluster
 
 CLEAN_SHUTDOWN = "/data/.kafka_cleanshutdown"
-
-
-def registration(cluster: Cluster, broker_id: int) -> BrokerRegistration:
-    """A broker's registration, by the node that has most of the metadata."""
-    return max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image.brokers[broker_id]
 
 
 def test_the_high_watermarks_rule_is_guarded_by_no_feature() -> None:
@@ -25,7 +20,7 @@ def test_the_high_watermarks_rule_is_guarded_by_no_feature() -> None:
     cluster = Cluster(nodes=5, config={"min.insync.replicas": "2"}, features={ELR_VERSION: 0})
     assert not cluster.node(1).metadata.image.elr_enabled
     cluster.create_topic("t", assignment=[[1, 2]])
-    cluster.world.hosts[2].kill()
+    cluster.host(2).kill()
     cluster.until(lambda: cluster.hosted("t")[1].leader.isr == (1,))
     assert cluster.produce("t", [b"x"], acks=1).error_code == 0
     cluster.run(2_000)
@@ -64,11 +59,11 @@ def test_an_epoch_without_records_is_not_the_last_written_one() -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     assert cluster.produce("t", [b"one", b"two"]).error_code == 0
     cluster.until(lambda: all(hosted.log.log_end_offset == 2 for hosted in cluster.hosted("t").values()))
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     cluster.until(lambda: cluster.leader("t") in (2, 3))
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(cluster.world.ready)
-    first_of_all = ElectLeadersRequest(topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),))
+    first_of_all = elect_request(ElectionType.PREFERRED, "t")
 
     def preferred() -> bool:
         answer: Any = cluster.ask(first_of_all, 2)
@@ -99,7 +94,7 @@ def test_who_led_and_wrote_nothing_is_not_preferred_to_who_has_the_records() -> 
     cluster = Cluster(nodes=7, config={"min.insync.replicas": "2"})
     hosts = cluster.world.hosts
     hosts[3].kill()
-    cluster.until(lambda: registration(cluster, 3).fenced)
+    cluster.until(lambda: cluster.image.brokers[3].fenced)
     cluster.create_topic("t", assignment=[[1, 2, 3]], config={"unclean.recovery.strategy": "Aggressive"})
     assert cluster.produce("t", [b"one", b"two"]).error_code == 0
     hosts[2].kill()
@@ -107,16 +102,15 @@ def test_who_led_and_wrote_nothing_is_not_preferred_to_who_has_the_records() -> 
     hosts[3].start()
     cluster.until(lambda: cluster.leader("t") == 3)
     empty_epoch = cluster.hosted("t")[3].leader_epoch
-    cluster.world.network.block("node1", "node3")
-    cluster.world.network.block("node3", "node1")
+    cluster.cut(1, 3)
     hosts[3].freeze()
     hosts[1].start()
     cluster.until(lambda: cluster.leader("t") == 1)
     hosts[3].thaw()
-    cluster.until(lambda: not registration(cluster, 3).fenced and cluster.leader("t") == 1)
+    cluster.until(lambda: not cluster.image.brokers[3].fenced and cluster.leader("t") == 1)
     hosts[1].kill()
     hosts[1].start()
     cluster.until(lambda: cluster.leader("t") in (1, 3) and cluster.hosted("t")[3].leader_epoch > empty_epoch + 2)
     assert cluster.leader("t") == 1
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(lambda: cluster.values("t") == [b"one", b"two"])

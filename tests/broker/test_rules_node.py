@@ -8,42 +8,20 @@ from typing import Any
 import pytest
 
 from tanist.broker.replication.replicas import Replicas
+from tanist.client.admin import ElectionType, create_topics_request, elect_request, new_topic, reassign_request
 from tanist.replica.membership import IsrMembership
 from tanist.replica.partition import Partition
-from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
+from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.cluster_rig import Cluster
 
 HIGH_WATERMARKS = "/data/replication-offset-checkpoint"
 
 
-def begin(cluster: Cluster, request: Any, version: int, *, to: int, port: int = BROKER_PORT) -> list[Any]:
-    """Send a request and do not wait: the answer will be in the list."""
-    answers: list[Any] = []
-    address = (cluster.world.hosts[to].name, port)
-    cluster.client.run(lambda: cluster.client.channel(address).call(request, version, 60_000, answers.append))
-    return answers
-
-
-def part(cluster: Cluster, *node_ids: int) -> None:
-    """The nodes do not hear of each other any more; all others, and clients, hear of them."""
-    for one in node_ids:
-        for other in node_ids:
-            if one != other:
-                cluster.world.network.block(f"node{one}", f"node{other}")
-
-
 def two_that_do_not_control(cluster: Cluster) -> tuple[int, int]:
-    controller = cluster.node(1).quorum.leader_id
+    controller = cluster.controller()
     first, second, *_ = (node_id for node_id in cluster.world.hosts if node_id != controller)
     return first, second
 
@@ -60,7 +38,7 @@ def test_rule_10_members_are_looked_at_every_half_lag_time(monkeypatch: pytest.M
     cluster = Cluster(config={"replica.lag.time.max.ms": "8000"})
     leader, follower = two_that_do_not_control(cluster)
     cluster.create_topic("t", assignment=[[leader, follower]])
-    part(cluster, leader, follower)
+    cluster.cut(leader, follower)
     assert cluster.produce("t", [b"x"], acks=1).error_code == 0
     cluster.until(lambda: cluster.hosted("t")[leader].leader.isr == (leader,))
     assert {later - earlier for earlier, later in pairwise(looks_ms)} == {4_000}
@@ -89,11 +67,11 @@ def test_rule_117_high_watermarks_are_written_down_every_five_seconds_and_believ
     cluster.produce("t", [b"x"] * 3)
     cluster.run(11_000)
     assert [later - earlier for earlier, later in pairwise(written_ms)] == [5_000]
-    disk = cluster.world.hosts[1].disk
+    disk = cluster.host(1).disk
     assert disk.content(HIGH_WATERMARKS) == b"0\n1\nt 0 3\n"
     cluster.produce("t", [b"x"] * 2)
-    cluster.world.hosts[1].kill()
-    cluster.world.hosts[1].start()
+    cluster.host(1).kill()
+    cluster.host(1).start()
     cluster.until(lambda: cluster.leader("t") == 1)
     assert believed == [0, 3]
 
@@ -102,26 +80,22 @@ def test_rule_119_a_produce_that_waits_hears_that_leadership_is_lost() -> None:
     cluster = Cluster(config={"min.insync.replicas": "2"})
     leader, follower = two_that_do_not_control(cluster)
     cluster.create_topic("t", assignment=[[leader, follower]])
-    topic = ReassignableTopic(
-        name="t", partitions=(ReassignablePartition(partition_index=0, replicas=(follower, leader)),)
-    )
-    assert cluster.ask(AlterPartitionReassignmentsRequest(topics=(topic,)), 0).error_code == 0
-    part(cluster, leader, follower)
+    assert cluster.ask(reassign_request("t", 0, (follower, leader)), 0).error_code == 0
+    cluster.cut(leader, follower)
     records = encode_batch([NewRecord(timestamp=cluster.client.clock.wall_ms(), key=None, value=b"x")])
     data = PartitionProduceData(index=0, records=bytes(records))
     request = ProduceRequest(
         acks=-1, timeout_ms=60_000, topic_data=(TopicProduceData(name="t", partition_data=(data,)),)
     )
-    waiting = begin(cluster, request, 9, to=leader)
+    waiting = cluster.send(request, 9, to=leader)
     cluster.until(lambda: cluster.hosted("t")[leader].log.log_end_offset == 1)
     cluster.run(1_000)
     assert waiting == []
-    preferred = TopicPartitions(topic="t", partitions=(0,))
-    elected = cluster.ask(ElectLeadersRequest(topic_partitions=(preferred,)), 2)
+    elected = cluster.ask(elect_request(ElectionType.PREFERRED, "t"), 2)
     assert elected.replica_election_results[0].partition_result[0].error_code == 0
     cluster.until(lambda: bool(waiting), within_ms=1_000)
     assert waiting[0].responses[0].partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert cluster.world.hosts[leader].up
+    assert cluster.host(leader).up
 
 
 @pytest.mark.parametrize("acks", [-2, 2, 300])
@@ -134,18 +108,16 @@ def test_rule_120_other_acks_are_refused_on_the_wire(acks: int) -> None:
 
 def test_rule_149_who_waits_for_a_commit_hears_that_the_controller_has_changed() -> None:
     cluster = Cluster()
-    controller = cluster.node(1).quorum.leader_id
-    assert controller is not None
-    part(cluster, 1, 2, 3)
-    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    waiting = begin(
-        cluster, CreateTopicsRequest(topics=(topic,), timeout_ms=60_000), 7, to=controller, port=CONTROLLER_PORT
-    )
+    controller = cluster.controller()
+    cluster.cut(1, 2, 3)
+    cluster.cut(2, 3)
+    request = create_topics_request(new_topic("t", partitions=1, replication_factor=1), timeout_ms=60_000)
+    waiting = cluster.send(request, 7, to=controller, port=CONTROLLER_PORT)
     cluster.run(1_000)
     assert waiting == []  # decided, and not committed
     cluster.until(lambda: bool(waiting), within_ms=5_000)
     assert waiting[0].topics[0].error_code == ErrorCode.NOT_CONTROLLER
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(cluster.world.ready)
     cluster.run(2_000)
     assert all("t" not in node.metadata.image.topic_ids for node in cluster.world.nodes())

@@ -11,14 +11,11 @@ import pytest
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire import metadata_records_security as records
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
-from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import alter_client_quotas_request as quotas_request
 from tanist.wire.messages import describe_client_quotas_request, describe_user_scram_credentials_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.schema import Request, Response
 from tests.broker.cluster_rig import Cluster
 from tests.broker.security_answers import ANSWERS, ON_CONTROLLERS, SECURITY_KEYS, as_sent, name_of
-from tests.broker.test_forwarding import controller_of
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +32,7 @@ def test_the_answers_are_those_of_apache_kafka(cluster: Cluster, pair: tuple[Req
         for node_id in cluster.world.hosts:  # one is the active controller, and two pass the request on
             assert cluster.ask(request, version, to=node_id) == as_sent(expected, version)
         if key in ON_CONTROLLERS:
-            active = controller_of(cluster).node_id
+            active = cluster.controller()
             assert cluster.ask(request, version, to=active, port=CONTROLLER_PORT) == as_sent(expected, version)
 
 
@@ -46,31 +43,6 @@ def test_the_listeners_advertise_them(cluster: Cluster) -> None:
         assert {key: versions.get(key) for key in SECURITY_KEYS} == {
             key: table.get(ApiKey(key)) for key in SECURITY_KEYS
         }
-
-
-def _altered_quota(version: int) -> quotas_request.AlterClientQuotasRequest:
-    return quotas_request.AlterClientQuotasRequest(
-        entries=(
-            quotas_request.EntryData(
-                entity=(quotas_request.EntityData(entity_type="user", entity_name="a"),),
-                ops=(quotas_request.OpData(key="producer_byte_rate", value=1000.0),),
-            ),
-        ),
-        validate_only=bool(version),
-    )
-
-
-def test_what_cannot_be_stored_is_not_acknowledged(cluster: Cluster) -> None:
-    """Apache Kafka takes these: it has quotas."""
-    before = cluster.node(1).metadata.image.passive.copy()
-    for node_id in cluster.world.hosts:
-        for version in (0, 1):
-            answer = cluster.ask(_altered_quota(version), version, to=node_id)
-            (entry,) = answer.entries
-            assert [(part.entity_type, part.entity_name) for part in entry.entity] == [("user", "a")]
-            assert entry.error_code == ErrorCode.UNSUPPORTED_VERSION
-            assert entry.error_message == "tanist has no quotas of clients: nothing was changed."
-    assert cluster.node(1).metadata.image.passive == before
 
 
 def _quota(value: float, key: str, **entity: str | None) -> records.ClientQuotaRecord:

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
-from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT, World
+from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -50,7 +48,7 @@ def first_answer(cluster: Cluster, node_id: int, request: Any, version: int) -> 
 def test_the_first_metadata_that_a_restarted_broker_tells_has_all_topics(
     cluster: Cluster, records_a_turn: int | None
 ) -> None:
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
     if records_a_turn is not None:
         host.properties["tanist.metadata.turn.records.max"] = str(records_a_turn)
@@ -63,8 +61,8 @@ def test_the_first_metadata_that_a_restarted_broker_tells_has_all_topics(
 
 def test_a_broker_without_a_quorum_answers_no_client_until_there_is_one(cluster: Cluster) -> None:
     for node_id in (1, 2, 3):
-        cluster.world.hosts[node_id].kill()
-    cluster.world.hosts[2].start()
+        cluster.host(node_id).kill()
+    cluster.host(2).start()
     cluster.run(10_000)
     said = {name: cluster.ask(request, version, to=2) for name, (request, version) in QUESTIONS.items()}
     assert said == dict.fromkeys(QUESTIONS)
@@ -72,33 +70,25 @@ def test_a_broker_without_a_quorum_answers_no_client_until_there_is_one(cluster:
     asked = cluster.ask(DescribeClusterRequest(endpoint_type=2), 2, to=2, port=CONTROLLER_PORT)
     assert (asked.error_code, asked.metadata_age_ms) == (0, KNOWS_NOTHING_MS)
     for node_id in (1, 3):
-        cluster.world.hosts[node_id].start()
+        cluster.host(node_id).start()
     answer = first_answer(cluster, 2, *QUESTIONS["Metadata"])
     assert len(answer.topics) == TOPICS
     cluster.until(cluster.world.ready)
 
 
 def test_a_broker_of_its_own_serves_when_it_has_caught_up_with_its_controllers() -> None:
-    world = World(1, roles={1: "controller", 2: "broker", 3: "broker"})
-    world.start()
-    assert world.run_until(world.ready, within_ms=30_000)
-    client = SimClient(world, "client", History())
+    cluster = Cluster(roles={1: "controller", 2: "broker", 3: "broker"})
+    question = QUESTIONS["DescribeCluster"]
+    cluster.host(1).kill()
+    cluster.host(2).kill()
+    cluster.host(2).start()
     answers: list[Any] = []
-
-    def ask() -> None:
-        request, version = QUESTIONS["DescribeCluster"]
-        client.channel(("node2", BROKER_PORT)).call(request, version, 1_000, answers.append)
-
-    world.hosts[1].kill()
-    world.hosts[2].kill()
-    world.hosts[2].start()
     for _ in range(100):
-        client.run(ask)
-        world.run_for(100)
+        cluster.send(*question, to=2, timeout_ms=1_000, heard=answers.append)
+        cluster.run(100)
     assert answers == [None] * len(answers)
     assert len(answers) > 50
-    world.hosts[1].start()
-    assert world.run_until(world.ready, within_ms=30_000)
-    client.run(ask)
-    assert world.run_until(lambda: answers[-1] is not None, within_ms=1_000)
-    assert [broker.broker_id for broker in answers[-1].brokers] == [2, 3]
+    cluster.host(1).start()
+    cluster.until(cluster.world.ready)
+    answer = cluster.ask(*question, to=2, timeout_ms=1_000)
+    assert [broker.broker_id for broker in answer.brokers] == [2, 3]

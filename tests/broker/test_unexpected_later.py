@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import tanist.broker.api
+from tanist.client.admin import create_topics_request, new_topic
 from tanist.events.metadata import ControllerResigned
 from tanist.sim.planted import PlantedError
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -46,8 +46,7 @@ Do = Callable[[Cluster, int], Any]
 
 
 def create(cluster: Cluster, n: int) -> Any:
-    topic = CreatableTopic(name=f"u{n}", num_partitions=1, replication_factor=1)
-    return cluster.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=5_000), 7)
+    return cluster.ask(create_topics_request(new_topic(f"u{n}", partitions=1, replication_factor=1)), 7)
 
 
 def reassign(cluster: Cluster, n: int) -> Any:
@@ -227,7 +226,7 @@ def test_requests_that_wait_for_the_same_topic_are_refused_each_for_its_own_exce
     plant.armed = 1
     request = FindCoordinatorRequest(coordinator_keys=("g",), key_type=0)
     answers: list[Any] = []
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
     channel = cluster.client.channel((host.name, BROKER_PORT))
 
     def ask_twice() -> None:

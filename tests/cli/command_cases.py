@@ -95,6 +95,10 @@ CASES = {
     "reassign list": Case("{move}", has=("topic", "partition", "state", "copied")),
     "configs describe": Case("--topic {topic} --all", has=("name", "value", "source")),
     "configs alter": Case("--topic {topic} --config retention.bytes=1000000", has=("altered",)),
+    "quotas describe": Case(
+        before=("quotas alter --user u --add-config producer_byte_rate=5",), has=("entity", "quotas")
+    ),
+    "quotas alter": Case("--ip-defaults --add-config connection_creation_rate=1000", has=("altered",)),
     "produce": Case("{topic}", stdin="one\ntwo\nthree\n", has=("topic", "sent")),
     "consume": Case("{topic} --from-beginning --max-messages 2", lines=True, has=("topic", "offset", "key", "value")),
     "account": Case("{ledger}", has=("partitions",)),

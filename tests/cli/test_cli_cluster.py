@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import urllib.request
@@ -113,6 +114,36 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
     tanist("topics", "delete", "life")
     assert "no topic life" in tanist("topics", "delete", "life", code=1)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in tanist("topics", "describe", "life", code=1)
+
+
+def test_quotas_of_clients(tanist: Tanist) -> None:
+    tanist("quotas", "alter", "--user", "alice", "--add-config", "producer_byte_rate=1024")
+    tanist(
+        "quotas", "alter", "--user", "alice", "--client-defaults",
+        "--add-config", "consumer_byte_rate=2048", "--add-config", "request_percentage=12.5",
+    )  # fmt: skip
+    tanist("quotas", "alter", "--ip", "127.0.0.2", "--add-config", "connection_creation_rate=7")
+
+    def described(*entity: str) -> dict[str, dict[str, float]]:
+        found = tanist("quotas", "describe", *entity, "--json")
+        return {json.dumps(each["entity"], sort_keys=True): each["quotas"] for each in found}
+
+    pair = {"consumer_byte_rate": 2048.0, "request_percentage": 12.5}
+    assert wait_until(lambda: '{"ip": "127.0.0.2"}' in described("--ip", "127.0.0.2"), 120)
+    assert described("--user", "alice") == {
+        '{"user": "alice"}': {"producer_byte_rate": 1024.0},
+        '{"client-id": null, "user": "alice"}': pair,
+    }
+    shown = tanist("quotas", "describe", "--client-defaults")
+    assert "user alice, client (default)  request_percentage  12.5" in shown
+    tanist("quotas", "alter", "--user", "alice", "--delete-config", "producer_byte_rate")
+    assert wait_until(lambda: list(described("--user", "alice").values()) == [pair], 120)
+    said = tanist("quotas", "alter", "--user", "alice", "--add-config", "connection_creation_rate=7", code=1)
+    assert "INVALID_REQUEST: Invalid configuration key connection_creation_rate" in said
+    assert "whose?" in tanist("quotas", "alter", "--add-config", "producer_byte_rate=1", code=2)
+    assert "takes a number" in tanist("quotas", "alter", "--user", "a", "--add-config", "producer_byte_rate=x", code=2)
+    assert "nothing to change" in tanist("quotas", "alter", "--user", "a", code=2)
+    assert "not both" in tanist("quotas", "describe", "--user", "a", "--user-defaults", code=2)
 
 
 def test_lines_in_and_out(tanist: Tanist) -> None:

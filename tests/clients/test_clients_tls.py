@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from tanist.security.jaas import PLAIN_MODULE
 from tests.certificates import CertificateAuthority, pem
 from tests.clusters_with_tls import TlsCluster
+from tests.interop import apache
 from tests.interop.cluster import HOST, interrupt_on_sigterm
 from tests.interop.waiting import wait_for
 
@@ -233,11 +235,11 @@ def test_certificates_are_exchanged_under_load_and_no_request_fails(tls_cluster:
     assert len(consumed(tls_cluster, topic_name, sent)) == sent
 
 
-def shown_by(cluster: TlsCluster, node_id: int) -> int:
+def shown_by(cluster: TlsCluster, node_id: int, tls_own: Path | None = None) -> int:
     """The serial number of the certificate that new clients see."""
     with (
         socket.create_connection((HOST, cluster.port(node_id)), timeout=TIMEOUT_S) as sock,
-        cluster.context().wrap_socket(sock, server_hostname=HOST) as client,
+        cluster.context(tls_own).wrap_socket(sock, server_hostname=HOST) as client,
     ):
         found: Any = client.getpeercert()
         return int(found["serialNumber"], 16)
@@ -272,3 +274,123 @@ def test_nothing_is_lost_when_a_node_is_killed(tls_cluster: TlsCluster, topic_na
     send(100)
     assert producer.flush(2 * TIMEOUT_S) == 0
     assert set(consumed(tls_cluster, topic_name, number)) >= set(acknowledged)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
+    """One node with an authorizer, whose clients have certificates; another listener asks for passwords as well."""
+    folder = tmp_path_factory.mktemp("guarded")
+    own = "User:CN=node-1,O=tanist\\\\, tests"  # (of a properties file)
+    cluster = TlsCluster(
+        folder,
+        nodes=1,
+        client_auth="required",
+        more={
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"{own};User:CN=admin,O=tanist\\\\, tests",
+        },
+    )
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_what_a_certificate_may_do(guarded: TlsCluster, topic_name: str) -> None:
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import (
+        AclBinding,
+        AclOperation,
+        AclPermissionType,
+        AdminClient,
+        NewTopic,
+        ResourcePatternType,
+        ResourceType,
+    )
+
+    admin = AdminClient(guarded.librdkafka(guarded.client("admin")))
+    admin.create_topics([NewTopic(topic_name, 1, 1)])[topic_name].result(TIMEOUT_S)
+    acl = AclBinding(
+        ResourceType.TOPIC,
+        topic_name,
+        ResourcePatternType.LITERAL,
+        "User:CN=alice,O=tanist\\, tests",
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )
+    for future in admin.create_acls([acl]).values():
+        future.result(TIMEOUT_S)
+    outcomes = {}
+    for name in ("alice", "bob"):
+        producer = Producer(guarded.librdkafka(guarded.client(name)))
+        producer.produce(topic_name, b"x", callback=lambda error, _, name=name: outcomes.update({name: error}))
+        producer.flush(TIMEOUT_S)
+    assert outcomes["alice"] is None
+    assert outcomes["bob"].name() in ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
+    guarded.until_logged(1, "denied: User:CN=bob,O=tanist\\, tests")
+
+
+@pytest.mark.interop
+@pytest.mark.usefixtures("java")
+def test_java_with_pem_and_a_certificate(guarded: TlsCluster, topic_name: str, tmp_path: Path) -> None:
+    """Apache Kafka's tools; the last one exchanges the node's certificate."""
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SSL\nssl.keystore.type=PEM\nssl.truststore.type=PEM\n"
+        f"ssl.keystore.location={guarded.client('admin')}\nssl.truststore.location={guarded.trusted}\n"
+    )
+    where = ("--bootstrap-server", guarded.bootstrap, "--command-config", str(file))
+    apache.tool(apache.TOPICS, *where, "--create", "--topic", topic_name)
+    lines = [f"line {number}" for number in range(1000)]
+    apache.tool(apache.CONSOLE_PRODUCER, *where, "--topic", topic_name, stdin="".join(f"{line}\n" for line in lines))
+    output = apache.tool(
+        apache.CONSOLE_CONSUMER, *where, "--topic", topic_name, "--partition", "0", "--offset", "earliest",
+        "--max-messages", "1000", "--timeout-ms", "30000",
+    )  # fmt: skip
+    assert output.stdout.splitlines() == lines
+    before = shown_by(guarded, 1, tls_own=guarded.client("admin"))
+    store = guarded.folder / "node-1" / "node.pem"
+    issued = guarded.issued("node-1")
+    written = store.with_suffix(".new")
+    written.write_text(issued.key_pem() + issued.chain_pem)
+    written.replace(store)
+    apache.tool(
+        apache.CONFIGS, *where, "--entity-type", "brokers", "--entity-name", "1", "--alter",
+        "--add-config", f"listener.name.clients.ssl.keystore.location={store}",
+    )  # fmt: skip
+    wait_for(lambda: shown_by(guarded, 1, tls_own=guarded.client("admin")) != before, "the new certificate")
+
+
+def test_passwords_inside_tls(libraries: None, tmp_path: Path) -> None:
+    """SASL_SSL, on the listener between brokers too."""
+    from confluent_kafka import Producer
+
+    jaas = f'{PLAIN_MODULE} required username="node" password="hidden" user_node="hidden" user_alice="secret";'
+    cluster = TlsCluster(
+        tmp_path,
+        nodes=1,
+        more={
+            "listener.security.protocol.map": "CLIENTS:SASL_SSL,CONTROLLER:SSL",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "listener.name.clients.plain.sasl.jaas.config": jaas,
+        },
+    )
+    try:
+        cluster.start()
+        user = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN", "sasl.username": "alice"}
+        outcomes: list[Any] = []
+        producer = Producer(cluster.librdkafka(None, **user, **{"sasl.password": "secret"}))
+        producer.produce("t", b"x", callback=lambda error, _: outcomes.append(error))
+        assert producer.flush(TIMEOUT_S) == 0
+        assert outcomes == [None]
+        wrong = Producer(cluster.librdkafka(None, **user, **{"sasl.password": "wrong", "message.timeout.ms": 3000}))
+        wrong.produce("t", b"x", callback=lambda error, _: outcomes.append(error))
+        wrong.flush(TIMEOUT_S)
+        assert outcomes[1] is not None
+        cluster.until_logged(1, "could not authenticate by PLAIN on listener CLIENTS")
+        assert "secret" not in cluster.log(1)
+    finally:
+        cluster.stop()

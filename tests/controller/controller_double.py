@@ -7,27 +7,16 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from tanist.client.admin import alter_configs_request, create_topics_request, new_topic
 from tanist.controller.controller import Bootstrap, Controller
 from tanist.controller.decision import ControllerSettings, Decision, ElectionWait
-from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.controller.partitions.unclean_recovery import AskReplica
 from tanist.events.stream import Events
+from tanist.lab.scenarios import requests
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from tanist.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from tanist.wire.metadata import decode_record, encode_record, record_version
 
 CLUSTER_ID = "the-cluster"
@@ -113,17 +102,11 @@ class Cluster:
     # -- brokers
 
     def registration(self, broker_id: int, incarnation: int = 1, **fields: Any) -> BrokerRegistrationRequest:
-        request = BrokerRegistrationRequest(
-            broker_id=broker_id,
+        request = requests.registration(
+            broker_id,
             cluster_id=CLUSTER_ID,
-            incarnation_id=UUID(int=broker_id * 1000 + incarnation),
-            listeners=(Listener(name="PLAINTEXT", host=f"host{broker_id}", port=9092),),
-            features=tuple(
-                Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in SUPPORTED_FEATURES.items()
-            ),
-            rack=None,
-            log_dirs=(directory(broker_id),),
+            incarnation=UUID(int=broker_id * 1000 + incarnation),
+            directories=(directory(broker_id),),
         )
         return replace(request, **fields)
 
@@ -169,19 +152,8 @@ class Cluster:
     # -- topics
 
     def create_topic(self, name: str, *assignments: tuple[int, ...], **configs: str) -> None:
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=tuple(
-                CreatableReplicaAssignment(partition_index=number, broker_ids=replicas)
-                for number, replicas in enumerate(assignments)
-            ),
-            configs=tuple(
-                CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()
-            ),
-        )
-        response = self.ask(CreateTopicsRequest(topics=(topic,)))
+        named = {key.replace("_", "."): value for key, value in configs.items()}
+        response = self.ask(create_topics_request(new_topic(name, assignment=assignments, configs=named)))
         if response.topics[0].error_code != ErrorCode.NONE:
             raise AssertionError(response.topics[0])
 
@@ -191,25 +163,14 @@ class Cluster:
     def alter_isr(self, topic: str, isr: tuple[int, ...], number: int = 0) -> int:
         """The leader proposes an ISR with the present epochs; gives the error code."""
         state = self.partition(topic, number)
-        request = AlterPartitionRequest(
-            broker_id=state.leader,
-            broker_epoch=self.image.brokers[state.leader].epoch,
-            topics=(
-                TopicData(
-                    topic_id=self.image.topic_ids[topic],
-                    partitions=(
-                        PartitionData(
-                            partition_index=number,
-                            leader_epoch=state.leader_epoch,
-                            partition_epoch=state.partition_epoch,
-                            new_isr_with_epochs=tuple(
-                                BrokerState(broker_id=member, broker_epoch=self.image.brokers[member].epoch)
-                                for member in isr
-                            ),
-                        ),
-                    ),
-                ),
-            ),
+        request = requests.alter_partition(
+            sender=state.leader,
+            sender_epoch=self.image.brokers[state.leader].epoch,
+            topic_id=self.image.topic_ids[topic],
+            partition=number,
+            isr=[(member, self.image.brokers[member].epoch) for member in isr],
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
         )
         response = self.ask(request)
         return int(response.error_code or response.topics[0].partitions[0].error_code)
@@ -218,15 +179,7 @@ class Cluster:
 
     def set_config(self, resource: tuple[int, str], name: str, value: str | None, **fields: Any) -> Any:
         """Set, or with None delete, one config; gives the resource's part of the answer."""
-        request = IncrementalAlterConfigsRequest(
-            resources=(
-                AlterConfigsResource(
-                    resource_type=resource[0],
-                    resource_name=resource[1],
-                    configs=(AlterableConfig(name=name, config_operation=int(value is None), value=value),),
-                ),
-            ),
-        )
+        request = alter_configs_request(*resource, {name: value})
         return self.ask(replace(request, **fields)).responses[0]
 
 

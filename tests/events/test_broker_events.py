@@ -58,7 +58,6 @@ from tanist.events.storage import (
     ShutdownUnclean,
 )
 from tanist.sim.world.world import Host, World
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker import (
     test_cleaning,
@@ -95,27 +94,22 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
     return events
 
 
-def delete(cluster: Cluster, topic: str) -> None:
-    request = DeleteTopicsRequest(topic_names=(topic,), timeout_ms=5_000)
-    assert cluster.ask(request, 5, to=cluster.node(1).quorum.leader_id or 0).responses[0].error_code == 0
-
-
 def comes_back_to_other_topics() -> None:
     """Broker 3 was down while its topics were deleted, made anew, and moved away."""
     cluster = Cluster()
     for topic in ("moved", "anew", "nameless", "later"):
         cluster.create_topic(topic, assignment=[[1, 2, 3]])
         assert cluster.produce(topic, [b"x"]).error_code == 0
-    host = test_lost_logs.stop(cluster, 3)
+    host = cluster.stop(3)
     host.disk.view(cluster.client.process).remove("/data/nameless-0/partition.metadata")
     test_replication_quotas.move(cluster, "moved", (1, 2))
     for topic in ("anew", "nameless"):
-        delete(cluster, topic)
+        cluster.delete_topic(topic)
     cluster.run(2_000)
     cluster.create_topic("anew", assignment=[[1, 2, 3]])
     host.start()
     cluster.until(lambda: 3 in cluster.hosted("anew"))
-    delete(cluster, "later")
+    cluster.delete_topic("later")
     cluster.until(lambda: not cluster.hosted("later"))
 
 
@@ -125,7 +119,7 @@ def loses_its_names() -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     assert cluster.produce("t", [b"x"]).error_code == 0
     cluster.until(lambda: cluster.hosted("t")[3].log.log_end_offset == 1)
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
     host.disk.view(cluster.client.process).remove("/data/t-0/partition.metadata")
     host.start()
@@ -135,14 +129,14 @@ def loses_its_names() -> None:
 def cannot_stop() -> None:
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    cluster.world.hosts[3].disk.failing.append("/data/.kafka_cleanshutdown")
-    test_lost_logs.stop(cluster, 3)
+    cluster.host(3).disk.failing.append("/data/.kafka_cleanshutdown")
+    cluster.stop(3)
 
 
 def retries_and_rolls_and_forgets() -> None:
     cluster = Cluster(nodes=1, config={"log.retention.check.interval.ms": "1000"})
     cluster.create_topic("t", factor=1, config={"segment.ms": "1000", "retention.ms": "2000"})
-    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    producer: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     for _ in range(2):
         assert cluster.produce("t", [b"x"], **producer).error_code == 0
     cluster.until(lambda: cluster.hosted("t")[1].log.log_start_offset == 1)
@@ -153,7 +147,7 @@ def searches_what_is_rotten() -> None:
     cluster.create_topic("t", factor=1)
     assert cluster.produce("t", [b"x" * 100]).error_code == 0
     cluster.run(100)
-    cluster.world.hosts[1].disk.inode(f"/data/t-0/{0:020d}.log").data[61:70] = bytes(9)
+    cluster.host(1).disk.inode(f"/data/t-0/{0:020d}.log").data[61:70] = bytes(9)
     wanted = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=1)
     topics = (ListOffsetsTopic(name="t", partitions=(wanted,)),)
     cluster.ask(ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics), 7)
@@ -172,10 +166,10 @@ def is_answered_when_its_topic_is_gone() -> None:
         cluster = Cluster(config={"replica.lag.time.max.ms": "1000"})
         cluster.create_topic("t", assignment=[[1, 2, 3]])
         listener.listening, listener.hold_ms = True, 3_000
-        cluster.world.hosts[3].freeze()
+        cluster.host(3).freeze()
         assert cluster.produce("t", [b"x"], acks=1).error_code == 0
         cluster.until(lambda: bool(listener.under_way))
-        delete(cluster, "t")
+        cluster.delete_topic("t")
         cluster.until(lambda: not listener.under_way)
 
 
@@ -198,7 +192,7 @@ def keeps_salvage_badly() -> None:
     story.elect_uncleanly()
     story.come_back()
     (manifest,) = story.entries()
-    host = story.world.hosts[4]
+    host = story.cluster.host(4)
     host.kill()
     view = host.disk.view(story.cluster.client.process)
     view.rename(f"{ROOT}/{manifest.entry_id}", f"{ROOT}/{manifest.entry_id}.tmp")

@@ -38,12 +38,10 @@ from tanist.events.metadata import (
     TopicDeleted,
     UncleanElection,
 )
-from tanist.sim.world.world import Host, Watcher
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
-from tests.broker.cluster_rig import Cluster
+from tests.broker.cluster_rig import Cluster, Heard
 from tests.controller.controller_double import Cluster as Controlled
 from tests.controller.controller_double import directory
 
@@ -188,17 +186,6 @@ def test_another_controller_begins_recoveries_anew() -> None:
 # -- committed
 
 
-class Heard(Watcher):
-    def __init__(self) -> None:
-        self.by_node: list[tuple[int, Event]] = []
-
-    def observed(self, host: Host, event: Event) -> None:
-        self.by_node.append((host.node_id, event))
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [event for _, event in self.by_node if type(event) is kind]
-
-
 COMMITTED = (
     TopicCreated,
     TopicDeleted,
@@ -214,16 +201,14 @@ COMMITTED = (
 
 def test_each_committed_change_is_emitted_once_by_the_active_controller() -> None:
     cluster = Cluster(nodes=5)
-    heard = Heard()
-    cluster.world.watchers.append(heard)
+    heard = Heard(cluster)
     cluster.create_topic("t", assignment=[[1, 2, 3]], config={"min.insync.replicas": "2"})
-    controller = cluster.node(1).quorum.leader_id
-    assert controller is not None
+    controller = cluster.controller()
     victim = next(node_id for node_id in (1, 2, 3) if node_id != controller)
     before = cluster.node(controller).metadata.image.topics[cluster.node(controller).metadata.image.topic_ids["t"]]
     was = before.partitions[0]
-    cluster.world.hosts[victim].kill()
-    cluster.until(lambda: victim not in _state(cluster, controller).isr)
+    cluster.host(victim).kill()
+    cluster.until(lambda: victim not in cluster.partition("t").isr)
     assert heard.of(TopicCreated) == [TopicCreated("t", str(before.topic_id))]
     assert heard.of(ConfigChanged) == [ConfigChanged(2, "t", "min.insync.replicas", removed=False)]
     (created,) = heard.of(PartitionCreated)
@@ -234,33 +219,27 @@ def test_each_committed_change_is_emitted_once_by_the_active_controller() -> Non
         ("t-0", was.partition_epoch + n + 1) for n in range(len(changes))
     ]
     assert changes[0].isr_before == was.isr
-    assert changes[-1].isr == _state(cluster, controller).isr
+    assert changes[-1].isr == cluster.partition("t").isr
     assert [(each.leader, each.leader_epoch) for each in heard.of(LeaderElected)] == [
         (each.leader, each.leader_epoch)
         for each in changes
         if each.leader >= 0 and each.leader_epoch > each.leader_epoch_before
     ]
-    emitters = {node_id for node_id, event in heard.by_node if isinstance(event, COMMITTED)}
+    emitters = {node_id for node_id, event in heard.events if isinstance(event, COMMITTED)}
     assert emitters == {controller}
-    assert cluster.ask(DeleteTopicsRequest(topic_names=("t",), timeout_ms=5_000), 5).responses[0].error_code == 0
+    cluster.delete_topic("t")
     assert heard.of(TopicDeleted) == [TopicDeleted("t", str(before.topic_id))]
-
-
-def _state(cluster: Cluster, node_id: int) -> Any:
-    image = cluster.node(node_id).metadata.image
-    return image.topics[image.topic_ids["t"]].partitions[0]
 
 
 def test_a_restart_repeats_nothing() -> None:
     """A cluster of one node replays its log at its start: that is no news."""
     cluster = Cluster(nodes=1)
     cluster.create_topic("t", factor=1)
-    heard = Heard()
-    cluster.world.watchers.append(heard)
-    cluster.world.hosts[1].kill()
+    heard = Heard(cluster)
+    cluster.host(1).kill()
     cluster.world.start()
     cluster.until(cluster.world.ready)
-    found = Counter(type(event) for _, event in heard.by_node)
+    found = Counter(type(event) for _, event in heard.events)
     assert found[ControllerActivated] == 1
     assert found[BrokerRegistered] == found[BrokerUnfenced] == 1
     assert not found[TopicCreated] + found[PartitionCreated]
@@ -269,17 +248,16 @@ def test_a_restart_repeats_nothing() -> None:
 def test_an_unclean_election_is_emitted_when_it_is_committed() -> None:
     config = {"min.insync.replicas": "1", "unclean.recovery.timeout.ms": "1000"}
     cluster = Cluster(nodes=5, config=config)
-    heard = Heard()
-    cluster.world.watchers.append(heard)
+    heard = Heard(cluster)
     cluster.create_topic("t", assignment=[[4, 5]], config={"unclean.recovery.strategy": "Aggressive"})
     leader = cluster.leader("t")
     assert leader is not None
     other = 9 - leader
-    cluster.world.hosts[other].kill()
-    cluster.until(lambda: other not in _state(cluster, 1).isr)
-    cluster.world.hosts[leader].lose_power()
-    cluster.until(lambda: _state(cluster, 1).leader == -1)
-    cluster.world.hosts[other].start()
+    cluster.host(other).kill()
+    cluster.until(lambda: other not in cluster.partition("t").isr)
+    cluster.host(leader).lose_power()
+    cluster.until(lambda: cluster.partition("t").leader == -1)
+    cluster.host(other).start()
     cluster.until(lambda: bool(heard.of(UncleanElection)), within_ms=60_000)
     (election,) = heard.of(UncleanElection)
     (decided,) = heard.of(RecoveryDecided)

@@ -70,10 +70,12 @@ from tanist.events.process import (
     AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -337,6 +339,8 @@ LINES: list[tuple[Event, str | None]] = [
         "`ulimit -n` before the start raises it",
     ),
     (ConnectionsExhausted(250, "enough"), "WARN accepting no connections for now (250 are open): enough"),
+    (ConnectionRefused("10.0.0.1", "too many", 0), "INFO closing a connection from 10.0.0.1: too many"),
+    (ConnectionRefused("h", "too fast", 9), "INFO closing a connection from h: too fast (and 9 like it)"),
     (MalformedRequest("h:1", "too short", 0), "WARN closing h:1: malformed request: too short"),
     (MalformedRequest("h:1", "too short", 2), "WARN closing h:1: malformed request: too short (and 2 like it)"),
     (
@@ -369,6 +373,19 @@ LINES: list[tuple[Event, str | None]] = [
     (
         CertificateRefused("SSL", "it has expired"),
         "ERROR listener SSL keeps its certificate, the new one is refused: it has expired",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 9 * 86_400_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 9 days, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, 30 * 3_600_000),
+        "WARN the certificate of listener SSL (CN=node-1) expires in 30 hours, at 2027-01-15T08:00:00.000Z",
+    ),
+    (
+        CertificateExpires("SSL", "CN=node-1", 1_800_000_000_000, -1),
+        "ERROR the certificate of listener SSL (CN=node-1) has expired at 2027-01-15T08:00:00.000Z: new connections "
+        "fail",
     ),
     (
         AdvertisedHostNotInCertificate("SSL", "kafka", ("localhost", "::1")),

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from tanist.broker.metadata.bootstrap import FILE_NAME, encode_bootstrap
+from tanist.client.admin import UpgradeType, update_feature_request
 from tanist.controller.features import Bootstrap
 from tanist.events.coordination import (
     CoordinatorGivenUp,
@@ -57,61 +58,29 @@ from tanist.events.quorum import (
     SnapshotWritten,
 )
 from tanist.sim.planted import PlantedError
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
-from tanist.sim.world.world import PRIVATE_REQUESTS, Host, Watcher
+from tanist.sim.world.world import PRIVATE_REQUESTS
 from tanist.wire.apis import ApiKey
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.broker.cluster_rig import Cluster, out_of_descriptors, put
+from tests.broker.cluster_rig import Cluster, Heard, out_of_descriptors
 from tests.broker.test_bootstrap import Folder
 from tests.broker.test_internal_topics import ask_for_a_while
 from tests.broker.test_node_unclean_recovery import degraded
-from tests.broker.test_rules_node import part
 from tests.broker.test_unexpected import commit, found
 from tests.planting import Plant
-
-By = list[tuple[int, Event]]
-
-
-class Heard(Watcher):
-    """Events of some kinds, and which node has emitted each; `then` is called with each of them."""
-
-    def __init__(self, cluster: Cluster, *kinds: type[Event], then: Callable[[Event], None] = lambda _: None) -> None:
-        self.events: By = []
-        self._kinds = kinds
-        self._then = then
-        cluster.world.watchers.append(self)
-
-    def observed(self, host: Host, event: Event) -> None:
-        if isinstance(event, self._kinds):
-            self.events.append((host.node_id, event))
-            self._then(event)
-
-
-def controller_of(cluster: Cluster) -> int:
-    (active,) = (node for node in cluster.world.nodes() if node.quorum.controller_service.active)
-    return active.node_id
-
-
-def stopped(cluster: Cluster, node_id: int) -> None:
-    cluster.world.hosts[node_id].stop(lambda: None)
-    cluster.until(lambda: not cluster.world.hosts[node_id].up)
-
 
 # -- committed
 
 
 def test_a_broker_that_stops_shuts_down_and_is_taken_off_when_that_is_committed() -> None:
     cluster = Cluster(nodes=5)
-    controller = controller_of(cluster)
+    controller = cluster.controller()
     leaving = 5 if controller != 5 else 4
     cluster.create_topic("t", assignment=[[leaving, controller]])
     epoch = cluster.node(leaving).lifecycle.broker_epoch
     heard = Heard(cluster, BrokerShuttingDown, BrokerFenced, BrokerUnregistered)
-    stopped(cluster, leaving)
+    cluster.stop(leaving)
     cluster.ask(UnregisterBrokerRequest(broker_id=leaving), 0, to=controller)
     assert [event for _, event in heard.events] == [
         BrokerShuttingDown(leaving, epoch),
@@ -124,8 +93,8 @@ def test_a_broker_that_stops_shuts_down_and_is_taken_off_when_that_is_committed(
 def test_a_feature_changes_from_a_level_to_another() -> None:
     cluster = Cluster()
     heard = Heard(cluster, FeatureLevelChanged)
-    update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
-    assert cluster.ask(UpdateFeaturesRequest(feature_updates=(update,)), 1).error_code == 0
+    update = update_feature_request("eligible.leader.replicas.version", 0, UpgradeType.SAFE_DOWNGRADE)
+    assert cluster.ask(update, 1).error_code == 0
     assert [event for _, event in heard.events] == [FeatureLevelChanged("eligible.leader.replicas.version", 1, 0)]
 
 
@@ -134,15 +103,16 @@ def test_a_feature_changes_from_a_level_to_another() -> None:
 
 def test_a_controller_that_is_cut_off_resigns_and_another_is_active() -> None:
     cluster = Cluster()
-    old = controller_of(cluster)
+    old = cluster.controller()
     epoch = cluster.node(old).quorum.raft.epoch
     heard = Heard(cluster, ControllerActivated, ControllerResigned)
-    part(cluster, 1, 2, 3)
+    cluster.cut(1, 2, 3)
+    cluster.cut(2, 3)
     cluster.until(lambda: not cluster.node(old).quorum.controller_service.active)
-    cluster.world.network.heal()
+    cluster.heal()
     cluster.until(cluster.world.ready)
     assert heard.events[0] == (old, ControllerResigned(old, epoch))
-    new = controller_of(cluster)
+    new = cluster.controller()
     assert heard.events[-1] == (new, ControllerActivated(new, cluster.node(new).quorum.raft.epoch))
 
 
@@ -151,7 +121,7 @@ def starts_with_much_metadata(then: Callable[[Cluster], None] = lambda _: None) 
     cluster = Cluster(nodes=1, config={"tanist.metadata.turn.records.max": "10"})
     for number in range(3):
         cluster.create_topic(f"t{number}", partitions=20, factor=1)
-    cluster.world.hosts[1].kill()
+    cluster.host(1).kill()
     heard = Heard(
         cluster,
         ControllerActivationWaits,
@@ -159,7 +129,7 @@ def starts_with_much_metadata(then: Callable[[Cluster], None] = lambda _: None) 
         ControllerActivated,
         then=lambda event: then(cluster) if isinstance(event, ControllerActivationWaits) else None,
     )
-    cluster.world.hosts[1].start()
+    cluster.host(1).start()
     cluster.until(lambda: any(isinstance(event, ControllerActivated) for _, event in heard.events))
     return cluster, heard
 
@@ -180,7 +150,7 @@ def test_a_controller_that_is_deposed_before_that_was_never_active() -> None:
         if not deposed:
             deposed.append(True)
             quorum = cluster.node(1).quorum
-            cluster.world.scheduler.after(0, quorum.resign, cluster.world.hosts[1].process)
+            cluster.world.scheduler.after(0, quorum.resign, cluster.host(1).process)
 
     _, heard = starts_with_much_metadata(depose)
     events = [event for _, event in heard.events]
@@ -192,19 +162,19 @@ def test_a_controller_that_is_deposed_before_that_was_never_active() -> None:
 
 def test_nobody_listens_where_a_broker_was() -> None:
     cluster = Cluster(nodes=5)
-    controller = controller_of(cluster)
+    controller = cluster.controller()
     gone = 5 if controller != 5 else 4
     heard = Heard(cluster, BrokerGone)
-    cluster.world.hosts[gone].kill()
+    cluster.host(gone).kill()
     cluster.until(lambda: bool(heard.events))
     assert heard.events == [(controller, BrokerGone(gone))]
 
 
 def test_nobody_listens_where_the_leader_was() -> None:
     cluster = Cluster()
-    gone = controller_of(cluster)
+    gone = cluster.controller()
     heard = Heard(cluster, QuorumLeaderGone)
-    cluster.world.hosts[gone].kill()
+    cluster.host(gone).kill()
     cluster.until(lambda: bool(heard.events))
     assert heard.events[0][0] != gone
     assert heard.events[0][1] == QuorumLeaderGone(gone)
@@ -213,9 +183,9 @@ def test_nobody_listens_where_the_leader_was() -> None:
 def test_a_broker_of_another_make_is_asked_for_the_ends_of_its_logs() -> None:
     cluster = degraded()
     heard = Heard(cluster, LogInfoUnsupported, LogEndsAsked)
-    cluster.world.hosts[2].properties[PRIVATE_REQUESTS] = "false"
+    cluster.host(2).properties[PRIVATE_REQUESTS] = "false"
     for node_id in (1, 2):
-        cluster.world.hosts[node_id].start()
+        cluster.host(node_id).start()
     cluster.until(lambda: len(heard.events) >= 2)
     assert [event for _, event in heard.events[:2]] == [LogInfoUnsupported(2), LogEndsAsked(2, 1)]
 
@@ -225,21 +195,20 @@ def test_a_broker_of_another_make_is_asked_for_the_ends_of_its_logs() -> None:
 
 def test_a_controller_does_not_have_the_api_of_what_is_forwarded() -> None:
     cluster = Cluster()
-    controller = controller_of(cluster)
+    controller = cluster.controller()
     asked = next(node_id for node_id in (1, 2, 3) if node_id != controller)
     for connection in cluster.node(controller).components.connections:
         cast(dict[int, object], connection.handlers).pop(ApiKey.UPDATE_FEATURES, None)  # the listener's own table
     heard = Heard(cluster, ForwardingRefused)
-    update = FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)
-    cluster.ask(UpdateFeaturesRequest(feature_updates=(update,)), 1, to=asked)
+    cluster.ask(update_feature_request("group.version", 0, UpgradeType.SAFE_DOWNGRADE), 1, to=asked)
     assert heard.events == [(asked, ForwardingRefused("UNSUPPORTED_VERSION"))]
 
 
 def test_a_topic_that_no_controller_makes() -> None:
     cluster = Cluster()
-    left = next(node_id for node_id in (1, 2, 3) if node_id != controller_of(cluster))
+    left = next(node_id for node_id in (1, 2, 3) if node_id != cluster.controller())
     for node_id in {1, 2, 3} - {left}:
-        cluster.world.hosts[node_id].kill()
+        cluster.host(node_id).kill()
     heard = Heard(cluster, InternalTopicNotCreated)
     ask_for_a_while(cluster, left)
     assert heard.events == [(left, InternalTopicNotCreated(OFFSETS_TOPIC, "", 0))]
@@ -262,17 +231,17 @@ def test_features_of_a_folder_that_only_others_have() -> None:
 
 def test_snapshots_are_written_and_a_node_that_has_nothing_downloads_one() -> None:
     cluster = Cluster(config={"metadata.log.max.record.bytes.between.snapshots": "3000"})
-    victim = next(node_id for node_id in (1, 2, 3) if node_id != controller_of(cluster))
+    victim = next(node_id for node_id in (1, 2, 3) if node_id != cluster.controller())
     heard = Heard(cluster, SnapshotWritten, SnapshotDownloaded, SnapshotLoaded, QuorumStateMissing, MetadataLogMissing)
     for number in range(20):
         cluster.create_topic(f"t{number}", partitions=2)
     cluster.until(lambda: {node_id for node_id, _ in heard.events} == {1, 2, 3})
-    leader = cluster.node(controller_of(cluster)).quorum
+    leader = cluster.node(cluster.controller()).quorum
     snapshot = leader.raft.log.latest_snapshot_id
     assert snapshot is not None
-    last = [event for node_id, event in heard.events if node_id == controller_of(cluster)][-1]
+    last = [event for node_id, event in heard.events if node_id == cluster.controller()][-1]
     assert last == SnapshotWritten(snapshot.end_offset, snapshot.epoch)
-    host = cluster.world.hosts[victim]
+    host = cluster.host(victim)
     host.kill()
     for path in [path for path in host.disk.paths() if "__cluster_metadata" in path and "quorum-state" not in path]:
         host.disk.view(cluster.client.process).remove(path)
@@ -288,11 +257,11 @@ def test_snapshots_are_written_and_a_node_that_has_nothing_downloads_one() -> No
 
 def test_a_vote_that_is_gone() -> None:
     cluster = Cluster()
-    stopped(cluster, 3)
+    cluster.stop(3)
     path = "/data/__cluster_metadata-0/quorum-state"
-    cluster.world.hosts[3].disk.view(cluster.client.process).remove(path)
+    cluster.host(3).disk.view(cluster.client.process).remove(path)
     heard = Heard(cluster, QuorumStateMissing)
-    cluster.world.hosts[3].start()
+    cluster.host(3).start()
     cluster.until(lambda: bool(heard.events))
     assert heard.events == [(3, QuorumStateMissing(path))]
 
@@ -304,7 +273,7 @@ def test_a_metadata_log_that_cannot_be_closed() -> None:
     cluster = Cluster()
     heard = Heard(cluster, MetadataLogNotClosed, ShutdownBegun, ShutdownDone)
     cluster.node(1).quorum._log.close = fails  # type: ignore[method-assign]
-    stopped(cluster, 1)
+    cluster.stop(1)
     assert heard.events == [
         (1, ShutdownBegun(1)),
         (1, MetadataLogNotClosed("[Errno 5] input/output error")),
@@ -318,7 +287,7 @@ def test_a_metadata_log_that_cannot_be_closed() -> None:
 def ended(cluster: Cluster, node_id: int, do: Callable[[], object], *kinds: type[Event]) -> list[Event]:
     heard = Heard(cluster, *kinds)
     do()
-    cluster.until(lambda: not cluster.world.hosts[node_id].up)
+    cluster.until(lambda: not cluster.host(node_id).up)
     assert {emitter for emitter, _ in heard.events} == {node_id}
     return [event for _, event in heard.events]
 
@@ -326,7 +295,7 @@ def ended(cluster: Cluster, node_id: int, do: Callable[[], object], *kinds: type
 @pytest.mark.parametrize("short", [False, True])
 def test_the_metadata_log_cannot_be_written(short: bool) -> None:
     cluster = Cluster()
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     folder = "/data/__cluster_metadata-0"
 
     def fail() -> None:
@@ -334,8 +303,8 @@ def test_the_metadata_log_cannot_be_written(short: bool) -> None:
             out_of_descriptors(host, folder)
         else:
             host.disk.failing.append(folder)
-        if controller_of(cluster) != 3:
-            cluster.world.hosts[controller_of(cluster)].kill()
+        if cluster.controller() != 3:
+            cluster.host(cluster.controller()).kill()
 
     (failed,) = ended(cluster, 3, fail, MetadataLogFailed)
     assert failed == MetadataLogFailed("Too many open files" if short else "input/output error", short)
@@ -344,7 +313,7 @@ def test_the_metadata_log_cannot_be_written(short: bool) -> None:
 def test_all_log_directories_fail() -> None:
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])
-    host = cluster.world.hosts[1]
+    host = cluster.host(1)
 
     def fail() -> None:
         host.disk.failing.append("/data/t-0")
@@ -360,7 +329,7 @@ def test_all_log_directories_fail() -> None:
 def test_logs_cannot_be_opened() -> None:
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
     out_of_descriptors(host, "/data/t-1")
     (failed,) = ended(cluster, 3, lambda: (host.start(), cluster.until(lambda: not host.up)), NodeFailed)
@@ -370,7 +339,7 @@ def test_logs_cannot_be_opened() -> None:
 def test_another_process_has_the_address() -> None:
     cluster = Cluster()
     heard = Heard(cluster, ListenerFailed)
-    host = cluster.world.hosts[3]
+    host = cluster.host(3)
     host.kill()
 
     def taken() -> None:
@@ -387,9 +356,9 @@ def test_another_process_has_the_address() -> None:
 def test_a_node_that_stops_alone_hands_nothing_over() -> None:
     cluster = Cluster()
     for node_id in (1, 2):
-        cluster.world.hosts[node_id].kill()
+        cluster.host(node_id).kill()
     heard = Heard(cluster, ShutdownBegun, LeadershipsNotHandedOver, ShutdownDone)
-    stopped(cluster, 3)
+    cluster.stop(3)
     assert heard.events == [(3, ShutdownBegun(3)), (3, LeadershipsNotHandedOver()), (3, ShutdownDone(3))]
 
 
@@ -428,7 +397,7 @@ def test_a_coordinator_meets_an_exception_and_is_read_anew(monkeypatch: pytest.M
 def moved(cluster: Cluster) -> int:
     """Another broker takes the coordinator over; which one."""
     old = found(cluster).node_id
-    cluster.world.hosts[old].kill()
+    cluster.host(old).kill()
     cluster.until(lambda: cluster.leader(OFFSETS_TOPIC) not in (None, old), 60_000)
     return cluster.leader(OFFSETS_TOPIC) or 0
 
@@ -437,9 +406,9 @@ def test_a_record_that_makes_no_sense_is_left_out() -> None:
     cluster = Cluster(nodes=5, config=ONE_PARTITION)
     cluster.create_topic("t")
     commit(cluster)
-    cluster.client = SimClient(cluster.world, "__admin_client", History())  # who may write to internal topics
+    cluster.client = cluster.new_client("__admin_client")  # who may write to internal topics
     cluster.ask(MetadataRequest(topics=None), 9, to=found(cluster).node_id)
-    answer = put(cluster, OFFSETS_TOPIC, b"\0\1\0\7x", b"x")
+    answer = cluster.produce(OFFSETS_TOPIC, [b"x"], key=b"\0\1\0\7x")
     assert answer.error_code == 0
     heard = Heard(cluster, CoordinatorRecordUnreadable, CoordinatorLoaded)
     new = moved(cluster)

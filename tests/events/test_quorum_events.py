@@ -29,10 +29,11 @@ from tanist.events.quorum import (
     VoteRefused,
     VoterRemoved,
 )
+from tanist.lab.scenarios.quorum_node import begin, directory, end, fetch, fetched, granted, log_of, vote
 from tanist.quorum import LogEnd, SnapshotId
 from tanist.wire.messages.fetch_request import FetchRequest
-from tests.quorum.quorum_kit import Kit, begin, end, fetch, fetched, granted, log_of, vote
-from tests.quorum.quorum_network import add_voter, directory, remove_voter
+from tests.quorum.quorum_kit import Kit
+from tests.quorum.quorum_network import add_voter, remove_voter
 from tests.quorum.test_quorum_voter_changes import FAST, Story, other_voter
 
 

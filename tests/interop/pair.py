@@ -21,9 +21,11 @@ _R = TypeVar("_R", bound=Response)
 class Asker:
     """A connection to one node that is asked in our own messages, of any version."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], *, source: str | None = None) -> None:
+        """`source`: the address that it has to the node."""
         self.address = address
-        self._client = RawClient(*address, timeout_s=30.0)
+        self._source = source
+        self._client = RawClient(*address, timeout_s=30.0, source=source)
 
     def __enter__(self) -> Self:
         return self
@@ -38,7 +40,7 @@ class Asker:
             data = self._client.exchange(frame)
         except OSError:
             self._client.close()
-            self._client = RawClient(*self.address, timeout_s=30.0)
+            self._client = RawClient(*self.address, timeout_s=30.0, source=self._source)
             data = self._client.exchange(frame)
         answer = decode_response(request.API_KEY, version, data)
         if not isinstance(answer, expected):

@@ -123,8 +123,11 @@ def request_frame(api_key: int, version: int, body: bytes, *, flexible: bool, co
 class RawClient:
     """One blocking connection to one node."""
 
-    def __init__(self, host: str, port: int, *, timeout_s: float = 5.0) -> None:
-        self.socket = socket.create_connection((host, port), timeout=timeout_s)
+    def __init__(self, host: str, port: int, *, timeout_s: float = 5.0, source: str | None = None) -> None:
+        """`source`: the address that it has to the node."""
+        self.socket = socket.create_connection(
+            (host, port), timeout=timeout_s, source_address=None if source is None else (source, 0)
+        )
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
 

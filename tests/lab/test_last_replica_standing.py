@@ -44,8 +44,8 @@ def test_before_the_kip_the_high_watermark_does_not_wait_either() -> None:
             for when, _ in steps(stage):
                 if when == "T2":
                     break
-            assert stage.state().isr == (3,)
-            hosted = stage.hosted(3)
+            assert stage.state.isr == (3,)
+            hosted = stage.replica(3)
             assert hosted is not None
             assert hosted.leader is not None
             assert hosted.leader._may_advance() is not elr

@@ -29,6 +29,7 @@ from tests.log.log_batches import batch
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=500, index_interval_bytes=120, delete_retention_ms=50)
 KEY = ("t", 0)
+ID = UUID(int=5)
 FOLDER = "/d/t-0"
 
 
@@ -62,8 +63,10 @@ class Course:
         # When a broker starts it does not know yet that the topic is compacted.
         directory.load(self.now, lambda topic: replace(CONFIG, cleanup_policy="delete"))
         if KEY not in directory.logs:
-            directory.create_log(*KEY, UUID(int=5), CONFIG, self.now)
+            directory.create_log(*KEY, ID, CONFIG, self.now)
         log = directory.logs[KEY]
+        if log.topic_id != ID:
+            log.assign_topic_id(ID)  # a loss of power had taken it: the metadata knows it
         log.set_config(CONFIG)
         return directory, log
 

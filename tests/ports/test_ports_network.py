@@ -120,6 +120,53 @@ def test_connections_outlive_their_listener(world: Any, make_pair: Any, make_rec
     world.run_until(lambda: bool(late.closed), "the late one is refused")
 
 
+def test_who_connects_to_a_paused_listener_waits(world: Any, make_recorder: Any, frame_of: Any) -> None:
+    servers: list[Any] = []
+
+    def accept(connection: Any) -> Any:
+        server = make_recorder()
+        server.connection = connection
+        servers.append(server)
+        listener.pause()
+        return server
+
+    listener = world.network.bind(world.host, 0, accept, max_frame_bytes=1000)
+    listener.open()
+    clients = [make_recorder() for _ in range(3)]
+    for number, client in enumerate(clients):
+        connection = world.network.connect(world.host, listener.port, client, max_frame_bytes=1000)
+        connection.send(frame_of(b"%d" % number))
+        _let_pass(world, 50)
+    world.run_until(lambda: bool(servers and servers[0].frames), "the first is heard")
+    for accepted in (2, 3):
+        _let_pass(world, 50)
+        assert len(servers) == accepted - 1
+        listener.resume()
+        world.run_until(lambda accepted=accepted: len(servers) == accepted and bool(servers[-1].frames), "the next")
+    assert servers[0].frames == [b"0"]
+    assert sorted(server.frames[0] for server in servers) == [b"0", b"1", b"2"]  # handshakes end in any order
+    listener.resume()
+    listener.resume()
+    listener.close()
+
+
+def _let_pass(world: Any, time_ms: int) -> None:
+    until_ms = world.clock.now_ms() + time_ms
+    world.run_until(lambda: world.clock.now_ms() > until_ms, "time passes")
+
+
+def test_those_who_wait_at_a_paused_listener_that_closes_are_reset(world: Any, make_recorder: Any) -> None:
+    listener = world.network.bind(world.host, 0, lambda _: make_recorder(), max_frame_bytes=1000)
+    listener.pause()
+    listener.open()
+    client = make_recorder()
+    world.network.connect(world.host, listener.port, client, max_frame_bytes=1000)
+    _let_pass(world, 50)  # it is in the system's backlog by now
+    listener.close()
+    world.run_until(lambda: bool(client.closed), "it is reset")
+    listener.resume()  # late: it stays closed
+
+
 def test_many_pipelined_frames_of_all_sizes_arrive_whole_and_in_order(
     world: Any, make_pair: Any, frame_of: Any
 ) -> None:

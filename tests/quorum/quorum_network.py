@@ -6,13 +6,12 @@ One seed decides everything. Messages are passed as objects. The checks of `Chec
 from __future__ import annotations
 
 import heapq
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from tanist.events.stream import Events
+from tanist.lab.scenarios.quorum_node import CLUSTER_ID, SeededRandom, directory, voters_of
 from tanist.ports import FileRange
 from tanist.quorum import (
     BecameQuorumLeader,
@@ -48,7 +47,6 @@ from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from tanist.wire.schema import Request, Response
 
-CLUSTER_ID = "quorum-test-cluster"
 FETCH_VERSION = 18
 OUTSIDE = object()
 """The source of requests that no node has sent."""
@@ -69,28 +67,11 @@ def materialize(response: object) -> None:
             setattr(part, name, records.file.read(records.offset, records.length))
 
 
-class Rng:
-    """`ports.Random` from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def below(self, n: int) -> int:
-        return self._random.randrange(n)
-
-    def bytes(self, n: int) -> bytes:
-        return self._random.randbytes(n)
+class Rng(SeededRandom):
+    """`ports.Random` from a seed, which also draws by percent."""
 
     def rng(self, percent: float) -> bool:
         return self._random.random() * 100 < percent
-
-
-def directory(node_id: int) -> UUID:
-    return UUID(int=1000 + node_id)
-
-
-def voters_of(ids: Sequence[int]) -> tuple[Voter, ...]:
-    return tuple(Voter(node_id, directory(node_id), f"node{node_id}", 9000 + node_id) for node_id in ids)
 
 
 def voter_of(node_id: int) -> Voter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tanist.lab.scenarios.quorum_node import ME, WALL_MS, directory, fetch, part_of
 from tanist.quorum import (
     ElectionState,
     ReplicaKey,
@@ -11,16 +12,7 @@ from tanist.quorum import (
 from tanist.quorum.state.progress import MAX_OBSERVERS, OBSERVER_SESSION_MS
 from tanist.wire.ids import METADATA_TOPIC
 from tanist.wire.messages import describe_quorum_request
-from tests.quorum.quorum_kit import (
-    ME,
-    WALL_MS,
-    Kit,
-    elected,
-    error_of,
-    fetch,
-    part_of,
-)
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import Kit, elected, error_of
 
 
 class TestDescribe:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import ME, directory, granted, key, log_of, part_of, vote
 from tanist.quorum import (
     BecameQuorumLeader,
     ElectionState,
@@ -24,17 +25,7 @@ from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
-from tests.quorum.quorum_kit import (
-    ME,
-    SELF,
-    Kit,
-    granted,
-    key,
-    log_of,
-    part_of,
-    vote,
-)
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import SELF, Kit
 
 
 class TestStart:

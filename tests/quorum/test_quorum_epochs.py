@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import ME, begin, end, fetched, granted, key, part_of, vote
 from tanist.quorum import (
     ElectionState,
     NotLeader,
@@ -18,19 +19,7 @@ from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequ
 from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest
-from tests.quorum.quorum_kit import (
-    ME,
-    SELF,
-    Kit,
-    begin,
-    end,
-    error_of,
-    fetched,
-    granted,
-    key,
-    part_of,
-    vote,
-)
+from tests.quorum.quorum_kit import SELF, Kit, error_of
 
 
 class TestBeginQuorumEpoch:

@@ -7,23 +7,11 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import ME, WALL_MS, directory, fetch, log_of, part_of, vote
 from tanist.quorum import Effect, ElectionState, SnapshotId
 from tanist.quorum.state import fetch_purgatory
 from tanist.wire.ids import ZERO_UUID
-from tests.quorum.quorum_kit import (
-    ME,
-    WALL_MS,
-    Kit,
-    elected,
-    error_of,
-    fetch,
-    leader,
-    log_of,
-    part_of,
-    records_of,
-    vote,
-)
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import Kit, elected, error_of, leader, records_of
 
 
 class TestFetchAnswer:

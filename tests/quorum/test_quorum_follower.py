@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import ME, WALL_MS, directory, fetched, log_of, part_of, vote
 from tanist.quorum import (
     ElectionState,
     HighWatermark,
@@ -19,16 +20,7 @@ from tanist.quorum.storage import batches as quorum_batches
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest
-from tests.quorum.quorum_kit import (
-    ME,
-    WALL_MS,
-    Kit,
-    fetched,
-    log_of,
-    part_of,
-    vote,
-)
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import Kit
 
 
 class TestFollower:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tanist.lab.scenarios.quorum_node import EVERYBODY, ME, directory, fetch, log_of, vote
 from tanist.quorum import ElectionState, QuorumInconsistent, ReplicaKey, Reply, SnapshotId, messages
 from tanist.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request
 from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -20,8 +21,7 @@ from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
 from tanist.wire.schema import Request
-from tests.quorum.quorum_kit import ME, VOTERS, Kit, fetch, fetch_snapshot, log_of, vote
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import Kit, fetch_snapshot
 
 NUMBER = st.integers(-2, 8) | st.sampled_from([-(2**31), 2**31 - 1])
 OFFSET = st.integers(-2, 8) | st.sampled_from([-(2**63), 2**63 - 1])
@@ -95,14 +95,14 @@ def test_every_request_is_answered_once(stored: ElectionState, lead: bool, reque
 
 RESPONSES: st.SearchStrategy[Any] = st.one_of(
     st.builds(
-        lambda leader, epoch, error, granted: messages.vote_reply(VOTERS, leader, epoch, error, granted),
+        lambda leader, epoch, error, granted: messages.vote_reply(EVERYBODY, leader, epoch, error, granted),
         st.none() | NODE,
         NUMBER,
         st.sampled_from([0, 42, 74, 75, 6]),
         st.booleans(),
     ),
     st.builds(
-        lambda leader, epoch, error: messages.begin_reply(VOTERS, leader, epoch, error),
+        lambda leader, epoch, error: messages.begin_reply(EVERYBODY, leader, epoch, error),
         st.none() | NODE,
         NUMBER,
         st.sampled_from([0, 42, 74, 75]),

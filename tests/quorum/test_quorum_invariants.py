@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from tanist.invariants import InvariantError
+from tanist.lab.scenarios.quorum_node import voters_of
 from tanist.quorum import QuorumRules
 from tanist.quorum.state.roles import Leader
 from tanist.quorum.storage.voter_history import to_record
 from tanist.quorum.voters import LogEnd, VoterSet
-from tests.quorum.quorum_kit import Kit, voters_of
+from tests.quorum.quorum_kit import Kit
 from tests.quorum.quorum_network import voter_of
 
 

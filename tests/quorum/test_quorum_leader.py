@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.lab.scenarios.quorum_node import ME, WALL_MS, directory, fetch, log_of, vote
 from tanist.ports import FileRange
 from tanist.quorum import (
     BatchTooLarge,
@@ -22,19 +23,7 @@ from tanist.quorum import (
 )
 from tanist.quorum.storage import batches as quorum_batches
 from tanist.wire.control import LeaderChangeMessage, decode_control_batch
-from tests.quorum.quorum_kit import (
-    ME,
-    SELF,
-    WALL_MS,
-    Kit,
-    elected,
-    fetch,
-    fetch_snapshot,
-    leader,
-    log_of,
-    vote,
-)
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import SELF, Kit, elected, fetch_snapshot, leader
 
 
 class TestLeaderChange:

@@ -4,22 +4,14 @@ known to be gone.
 
 from __future__ import annotations
 
+from tanist.lab.scenarios.quorum_node import ME, end, fetched, granted, part_of, vote
 from tanist.quorum import (
     ElectionState,
 )
 from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest
-from tests.quorum.quorum_kit import (
-    ME,
-    SELF,
-    Kit,
-    end,
-    fetched,
-    granted,
-    part_of,
-    vote,
-)
+from tests.quorum.quorum_kit import SELF, Kit
 
 
 class TestCheckQuorum:

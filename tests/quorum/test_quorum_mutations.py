@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import directory
 from tanist.quorum import ElectionState, LogEnd, QuorumError, QuorumRules, RaftConfig, RaftLog, ReplicaKey
 from tanist.quorum.state.roles import Leader, Prospective, Resigned, Role, Unattached, VoteAsk
 from tanist.quorum.state.rules import FetchPosition, Validity
 from tanist.quorum.storage.batches import encode_values
 from tests.quorum.quorum_checker import Checker, Violation
-from tests.quorum.quorum_network import Faults, Network, directory
+from tests.quorum.quorum_network import Faults, Network
 from tests.quorum.test_quorum_random import FAST, run
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import WALL_MS, fetched, log_of, part_of
 from tanist.quorum import (
     ElectionState,
     HighWatermark,
@@ -17,17 +18,7 @@ from tanist.quorum import (
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
-from tests.quorum.quorum_kit import (
-    WALL_MS,
-    Kit,
-    elected,
-    error_of,
-    fetch_snapshot,
-    fetched,
-    log_of,
-    part_of,
-    snapshot_part,
-)
+from tests.quorum.quorum_kit import Kit, elected, error_of, fetch_snapshot, snapshot_part
 
 
 class TestSnapshot:

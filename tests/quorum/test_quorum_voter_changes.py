@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import CLUSTER_ID, directory, voters_of
 from tanist.quorum import QuorumError, QuorumRules, RaftConfig, Send, VoterSet
 from tanist.quorum.storage.voter_history import VoterHistory, to_record
 from tanist.quorum.voters import Endpoint
@@ -18,16 +19,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.update_raft_voter_request import KRaftVersionFeature, Listener, UpdateRaftVoterRequest
 from tests.quorum.quorum_checker import Checker, Violation
-from tests.quorum.quorum_network import (
-    CLUSTER_ID,
-    Faults,
-    Network,
-    add_voter,
-    directory,
-    remove_voter,
-    voter_of,
-    voters_of,
-)
+from tests.quorum.quorum_network import Faults, Network, add_voter, remove_voter, voter_of
 from tests.quorum.test_quorum_random import FAST
 from tests.quorum.test_quorum_voter_changes_random import ChangesBeforeItsFirstCommit, CountsItselfWhenRemoved
 

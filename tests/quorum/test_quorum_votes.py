@@ -6,24 +6,14 @@ from uuid import UUID
 
 import pytest
 
+from tanist.lab.scenarios.quorum_node import ME, directory, fetched, key, log_of, part_of, vote
 from tanist.quorum import (
     ElectionState,
     Reply,
     SaveElectionState,
 )
 from tanist.wire.messages.fetch_request import FetchRequest
-from tests.quorum.quorum_kit import (
-    ME,
-    SELF,
-    Kit,
-    error_of,
-    fetched,
-    key,
-    log_of,
-    part_of,
-    vote,
-)
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import SELF, Kit, error_of
 
 
 class TestVoteRequest:

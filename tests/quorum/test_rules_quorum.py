@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tanist.lab.scenarios.quorum_node import ME, directory, fetch, log_of, part_of, vote
 from tanist.quorum import ElectionState, ReplicaKey, SnapshotId, SteppedDown
 from tanist.wire.ids import ZERO_UUID
-from tests.quorum.quorum_kit import ME, Kit, fetch, log_of, part_of, vote
-from tests.quorum.quorum_network import directory
+from tests.quorum.quorum_kit import Kit
 
 SELF = ReplicaKey(ME, directory(ME))
 

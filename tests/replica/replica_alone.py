@@ -7,30 +7,16 @@ from uuid import UUID
 
 from tanist.events.event import Event
 from tanist.events.stream import Events
+from tanist.lab.scenarios.replica import LAG_MS, Brokers
 from tanist.replica.effects import Effect, HighWatermarkAdvanced, ProposeIsr
 from tanist.replica.follower import FollowerState
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import FetchDecision, FollowerFetch, LeaderState
 from tanist.replica.memory import Entry, MemoryLog
-from tanist.replica.metadata import BrokerStatus, PartitionMetadata, ReplicaConfig
+from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
 
 TOPIC_ID = UUID(int=1)
-LAG_MS = 30_000
-
-
-class Registrations(dict[int, BrokerStatus]):
-    """A `BrokerView`: broker b is registered with epoch b + 1000."""
-
-    @classmethod
-    def of(cls, brokers: tuple[int, ...]) -> Registrations:
-        return cls({b: BrokerStatus(b + 1000, fenced=False, shutting_down=False) for b in brokers})
-
-    def registration(self, broker_id: int) -> BrokerStatus | None:
-        return self.get(broker_id)
-
-    def mark(self, broker_id: int, **changes: object) -> None:
-        self[broker_id] = replace(self[broker_id], **changes)  # type: ignore[arg-type]
 
 
 class Alone:
@@ -53,7 +39,7 @@ class Alone:
         for at, (epoch, start) in enumerate(epochs):
             end = epochs[at + 1][1] if at + 1 < len(epochs) else leo
             self.log.append_as_follower(tuple(Entry(offset, epoch, "old") for offset in range(start, end)), 9)
-        self.brokers = Registrations.of(replicas)
+        self.brokers = Brokers.of(replicas)
         self.now_ms = 1_000
         config = ReplicaConfig(min_insync_replicas=min_isr, replica_lag_time_max_ms=LAG_MS)
         self.heard: list[Event] = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tanist.events.replication import LogTruncated
+from tanist.lab.scenarios.replica import Brokers
 from tanist.replica.effects import Effect
 from tanist.replica.leader import LeaderState
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.partition import Partition
-from tests.replica.replica_controller import AbstractController, View, Violation
+from tests.replica.replica_controller import AbstractController, Violation
 
 
 @dataclass
@@ -18,7 +19,8 @@ class Broker:
 
     replica: Partition
     log: MemoryLog
-    view: View
+    view: Brokers
+    """The registrations, as old as the metadata that it has applied."""
     applied: int
     epoch: int
     life: int = 0

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from tanist.lab.scenarios.replica import Brokers
 from tanist.replica.effects import (
     ProposeIsr,
 )
@@ -29,17 +30,7 @@ class Metadata:
     """One state of the metadata log: the partition and all registrations."""
 
     partition: PartitionMetadata
-    brokers: dict[int, BrokerStatus]
-
-
-class View:
-    """One broker's copy of the registrations, as old as the metadata it has applied."""
-
-    def __init__(self, brokers: dict[int, BrokerStatus]) -> None:
-        self.brokers = brokers
-
-    def registration(self, broker_id: int) -> BrokerStatus | None:
-        return self.brokers.get(broker_id)
+    brokers: Brokers
 
 
 class AbstractController:
@@ -49,17 +40,17 @@ class AbstractController:
         ids = tuple(brokers)
         self.min_isr = min_isr
         self.elr: frozenset[int] = frozenset()
-        self.brokers = {b: BrokerStatus(epoch=100 + b, fenced=False, shutting_down=False) for b in ids}
+        self.brokers = Brokers({b: BrokerStatus(100 + b, fenced=False, shutting_down=False) for b in ids})
         self.next_broker_epoch = 1000
         partition = PartitionMetadata("foo", TOPIC_ID, 0, ids[0], 0, 0, ids, ids)
-        self.log = [Metadata(partition, dict(self.brokers))]
+        self.log = [Metadata(partition, Brokers(self.brokers))]
 
     @property
     def partition(self) -> PartitionMetadata:
         return self.log[-1].partition
 
     def _write(self, partition: PartitionMetadata) -> None:
-        self.log.append(Metadata(partition, dict(self.brokers)))
+        self.log.append(Metadata(partition, Brokers(self.brokers)))
 
     def _acceptable(self, broker: int) -> bool:
         status = self.brokers[broker]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tanist.lab.scenarios.replica import LAG_MS, Brokers
 from tanist.replica.effects import (
     AskOffsets,
     Effect,
@@ -24,9 +25,7 @@ from tanist.replica.metadata import ReplicaConfig
 from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
 from tests.replica.replica_checks import Broker, StageChecks
-from tests.replica.replica_controller import AbstractController, View, Violation
-
-LAG_MS = 30_000
+from tests.replica.replica_controller import AbstractController, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class Stage(StageChecks):
         return log
 
     def _start(self, broker: int, log: MemoryLog, checkpoint: int, life: int) -> None:
-        view = View({})
+        view = Brokers()
         replica = self.partition_class(broker, log, self.config, view)
         replica.restore_high_watermark(checkpoint)
         registered = self.controller.brokers[broker].epoch
@@ -151,7 +150,8 @@ class Stage(StageChecks):
         if last <= at.applied:
             return
         metadata = self.controller.log[last]
-        at.view.brokers = dict(metadata.brokers)
+        at.view.clear()
+        at.view.update(metadata.brokers)
         at.applied = last
         if metadata.brokers[broker].epoch != at.epoch:
             return  # from a former life: what it says about our role is not about this log

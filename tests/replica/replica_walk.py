@@ -11,8 +11,9 @@ from bisect import bisect
 from collections.abc import Callable
 from itertools import accumulate
 
+from tanist.lab.scenarios.replica import LAG_MS
 from tanist.replica.partition import Partition
-from tests.replica.replica_stage import LAG_MS, Stage
+from tests.replica.replica_stage import Stage
 
 
 def _produce(stage: Stage, broker: int, rng: random.Random) -> None:

@@ -6,11 +6,12 @@ from uuid import UUID
 
 import pytest
 
+from tanist.lab.scenarios.replica import LAG_MS
 from tanist.replica.effects import FetchAgain, HighWatermarkAdvanced, HighWatermarkSet
 from tanist.replica.follower import FetchedPartition
 from tanist.replica.memory import Entry
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import LAG_MS, Alone, advances, proposals
+from tests.replica.replica_alone import Alone, advances, proposals
 
 
 def test_rule_1_high_watermark_stays_while_isr_is_below_min_isr() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tanist.events.replication import BecameLeader, IsrChanged, IsrUpdateFailed
+from tanist.lab.scenarios.replica import LAG_MS
 from tanist.replica.leader import FollowerFetch
 from tanist.replica.remote import NEVER_MS
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import LAG_MS, Alone, advances, proposals, state
+from tests.replica.replica_alone import Alone, advances, proposals, state
 
 
 def test_rule_9_one_proposal_in_flight() -> None:

@@ -20,10 +20,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tanist.lab.scenarios.replica import LAG_MS
 from tanist.replica.partition import Partition
 from tests.replica.replica_controller import Violation
 from tests.replica.replica_mutants import MUTANTS
-from tests.replica.replica_stage import LAG_MS, Stage
+from tests.replica.replica_stage import Stage
 
 MESSAGES_MAX = 12
 brokers = st.integers(1, 3)

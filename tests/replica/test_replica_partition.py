@@ -9,12 +9,13 @@ from uuid import UUID
 import pytest
 
 from tanist.events.replication import BecameFollower, BecameLeader
+from tanist.lab.scenarios.replica import LAG_MS
 from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.replica.follower import FetchedPartition
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import InvalidMetadata, ReplicaConfig
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import LAG_MS, Alone, state
+from tests.replica.replica_alone import Alone, state
 
 
 def test_from_leader_to_follower_and_back_the_high_watermark_goes_along() -> None:

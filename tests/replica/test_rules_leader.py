@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tanist.lab.scenarios.replica import LAG_MS
 from tanist.wire.errors import ErrorCode
-from tests.replica.replica_alone import LAG_MS, Alone, proposals
+from tests.replica.replica_alone import Alone, proposals
 
 
 def test_rule_9_nobody_is_dropped_while_a_proposal_waits() -> None:

@@ -78,7 +78,7 @@ def test_a_cluster_with_tls_loses_nothing() -> None:
             "listeners",
             "a Java key store (JKS) cannot be read; convert it to PKCS12 with keytool",
         ),
-        ({"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "authorizer", "no auth"),
+        ({"authorizer_class_name": "com.example.Authorizer"}, "configurations", "'com.example.Authorizer' is not"),
         ({"alter_config_policy_class_name": "a.Policy"}, "configurations", "would not enforce it"),
     ],
 )  # fmt: skip
@@ -86,6 +86,13 @@ def test_a_file_that_tanist_does_not_start_from_is_refused(more: Mapping[str, An
     (found,) = (each for each in of(USAGE, node(**more)) if each.severity == REFUSED)
     assert found.kind == kind
     assert said in found.message
+
+
+def test_an_authorizer_whose_super_users_apache_kafka_does_not_describe_is_taken() -> None:
+    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    assert of(USAGE, node(authorizer_class_name=standard)) == []
+    found = of(USAGE, node(authorizer_class_name=standard, super_users="User:admin"))
+    assert "super.users lacks User:ANONYMOUS" in found[0].message
 
 
 @pytest.mark.parametrize(
@@ -124,11 +131,12 @@ def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
     assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "share-groups"), (LOST, "streams-groups")}
 
 
-def test_security_and_quotas_are_lost() -> None:
-    found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2, quotas=["user=a"]))
-    assert kinds(found) == {(LOST, kind) for kind in ("acls", "scram", "tokens", "quotas")}
-    assert found[0].message.startswith("7 ACLs")
-    assert found[0].details[-1] == "and 2 more"
+def test_security_goes_on() -> None:
+    found = of(replace(USAGE, acls=["User:a on t"] * 7, scram_users=["a"], tokens=2))
+    assert kinds(found) == {(NOTE, kind) for kind in ("acls", "scram", "tokens")}
+    (acls,) = (each for each in found if each.kind == "acls")
+    assert acls.message == "7 ACLs kept and enforced"
+    assert acls.details[-1] == "and 2 more"
 
 
 def test_what_the_cluster_does_not_answer_is_to_be_accepted() -> None:

@@ -11,10 +11,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from tanist.client.admin import ElectionType
 from tanist.runtime.client import admin, changes, groups
 from tanist.runtime.client import client as client_module
 from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
-from tanist.runtime.client.elect import Candidate, ElectionType, elect
+from tanist.runtime.client.elect import Candidate, elect
 from tanist.runtime.client.quorum import NoQuorum, metadata_age_ms, missing_quorum, watching
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode

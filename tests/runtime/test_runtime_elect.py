@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tanist.client.admin import ElectionType
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
-from tanist.runtime.client.elect import Candidate, ElectionType, elect
+from tanist.runtime.client.elect import Candidate, elect
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse

@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,55 @@ def test_a_session_that_is_taken_up_again_keeps_its_identity(runner: Any, serve_
     again.close()
 
 
+def test_a_session_outlives_no_certificate(runner: Any, serve_tls: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is taken up again was verified a while ago."""
+    server = serve_tls(echo, client_auth="required")
+    context = client_context(server.authority, server.authority.issue("alice"), version=ssl.TLSVersion.TLSv1_2)
+    first = TlsClient(server.socket(), context)
+    runner.until(first.pump)
+    monkeypatch.setattr(handshakes, "now_s", lambda: time.time() + 31 * 86_400)
+    again = TlsClient(server.socket(), context)
+    again.tls = context.wrap_bio(
+        again._incoming, again._outgoing, server_hostname="127.0.0.1", session=first.tls.session
+    )
+    runner.until(lambda: (again.pump(), again.ended)[1])
+    assert server.reports.failed[-1][1] == "certificate not accepted: certificate has expired"
+    assert len(server.handlers) == 1
+    first.close()
+
+
+def test_many_handshakes_at_once_leave_the_loop_to_others(
+    runner: Any, serve_tls: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve_tls(echo)
+    clients = [server.client() for _ in range(60)]
+    runner.until(lambda: server.accepted == 60)
+    passes = [0]
+    steps: list[int] = []
+    advance = handshakes._advance
+
+    def counted(tls: ssl.SSLObject) -> str | None:
+        steps.append(passes[0])
+        return advance(tls)
+
+    def next_pass() -> None:
+        passes[0] += 1
+        if len(steps) < 60:
+            runner.loop.post(next_pass)
+
+    monkeypatch.setattr(handshakes, "_advance", counted)
+    for client in clients:
+        client.sock.sendall(client.flight())
+    next_pass()
+    runner.until(lambda: len(steps) >= 60)
+    # A pass of the loop may fall between the counting of two.
+    assert max(steps.count(each) for each in set(steps)) <= 2 * handshakes.STEPS_PER_PASS
+    for client in clients:
+        runner.until(client.pump)
+        assert client.done
+        client.close()
+
+
 def test_the_silent_are_closed_after_a_while(runner: Any, serve_tls: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshakes, "DEADLINE_MS", 50)
     server = serve_tls(echo)
@@ -365,6 +415,21 @@ def test_a_large_answer_waits_as_plain_text_and_little_of_it_encrypted(runner: A
     assert connection.pending_bytes > 1 << 20
     runner.until(lambda: (client.read(), len(client.frames) == (8 << 20) + 4)[1])
     assert connection.pending_bytes == 0
+    client.close()
+
+
+def test_what_the_other_side_can_make_wait_has_a_bound(runner: Any, serve_tls: Make) -> None:
+    """As one that asks for new keys, and does not read the answers."""
+    server = serve_tls(lambda handler, _: handler.connection.send([frame(bytes(8 << 20))]))
+    client = server.client()
+    runner.until(client.pump)
+    client.send(frame(b"give"))
+    runner.until(lambda: bool(server.handlers) and server.handlers[0].connection.pending_bytes > 0)
+    connection = server.handlers[0].connection
+    for _ in range(300):
+        connection.push(bytes(1000))
+    runner.until(lambda: bool(server.handlers[0].closed))
+    assert "does not read" in server.handlers[0].closed[0]
     client.close()
 
 

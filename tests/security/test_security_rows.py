@@ -27,12 +27,10 @@ DECIDING = {"decide", "by_type"}
 """The methods of `AclImage`."""
 UNCHECKED = {
     ApiKey.API_VERSIONS: "everybody may ask what is served",
-    ApiKey.SASL_HANDSHAKE: "its client is nobody yet",
-    ApiKey.SASL_AUTHENTICATE: "its client is nobody yet",
-    ApiKey.CREATE_DELEGATION_TOKEN: "there are no tokens",
-    ApiKey.RENEW_DELEGATION_TOKEN: "there are no tokens",
-    ApiKey.EXPIRE_DELEGATION_TOKEN: "there are no tokens",
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: "there are no tokens",
+    ApiKey.SASL_HANDSHAKE: "nobody is anybody before it",
+    ApiKey.SASL_AUTHENTICATE: "nobody is anybody before it",
+    ApiKey.RENEW_DELEGATION_TOKEN: "those who have the token, and are named in it",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "those who have the token, and are named in it",
 }
 
 

@@ -16,7 +16,7 @@ from tests.security.names import CN, DC, EMAIL, ORG, OU, SERIAL, UID, name
 
 BMP, IA5, NUMERIC, PRINTABLE, T61, UNIVERSAL, UTF8, VISIBLE = 0x1E, 0x16, 0x12, 0x13, 0x14, 0x1C, 0x0C, 0x1A
 
-# What X500Principal.getName() of Java 17 gives for the same bytes (tests/interop compares many more).
+# What X500Principal.getName() of Java 17 gives for the same bytes.
 JAVA = [
     (name([(CN, UTF8, "alice")], [(OU, UTF8, "team")], [(ORG, UTF8, "acme")]), "O=acme,OU=team,CN=alice"),
     (name([(CN, UTF8, "a,b+c\"d\\e<f>g;h=i#j")]), 'CN=a\\,b\\+c\\"d\\\\e\\<f\\>g\\;h\\=i\\#j'),

@@ -11,10 +11,11 @@ from uuid import UUID
 
 import pytest
 
+from tanist.client.admin import TOPIC_RESOURCE
 from tanist.quorum.storage.batches import encode_values
 from tanist.quorum.storage.snapshots import encode_snapshot, file_name
 from tanist.quorum.voters import SnapshotId
-from tanist.runtime.client.admin import TOPIC, alter_configs, create_topic, delete_topic, describe_topics
+from tanist.runtime.client.admin import alter_configs, create_topic, delete_topic, describe_topics
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
@@ -125,7 +126,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
         create_topic(client, "orders", assignment=[[1, 2, 3]], config={"min.insync.replicas": "2"})
         create_topic(client, "gone", partitions=1)
         delete_topic(client, "gone")
-        alter_configs(client, TOPIC, "orders", {"retention.ms": "1000"})
+        alter_configs(client, TOPIC_RESOURCE, "orders", {"retention.ms": "1000"})
         cluster.crash(3)
         cluster.crash(2)
 

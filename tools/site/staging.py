@@ -60,6 +60,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "glossary",
         "gaps",
         "security",
+        "authorization",
         "changelog",
     ),
     "Explanation": (

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
+from tanist.broker.counters import Metrics
 from tanist.broker.metadata.view import MetadataView
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import AuthorizationDenied
@@ -32,8 +33,9 @@ _Key: TypeAlias = tuple[Principal, int, int, str]
 class Denials:
     """Reports denials (`security.authorizer.OnDenied`)."""
 
-    def __init__(self, clock: Clock, events: Events) -> None:
+    def __init__(self, clock: Clock, events: Events, metrics: Metrics) -> None:
         self._clock = clock
+        self._metrics = metrics
         self._events = events
         self._left_out: dict[_Key, int] = {}
         """How many of the last interval had no event, of those that had one."""
@@ -43,6 +45,7 @@ class Denials:
 
     def __call__(self, session: Session, row: Row, name: str) -> None:
         """One more. The last of the needs is named: the others are wider."""
+        self._metrics.authorization_denied += 1
         now_ms = self._clock.now_ms()
         if now_ms >= self._ends_ms:
             self._ends_ms = now_ms + _INTERVAL_MS
@@ -98,7 +101,7 @@ def access_of(context: NodeContext, metadata: MetadataView) -> Access:
     settings = context.config.authorizer
     if settings is None:
         return OPEN
-    denials = Denials(context.clock, context.events)
+    denials = Denials(context.clock, context.events, context.metrics)
     authorizer = Authorizer(settings.super_users, allow_everyone=settings.allow_everyone, on_denied=denials)
 
     def changed(delta: ImageDelta) -> None:

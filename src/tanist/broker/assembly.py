@@ -17,6 +17,7 @@ from tanist.broker.metadata.bootstrap import read_bootstrap
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import MetadataImage
@@ -100,7 +101,9 @@ def open_directories(context: NodeContext, metas: dict[str, MetaProperties]) -> 
     return LogDirectories(LogDirectory(context.disk, path, metas[path].directory_id, context.events) for path in paths)
 
 
-def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: UUID) -> MetadataQuorum:
+def assemble_quorum(
+    context: NodeContext, metadata: MetadataView, directory_id: UUID, throttles: ClientThrottles
+) -> MetadataQuorum:
     """The metadata log, its Raft replica, and the controller if the node has that role."""
     config = context.config
     log = MetadataLog.open(
@@ -158,7 +161,7 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
             voter_ids=lambda: raft.voters.ids,
             events=context.events,
         )
-        quorum.controller_service = ControllerService(context, metadata, quorum, controller)
+        quorum.controller_service = ControllerService(context, metadata, quorum, controller, throttles)
     return quorum
 
 

@@ -7,10 +7,12 @@ together, by `build` functions of the API modules and by the metrics; a componen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tanist.broker.access import access_of
 from tanist.broker.assembly import assemble_quorum, open_directories
+from tanist.broker.authentication.gates import Gates
 from tanist.broker.context import NodeContext
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.groups.service import Groups
@@ -25,6 +27,7 @@ from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.fetch_sessions import FetchSessions
 from tanist.broker.replication.fetcher import Fetchers
@@ -67,6 +70,8 @@ class NodeComponents:
     effects: ReplicaEffects
     quorum: MetadataQuorum
     connections: Connections
+    gates: Gates
+    client_throttles: ClientThrottles
     tls: NodeProfiles
     access: Access
     controller_channel: ControllerChannel
@@ -99,8 +104,10 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.events)
     turn.bind(effects)
     directories = open_directories(context, metas)
-    quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)
+    client_throttles = ClientThrottles(context)
+    quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id, client_throttles)
     connections = Connections(context, turn.touch, quorum.broker_connection_lost, access)
+    client_throttles.on_change(partial(_meter_requests, connections))
     awaited_metadata = AwaitedMetadata(clock, metadata)
     controller_channel = ControllerChannel(context, quorum, awaited_metadata)
     lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
@@ -157,6 +164,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects=effects,
         quorum=quorum,
         connections=connections,
+        gates=Gates(context, lambda: metadata.image),
+        client_throttles=client_throttles,
         tls=NodeProfiles(context, metadata),
         access=access,
         controller_channel=controller_channel,
@@ -179,3 +188,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         groups=groups,
         transactions=transactions,
     )
+
+
+def _meter_requests(connections: Connections, throttles: ClientThrottles) -> None:
+    connections.meter = throttles if throttles.request.active else None

@@ -155,6 +155,10 @@ class NodeConfig:
     max_incremental_fetch_session_cache_slots: int = _from("max.incremental.fetch.session.cache.slots")
     queued_max_requests: int = _from("queued.max.requests")
     request_timeout_ms: int = _from("request.timeout.ms")
+    quota_window_num: int = _from("quota.window.num")
+    quota_window_size_seconds: int = _from("quota.window.size.seconds")
+    controller_quota_window_num: int = _from("controller.quota.window.num")
+    controller_quota_window_size_seconds: int = _from("controller.quota.window.size.seconds")
     socket_connection_setup_timeout_ms: int = _from("socket.connection.setup.timeout.ms")
     socket_listen_backlog_size: int = _from("socket.listen.backlog.size")
     socket_receive_buffer_bytes: int = _from("socket.receive.buffer.bytes")
@@ -267,6 +271,8 @@ class NodeConfig:
         roles = _roles(static)
         node_id = _node_id(static)
         listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
+        to_controllers = controller_listener(static, controller_names)
+        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         voters, servers = quorum(static, roles, node_id)
         log_dirs = log_directories(static) or split_paths(static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
@@ -278,8 +284,6 @@ class NodeConfig:
             for attribute in fields(cls)
             if "setting" in attribute.metadata
         }
-        to_controllers = controller_listener(static, controller_names)
-        to_brokers = inter_broker_listener(static, listeners, between_brokers)
         sasl = sasl_config(
             static,
             listeners,

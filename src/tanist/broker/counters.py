@@ -28,6 +28,7 @@ class Metrics:
 
     __slots__ = (
         "authentications",
+        "authorization_denied",
         "bytes_in",
         "bytes_out",
         "certificates_expire_ms",
@@ -73,10 +74,12 @@ class Metrics:
         """Records that producers have appended during leaderships that have ended."""
         # Requests that are not Produce or Fetch, by API key: as many keys as there are handlers.
         self.requests: dict[int, int] = {}
+        self.authorization_denied = 0
         self.malformed_requests = 0
-        self.authentications = 0
-        self.failed_authentications = 0
-        self.expired_connections = 0
+        # Of clients that say who they are, by listener: as many keys as there are listeners with SASL.
+        self.authentications: dict[str, int] = {}
+        self.failed_authentications: dict[str, int] = {}
+        self.expired_connections: dict[str, int] = {}
         """Closed for a request after the end of their sessions (KIP-368)."""
         self.certificates_expire_ms: dict[str, int] = {}
         """By listener: when the certificate that it shows is not good any more."""

@@ -14,12 +14,14 @@ from tanist.security.requirements import BROKER_ROWS, Row
 from tanist.wire.apis import ApiKey, response_class
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 from tanist.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from tanist.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from tanist.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
+from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
 from tanist.wire.schema import Request, Response
 
@@ -28,9 +30,11 @@ MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+    ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
 }
-"""Apache Kafka's words for the errors of denials."""
+"""Apache Kafka's words for these errors."""
 
+_FETCH_BY_ID_VERSION: Final = 13
 _ALONE: Final[dict[int, Callable[[int, str], Response]]] = {
     ApiKey.DESCRIBE_LOG_DIRS: lambda code, _: DescribeLogDirsResponse(error_code=code),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda code, message: DescribeClientQuotasResponse(
@@ -56,7 +60,8 @@ def rows_before(api_key: int, *, controller: bool) -> tuple[Row, ...]:
 def guarded(handler: Handler, rows: tuple[Row, ...]) -> Handler:
     """The handler, of requests whose clients may do what the rows need; the others are answered with the first error.
 
-    Each name is asked for, so that the operator hears of all that lack.
+    Each name is asked for, so that the operator hears of all that lack. A controller that does not know the entries yet
+    is not the one to ask.
     """
 
     def check_and_handle(request: Any, call: Call) -> None:
@@ -64,7 +69,8 @@ def guarded(handler: Handler, rows: tuple[Row, ...]) -> Handler:
             names = () if row.names is None else row.names(request, call.version)
             denied = [name for name in names if not call.may(row, name)]
             if denied:
-                call.reply(denied_response(request, call.version, row.code))
+                code = row.code if call.session.access.loaded else ErrorCode.NOT_CONTROLLER
+                call.reply(denied_response(request, call.version, code))
                 return
         handler(request, call)
 
@@ -77,5 +83,11 @@ def denied_response(request: Request, version: int, code: ErrorCode) -> Response
     alone = _ALONE.get(request.API_KEY)
     if alone is not None:
         return alone(int(code), message)
+    if request.API_KEY == ApiKey.ADD_PARTITIONS_TO_TXN and code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return AddPartitionsToTxnResponse(error_code=code)
+    if request.API_KEY == ApiKey.FETCH and version >= _FETCH_BY_ID_VERSION:
+        return FetchResponse(error_code=code)
     answer = error_response(request, version, code, message)
+    if isinstance(answer, FetchResponse):
+        answer.error_code = int(code)
     return response_class(request.API_KEY)() if answer is None else answer

@@ -13,7 +13,6 @@ from typing import Any
 
 from tanist.broker.api.table import ApiTable
 from tanist.broker.assembly import identify
-from tanist.broker.authentication.gates import Gates
 from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext, ReadUrl, no_url
@@ -76,10 +75,10 @@ class Node:
         components = self.components
         apis = ApiTable(components)
         components.tls.start()
-        gates = Gates(self.context, lambda: self.metadata.image)
         for endpoint in self.context.config.listeners:
             served = apis.of_listener(endpoint.name)
-            components.connections.bind(endpoint, served, gates.of_listener(endpoint.name, served))
+            components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
+        self._limit_connections()
         components.connections.open_controller()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
@@ -184,6 +183,10 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         components = self.components
+        if delta.quotas:
+            components.client_throttles.quotas_changed(self.metadata.image.quotas)
+        if delta.quotas or delta.configs:
+            self._limit_connections()
         components.tls.metadata_changed(delta)
         if self.is_broker:
             if delta.configs:
@@ -193,6 +196,10 @@ class Node:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
+
+    def _limit_connections(self) -> None:
+        components = self.components
+        components.connections.limits_changed(components.configs.connection_limits, self.metadata.image.quotas)
 
     def _metadata_applied(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now.

@@ -39,6 +39,7 @@ TREE: dict[str, dict[str, str]] = {
         "topics": "tanist.cli.commands.topics",
         "reassign": "tanist.cli.commands.reassign",
         "configs": "tanist.cli.commands.configs",
+        "quotas": "tanist.cli.commands.quotas",
         "produce": "tanist.cli.commands.records",
         "consume": "tanist.cli.commands.consume",
         "account": "tanist.cli.commands.account",

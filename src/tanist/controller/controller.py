@@ -16,7 +16,7 @@ from tanist.controller import topics
 from tanist.controller.alter_configs import alter_configs, incremental_alter_configs
 from tanist.controller.brokers import Brokers
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
-from tanist.controller.decision import ControllerSettings, Decision, ElectionWait
+from tanist.controller.decision import NO_QUOTA, ControllerSettings, Decision, ElectionWait, MutationQuota
 from tanist.controller.features import Bootstrap, bootstrap_records, update_features
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image.delta import ImageDelta
@@ -30,7 +30,10 @@ from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, U
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.security.acls import create_acls, delete_acls
+from tanist.controller.security.client_quotas import alter_client_quotas
 from tanist.controller.security.scram import alter_credentials
+from tanist.controller.security.tokens import TokenSettings, decide_token, sweep_tokens
+from tanist.controller.token_request import TokenRequest, TokenSweep
 from tanist.events.stream import NOBODY, Events
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
@@ -79,6 +82,7 @@ class Controller:
         self.node_id = node_id
         self.image = image
         self.settings = settings
+        self.tokens = TokenSettings.of(settings.static_configs)
         self.active = False
         self.epoch = -1
         self._random = random
@@ -144,10 +148,15 @@ class Controller:
 
     # -- requests
 
-    def handle(self, request: Any, now_ms: int, *, next_offset: int, api_version: int) -> Decision:
+    def handle(
+        self, request: Any, now_ms: int, *, next_offset: int, api_version: int, quota: MutationQuota = NO_QUOTA
+    ) -> Decision:
         """Decide one request. `next_offset` is the offset of the decision's first record."""
         if not self.active:
             return Decision(response=not_controller_response(request))
+        create_or_delete = _CREATE_OR_DELETE.get(type(request))
+        if create_or_delete is not None:
+            return self._noted(create_or_delete(self, request, quota), now_ms)
         decide = _DECIDE.get(type(request))
         if decide is None:
             raise ValueError(f"{type(request).__name__} is not for a controller")
@@ -279,11 +288,6 @@ def _idle_interval_ms(settings: ControllerSettings) -> int:
 _Decide = Callable[[Controller, Any, int, int, int], Decision]
 
 
-def _not_there(code: int, message: str) -> _Decide:
-    """Of what tanist does not have: nothing is stored that nobody would act on."""
-    return lambda c, request, now_ms, offset, version: Decision(response=refusal(request, code, message))
-
-
 def _authorized(c: Controller, request: Any, decide: Callable[[], Decision]) -> Decision:
     """A decision about access control lists, where there is an authorizer."""
     if c.settings.authorizer:
@@ -292,13 +296,6 @@ def _authorized(c: Controller, request: Any, decide: Callable[[], Decision]) -> 
 
 
 _DECIDE: dict[type, _Decide] = {
-    CreateTopicsRequest: lambda c, request, now_ms, offset, version: topics.create_topics(
-        c.image, request, c.settings, c._random
-    ),
-    DeleteTopicsRequest: lambda c, request, now_ms, offset, version: topics.delete_topics(c.image, request, c.settings),
-    CreatePartitionsRequest: lambda c, request, now_ms, offset, version: topics.create_partitions(
-        c.image, request, c.settings, c._random
-    ),
     AlterPartitionRequest: lambda c, request, now_ms, offset, version: alter_partition(
         c.image, request, c.settings, c._events
     ),
@@ -343,9 +340,18 @@ _DECIDE: dict[type, _Decide] = {
     DeleteAclsRequest: lambda c, request, now_ms, offset, version: _authorized(
         c, request, lambda: delete_acls(c.image, request)
     ),
-    AlterClientQuotasRequest: _not_there(
-        ErrorCode.UNSUPPORTED_VERSION, "tanist has no quotas of clients: nothing was changed."
-    ),
+    AlterClientQuotasRequest: lambda c, request, now_ms, offset, version: alter_client_quotas(c.image, request),
+    TokenRequest: lambda c, request, now_ms, offset, version: decide_token(c.image, request, c.tokens, c._random),
+    TokenSweep: lambda c, request, now_ms, offset, version: sweep_tokens(c.image, request.wall_ms),
     AlterUserScramCredentialsRequest: lambda c, request, now_ms, offset, version: alter_credentials(c.image, request),
 }
-"""Every request that a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""
+"""The order of arguments: request, now_ms, next_offset, api_version."""
+
+_CREATE_OR_DELETE: dict[type, Callable[[Controller, Any, MutationQuota], Decision]] = {
+    CreateTopicsRequest: lambda c, request, quota: topics.create_topics(c.image, request, c.settings, c._random, quota),
+    DeleteTopicsRequest: lambda c, request, quota: topics.delete_topics(c.image, request, c.settings, quota),
+    CreatePartitionsRequest: lambda c, request, quota: topics.create_partitions(
+        c.image, request, c.settings, c._random, quota
+    ),
+}
+"""And those for which clients have a quota."""

@@ -1,15 +1,15 @@
 """The value of a controller's decision, and the static settings on which decisions depend.
 
 Owns the values that every module of this package shares: `Decision` (the records and the answer), `ElectionWait` (the
-answer to an ElectLeaders that waits for its last election; `elect_leaders` fills it in), and `ControllerSettings` (the
-operator's properties file). Decides nothing.
+answer to an ElectLeaders that waits for its last election; `elect_leaders` fills it in), `MutationQuota` (what the
+request's client may change) and `ControllerSettings` (the operator's properties file). Decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.wire.errors import ErrorCode
@@ -65,6 +65,21 @@ class ElectionWait:
                 for topic, results in by_topic.items()
             )
         )
+
+
+class MutationQuota(Protocol):
+    """How many partitions the client of a request may have created and deleted (KIP-599)."""
+
+    def take(self, partitions: int) -> bool:
+        """So many are to be created or deleted; False if that has to wait, and is refused."""
+
+
+class _NoQuota:
+    def take(self, partitions: int) -> bool:
+        return True
+
+
+NO_QUOTA: Final[MutationQuota] = _NoQuota()
 
 
 class UncleanReason(NamedTuple):
@@ -130,7 +145,7 @@ class ControllerSettings:
     node_id: int = -1
     """This controller's own id: its per-broker dynamic configuration comes before the cluster's (rule 100)."""
 
-    static_configs: Mapping[str, str] = field(default_factory=dict)
+    static_configs: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Other properties as written, by Kafka's name: the last place where a configuration is looked up."""
 
     def topic_defaults(self) -> dict[str, str]:

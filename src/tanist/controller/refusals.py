@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tanist.controller.token_request import TokenRequest
 from tanist.wire.apis import response_class
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
@@ -31,6 +32,7 @@ from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from tanist.wire.messages.create_acls_request import CreateAclsRequest
+from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from tanist.wire.messages.create_topics_request import CreateTopicsRequest
@@ -41,9 +43,11 @@ from tanist.wire.messages.delete_topics_response import DeletableTopicResult, De
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
+from tanist.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from tanist.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -119,6 +123,7 @@ def _credentials_not_altered(
 
 
 _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
+    TokenRequest: lambda asked, code, message: _wherever_errors_go(asked.request, code, message),
     CreateTopicsRequest: _topics_not_created,
     DeleteTopicsRequest: _topics_not_deleted,
     CreatePartitionsRequest: _partitions_not_created,
@@ -142,11 +147,14 @@ _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
             BrokerRegistrationRequest,
             ControllerRegistrationRequest,
             CreateAclsRequest,
+            CreateDelegationTokenRequest,
             DeleteAclsRequest,
             ElectLeadersRequest,
+            ExpireDelegationTokenRequest,
             IncrementalAlterConfigsRequest,
             ListPartitionReassignmentsRequest,
             RemoveRaftVoterRequest,
+            RenewDelegationTokenRequest,
             UnregisterBrokerRequest,
         ),
         _wherever_errors_go,

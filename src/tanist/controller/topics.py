@@ -18,7 +18,7 @@ from uuid import UUID
 from tanist.controller.configs.description import describe_topic
 from tanist.controller.configs.settings import Levels
 from tanist.controller.configs.validation import validate_topic_configs
-from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.decision import NO_QUOTA, ControllerSettings, Decision, MutationQuota
 from tanist.controller.image.image import TOPIC, MetadataImage, TopicImage
 from tanist.controller.partitions.context import PartitionChangeBuilder, supports_directories
 from tanist.controller.partitions.reassignment import Refused, check_assignment
@@ -109,11 +109,21 @@ class _Allocator:
         return tuple(replica for replica in replicas if self._image.brokers[replica].active)
 
 
+def _take(quota: MutationQuota, partitions: int) -> None:
+    """Have the client's quota pay for partitions that are created or deleted, or would be but for `validate_only`."""
+    if not quota.take(partitions):
+        raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+
+
 # -- CreateTopics -----------------------------------------------------------------------------------------------------
 
 
 def create_topics(
-    image: MetadataImage, request: CreateTopicsRequest, settings: ControllerSettings, random: Random
+    image: MetadataImage,
+    request: CreateTopicsRequest,
+    settings: ControllerSettings,
+    random: Random,
+    quota: MutationQuota = NO_QUOTA,
 ) -> Decision:
     """Each topic succeeds or fails by itself; all that succeed are created at once."""
     requested = {topic.name: topic for topic in request.topics}
@@ -132,6 +142,7 @@ def create_topics(
             _check_new_name(image, names, name)
             configs = _creation_configs(topic)
             partitions = _new_partitions(topic, allocator, settings)
+            _take(quota, len(partitions))
         except Refused as refused:
             results.append(_not_created(name, refused))
             continue
@@ -283,7 +294,9 @@ def _duplicates(names: Iterable[str]) -> set[str]:
 # -- DeleteTopics -----------------------------------------------------------------------------------------------------
 
 
-def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, settings: ControllerSettings) -> Decision:
+def delete_topics(
+    image: MetadataImage, request: DeleteTopicsRequest, settings: ControllerSettings, quota: MutationQuota = NO_QUOTA
+) -> Decision:
     """By name (all versions) or by id (version 6)."""
     requested = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
     records: list[MetadataRecord] = []
@@ -297,6 +310,7 @@ def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, settings: 
             if topic.topic_id in done:
                 what = "name" if each.topic_id == ZERO_UUID else "id"
                 raise Refused(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+            _take(quota, len(topic.partitions))
         except Refused as refused:
             results.append(
                 DeletableTopicResult(
@@ -330,7 +344,11 @@ def _topic_to_delete(image: MetadataImage, requested: DeleteTopicState) -> Topic
 
 
 def create_partitions(
-    image: MetadataImage, request: CreatePartitionsRequest, settings: ControllerSettings, random: Random
+    image: MetadataImage,
+    request: CreatePartitionsRequest,
+    settings: ControllerSettings,
+    random: Random,
+    quota: MutationQuota = NO_QUOTA,
 ) -> Decision:
     """More partitions for existing topics. `count` is the new total, not the number to add."""
     requested = {topic.name: topic for topic in request.topics}
@@ -346,7 +364,7 @@ def create_partitions(
             topic = image.topic(name)
             if topic is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-            added = _additional_partitions(topic, each, allocator, remaining)
+            added = _additional_partitions(topic, each, allocator, remaining, quota)
         except Refused as refused:
             results.append(
                 CreatePartitionsTopicResult(name=name, error_code=refused.error, error_message=refused.message)
@@ -363,7 +381,7 @@ def create_partitions(
 
 
 def _additional_partitions(
-    topic: TopicImage, requested: CreatePartitionsTopic, allocator: _Allocator, remaining: int
+    topic: TopicImage, requested: CreatePartitionsTopic, allocator: _Allocator, remaining: int, quota: MutationQuota
 ) -> list[_NewPartition]:
     present = len(topic.partitions)
     if requested.count == present:
@@ -378,14 +396,15 @@ def _additional_partitions(
         raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY)
     state = topic.partitions[0]
     factor = len(state.replicas) - len(state.removing)  # its replicas after the present reassignment
-    if requested.assignments is None:
-        return allocator.place(additional, factor)
-    if len(requested.assignments) != additional:
+    if requested.assignments is not None and len(requested.assignments) != additional:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {additional} additional partition(s), but only {len(requested.assignments)} "
             "assignment(s) were specified.",
         )
+    _take(quota, additional)
+    if requested.assignments is None:
+        return allocator.place(additional, factor)
     return [
         allocator.manual(present + number, assignment.broker_ids, factor)
         for number, assignment in enumerate(requested.assignments)

@@ -173,6 +173,15 @@ class ConnectionsExhausted(Event):
     problem: str
 
 
+class ConnectionRefused(Event):
+    """A connection is closed, for there are too many from its address, or they come too fast. One a second at most."""
+
+    host: str
+    problem: str
+    left_out: int
+    """Such events that were not emitted since the last one."""
+
+
 class MalformedRequest(Event):
     """A connection is closed for what it sent. One a second at most."""
 
@@ -216,6 +225,16 @@ class CertificateRefused(Event):
 
     listener: str
     problem: str
+
+
+class CertificateExpires(Event):
+    """Within two weeks, or it has expired. Once a day at most."""
+
+    listener: str
+    subject: str
+    expires_ms: int
+    left_ms: int
+    """Not above 0: it has expired."""
 
 
 class AdvertisedHostNotInCertificate(Event):

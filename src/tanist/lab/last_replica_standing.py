@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.patching import replaced
-from tanist.lab.stage import Ending, PlayError, Setup, Stage
+from tanist.lab.stage import Ending, Setup, Stage
 
-__all__ = ["Ending", "PlayError", "Scene", "play", "setup", "steps"]
+__all__ = ["Ending", "Scene", "play", "setup", "steps"]
 
 TOPIC = "orders"
 MIN_ISR = 2
@@ -57,26 +57,26 @@ def steps(stage: Stage) -> Iterator[tuple[str, str]]:
     yield "", "100 records are written with acks=all"
     stage.write(1, 100)
     yield "T0", "the network cuts broker 1 off; 50 more records are written"
-    stage.cut_off(1)
-    stage.until(lambda state: state.isr == (2, 3))
+    stage.isolate(1)
+    stage.until_state(lambda state: state.isr == (2, 3))
     stage.write(101, 150)
     yield "T1", "the network cuts broker 2 off as well; 10 more records are written"
-    stage.cut_off(2)
-    stage.until(lambda state: state.isr == (3,))
+    stage.isolate(2)
+    stage.until_state(lambda state: state.isr == (3,))
     stage.write(151, 160)
     yield "T2", "broker 3 loses its power"
-    stage.world.hosts[3].lose_power()
-    stage.until(lambda state: not state.has_leader)
+    stage.host(3).lose_power()
+    stage.until_state(lambda state: not state.has_leader)
     yield "T3", "the network is whole again"
-    stage.world.network.heal()
-    stage.world.run_for(5_000)
+    stage.heal()
+    stage.run(5_000)
     yield "T4", "broker 3 starts again"
-    stage.world.hosts[3].start()
-    stage.until(lambda state: len(state.isr) == len(state.replicas))
+    stage.host(3).start()
+    stage.until_state(lambda state: len(state.isr) == len(state.replicas))
 
 
 def play(*, elr: bool, seed: int = SEED) -> list[Scene | Ending]:
-    """Play it. `PlayError` if a step does not happen."""
+    """Play it. `ScriptError` if a step does not happen."""
     stage = Stage(setup(elr=elr), seed)
     with replaced(stage.setup.breaking):
         return list(_scenes(stage))
@@ -95,7 +95,6 @@ def _scenes(stage: Stage) -> Iterator[Scene | Ending]:
 
 
 def _scene(stage: Stage, when: str, what: str) -> Scene:
-    node = stage.world.hosts[stage.controller].node
-    brokers = {} if node is None else node.metadata.image.brokers
+    brokers = stage.image.brokers
     offline = frozenset(broker_id for broker_id in stage.setup.replicas if not brokers[broker_id].active)
-    return Scene(when, what, stage.world.now_ms - stage.ready_ms, stage.state(), offline)
+    return Scene(when, what, stage.world.now_ms - stage.ready_ms, stage.state, offline)

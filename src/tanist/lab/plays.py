@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from tanist.client.admin import ElectionType, elect_request
 from tanist.lab import last_replica_standing
 from tanist.lab.mutations.patching import Breaks, replaced
 from tanist.lab.mutations.rules_of_replicas import a24_looks_for_no_divergence, a25_cuts_at_the_high_watermark
 from tanist.lab.stage import Ending, Setup, Stage, numbers_text
 from tanist.text import counted
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 
 Settings = Mapping[str, str]
 Steps = Iterator[tuple[str, str]]
@@ -30,7 +30,7 @@ _CONFIG = {
     "replica.lag.time.max.ms": "1500",
     "tanist.unclean.recovery.grace.ms": "1000",
 }
-_DESIGNATION, _ELECT_LEADERS_VERSION = 4, 3
+_ELECT_LEADERS_VERSION = 3
 _EPOCHS, _HIGH_WATERMARK = "leader epochs", "the high watermark"
 
 
@@ -90,7 +90,7 @@ class Acting:
         return cls(play, settings, Stage(play.setup(settings), play.seed if seed is None else seed))
 
     def steps(self) -> Steps:
-        """Act it. The last step says how it ended. `PlayError` if the cluster takes another way."""
+        """Act it. The last step says how it ended. `ScriptError` if the cluster takes another way."""
         yield "", "the cluster starts, and the topic is created"
         self.stage.begin()
         yield from self.play.steps(self.stage, self.settings)
@@ -130,37 +130,36 @@ def _three(settings: Settings) -> Setup:
 
 
 def _truncation(stage: Stage, settings: Settings) -> Steps:
-    hosts = stage.world.hosts
     yield "", "10 records are written"
     stage.write(1, 10)
-    stage.world.run_for(500)
+    stage.run(500)
     yield (
         "record 11",
         "record 11 is written; as soon as broker 3 has it below its high watermark, and broker 1 does not yet, broker "
         "3 loses its power",
     )
-    with stage.when(lambda: _stands(stage, 3, 11, 11) and _stands(stage, 1, 11, 10), hosts[3].lose_power):
+    with stage.when(lambda: _stands(stage, 3, 11, 11) and _stands(stage, 1, 11, 10), stage.host(3).lose_power):
         stage.write(11, 11)
     yield "broker 2 fails", "as soon as broker 1 follows broker 2, broker 2 is killed"
     end = 11 if settings["truncation"] == _EPOCHS else 10
-    with stage.when(lambda: _follows(stage, 1, 2, end), hosts[2].kill):
+    with stage.when(lambda: _follows(stage, 1, 2, end), stage.host(2).kill):
         pass
-    stage.until(lambda state: state.leader == 1)
-    stage.world.run_for(500)
+    stage.until_state(lambda state: state.leader == 1)
+    stage.run(500)
     yield "all return", "brokers 2 and 3 start again"
-    hosts[2].start()
-    hosts[3].start()
-    stage.until(lambda state: len(state.isr) == 3)
-    stage.world.run_for(500)
+    stage.host(2).start()
+    stage.host(3).start()
+    stage.until_state(lambda state: len(state.isr) == 3)
+    stage.run(500)
 
 
 def _stands(stage: Stage, broker: int, end: int, high_watermark: int) -> bool:
-    hosted = stage.hosted(broker)
+    hosted = stage.replica(broker)
     return hosted is not None and (hosted.log.log_end_offset, hosted.replica.high_watermark) == (end, high_watermark)
 
 
 def _follows(stage: Stage, broker: int, leader: int, end: int) -> bool:
-    hosted = stage.hosted(broker)
+    hosted = stage.replica(broker)
     follower = None if hosted is None else hosted.follower
     return follower is not None and follower.leader == leader and follower.log.log_end_offset == end
 
@@ -170,30 +169,29 @@ def _two(settings: Settings) -> Setup:
 
 
 def _divergence(stage: Stage, settings: Settings) -> Steps:
-    hosts = stage.world.hosts
     yield "", "10 records are written, and flush.messages is 10"
     stage.write(1, 10)
-    stage.world.run_for(500)
+    stage.run(500)
     yield "both fail", "record 11 is written; then broker 1 is killed, and broker 2 loses its power"
     stage.write(11, 11)
-    hosts[1].kill()
-    stage.until(lambda state: state.isr == (2,))
-    hosts[2].lose_power()
-    stage.until(lambda state: not state.has_leader)
+    stage.host(1).kill()
+    stage.until_state(lambda state: state.isr == (2,))
+    stage.host(2).lose_power()
+    stage.until_state(lambda state: not state.has_leader)
     yield "broker 2 returns", "broker 2 starts again, and record 12 is written"
-    hosts[2].start()
-    stage.until(lambda state: state.leader == 2)
-    stage.wait(lambda: stage.leader() == 2)
+    stage.host(2).start()
+    stage.until_state(lambda state: state.leader == 2)
+    stage.until_led(2)
     stage.persist(12)
     yield "broker 1 returns", "broker 1 starts again; then records 13 and 14 are written"
-    hosts[1].start()
-    stage.until(lambda state: len(state.isr) == 2)
+    stage.host(1).start()
+    stage.until_state(lambda state: len(state.isr) == 2)
     stage.write(13, 14)
-    stage.world.run_for(500)
+    stage.run(500)
     yield "broker 2 fails", "broker 2 is killed"
-    hosts[2].kill()
-    stage.until(lambda state: state.leader == 1)
-    stage.wait(lambda: stage.leader() == 1)
+    stage.host(2).kill()
+    stage.until_state(lambda state: state.leader == 1)
+    stage.until_led(1)
 
 
 # -- Unclean Recovery
@@ -205,43 +203,42 @@ def _recovery_setup(settings: Settings) -> Setup:
 
 
 def _recovery(stage: Stage, settings: Settings) -> Steps:
-    hosts, strategy = stage.world.hosts, settings["strategy"]
+    strategy = settings["strategy"]
     yield "", "100 records are written; then broker 3 shuts down, and 50 more are written"
     stage.write(1, 100)
-    hosts[3].stop(lambda: None)
-    stage.until(lambda state: state.isr == (1, 2))
+    stage.host(3).stop(lambda: None)
+    stage.until_state(lambda state: state.isr == (1, 2))
     stage.write(101, 150)
     yield "", "broker 2 is killed; its machine and the page cache stay"
-    hosts[2].kill()
-    stage.until(lambda state: state.isr == (1,))
+    stage.host(2).kill()
+    stage.until_state(lambda state: state.isr == (1,))
     yield "", "broker 1 loses its power"
-    hosts[1].lose_power()
-    stage.until(lambda state: not state.has_leader)
+    stage.host(1).lose_power()
+    stage.until_state(lambda state: not state.has_leader)
     if strategy == "Aggressive":
         yield "Aggressive", "broker 3, which was away for the last 50 records, is the first to start again"
-        hosts[3].start()
-        stage.until(lambda state: state.leader == 3)
+        stage.host(3).start()
+        stage.until_state(lambda state: state.leader == 3)
         yield "the others", "brokers 1 and 2 start again"
-        hosts[1].start()
-        hosts[2].start()
+        stage.host(1).start()
+        stage.host(2).start()
     elif strategy == "Balanced":
         yield "Balanced", "brokers 3 and 1 start again, and broker 2 does not yet"
-        hosts[3].start()
-        hosts[1].start()
-        stage.world.run_for(6_000)
+        stage.host(3).start()
+        stage.host(1).start()
+        stage.run(6_000)
         yield "all are back", "broker 2 starts again"
-        hosts[2].start()
+        stage.host(2).start()
     else:
         yield "None", "all three start again"
         for broker in (1, 2, 3):
-            hosts[broker].start()
-        stage.world.run_for(6_000)
+            stage.host(broker).start()
+        stage.run(6_000)
         yield "an operator", "an operator knows that broker 2 was only killed, and designates it"
-        wanted = TopicPartitions(topic=TOPIC, partitions=(0,), desired_leaders=(2,))
-        request = ElectLeadersRequest(election_type=_DESIGNATION, topic_partitions=(wanted,), timeout_ms=10_000)
+        request = elect_request(ElectionType.DESIGNATION, TOPIC, desired=(2,), timeout_ms=10_000)
         stage.insist(request, _ELECT_LEADERS_VERSION)
-    stage.until(lambda state: len(state.isr) == 3)
-    stage.wait(lambda: stage.leader() is not None)
+    stage.until_state(lambda state: len(state.isr) == 3)
+    stage.until_led()
 
 
 # -- Jepsen, 2013
@@ -259,29 +256,28 @@ def _jepsen_setup(settings: Settings) -> Setup:
 
 
 def _jepsen(stage: Stage, settings: Settings) -> Steps:
-    world = stage.world
     yield "", "five replicas; 50 numbers are written with acks=all, one at a time"
     stage.write(1, 50)
     yield (
         "isolated",
         "broker 1 is cut off from the other brokers, not from its client and the controller, and number 51 is written",
     )
-    stage.cut_off(1, from_brokers_only=True)
+    stage.cut(1, 2, 3, 4, 5)
     first = stage.offer(51)
-    stage.until(lambda state: state.isr == (1,))
-    stage.wait(lambda: bool(first))
+    stage.until_state(lambda state: state.isr == (1,))
+    stage.until(lambda: bool(first))
     yield "alone", "39 more are written"
     stage.write(52, 90)
     yield "killed", "broker 1 is killed, and the network is whole again"
-    world.hosts[1].kill()
-    world.network.heal()
-    world.run_for(5_000)
-    stage.wait(lambda: stage.leader() is not None)
+    stage.host(1).kill()
+    stage.heal()
+    stage.run(5_000)
+    stage.until_led()
     yield "the end of the test", "the last 10 are written; then broker 1 starts again"
     stage.write(91, 100)
-    world.hosts[1].start()
-    stage.until(lambda state: len(state.isr) == 5)
-    stage.wait(lambda: stage.leader() is not None)
+    stage.host(1).start()
+    stage.until_state(lambda state: len(state.isr) == 5)
+    stage.until_led()
 
 
 # -- a cluster of your own
@@ -300,7 +296,7 @@ def _own(stage: Stage, settings: Settings) -> Steps:
     yield "", "a client writes a record ten times a second, with acks=all; break what you like"
     while stage.world.now_us < stage.until_us:
         stage.write(stage.asked + 1, stage.asked + 1)
-        stage.world.run_for(100)
+        stage.run(100)
 
 
 _STRATEGY = PlayChoice("strategy", ("Balanced", "Aggressive", "None"), "unclean.recovery.strategy")

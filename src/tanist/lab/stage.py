@@ -1,19 +1,17 @@
-"""A small cluster of whole nodes in virtual time, and one client that writes numbers: the stage of a play.
+"""The stage of a play: a scripted cluster with one partition, whose client writes numbers and reads them back.
 
-Owns the steps that plays are made of: write, cut off, wait for a state, read everything back. The cluster decides
-everything else. Brokers come first, and the last node is the only controller.
+Owns the steps that plays are made of. The cluster decides everything else. Brokers come first, and the last node is the
+only controller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.client.positions import fetch_request
+from tanist.client.admin import UpgradeType, update_feature_request
 from tanist.client.sequences import produce_request
 from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.mutations.patching import Patch
@@ -21,30 +19,15 @@ from tanist.lab.mutations.rules_of_replicas import a1_ignores_min_isr
 from tanist.log.salvage.manifest import QUARANTINE
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import read_batch
-from tanist.sim.workload.clients import SimClient
-from tanist.sim.workload.history import History
+from tanist.sim.scripted.cluster import PRODUCE_VERSION, ScriptedCluster, ScriptError
 from tanist.sim.world.still_file import StillFile
-from tanist.sim.world.world import BROKER_PORT, Host, Watcher, World
-from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_batches, iterate_headers
+from tanist.sim.world.world import World
+from tanist.wire.batch import Record, decode_batch, iterate_batches
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from tanist.wire.messages.fetch_response import FetchResponse
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
-_PATIENCE_MS = 60_000
 _TRIES, _PAUSE_MS = 20, 100
 _ELR = "eligible.leader.replicas.version"
-_SAFE_DOWNGRADE = 2
-_PRODUCE_VERSION, _FETCH_VERSION, _CREATE_TOPICS_VERSION, _UPDATE_FEATURES_VERSION = 9, 12, 7, 1
-
-
-class PlayError(Exception):
-    """The cluster does not reach the state that the step waits for."""
+_UPDATE_FEATURES_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +69,15 @@ class Ending:
     """A hash over all events: the same in every run."""
 
 
-class Stage:
-    """The cluster, and one client that writes numbers."""
+class Stage(ScriptedCluster):
+    """The cluster, and its client, which writes numbers."""
+
+    patience_ms = 60_000
+    timeout_ms = 5_000
 
     def __init__(self, setup: Setup, seed: int) -> None:
+        super().__init__(setup.world(seed))
         self.setup = setup
-        self.world = setup.world(seed)
-        self.controller = setup.brokers + 1
         self.acknowledged: list[int] = []
         self.refused = 0
         self.asked = 0
@@ -101,65 +86,43 @@ class Stage:
         """When the topic had a leader."""
         self.until_us = 0
         """Until then a play without an end goes on."""
-        self._client = SimClient(self.world, "client", History())
 
     def begin(self) -> None:
         """Start all nodes, and create the topic."""
         setup = self.setup
-        self.world.start()
-        self.wait(self.world.ready)
+        self.start()
         if not setup.elr:
-            downgrade = FeatureUpdateKey(
-                feature=_ELR, max_version_level=0, allow_downgrade=True, upgrade_type=_SAFE_DOWNGRADE
-            )
-            response = self.ask(UpdateFeaturesRequest(feature_updates=(downgrade,)), _UPDATE_FEATURES_VERSION)
-            if response is None or response.error_code != ErrorCode.NONE:
-                raise PlayError(f"the feature {_ELR} could not be switched off: {response}")
-        topic = CreatableTopic(
-            name=setup.topic,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=(CreatableReplicaAssignment(partition_index=0, broker_ids=setup.replicas),),
-            configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in setup.topic_config.items()),
-        )
-        response = self.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), _CREATE_TOPICS_VERSION)
-        if response is None or response.topics[0].error_code != ErrorCode.NONE:
-            raise PlayError(f"the topic could not be created: {response}")
-        self.wait(lambda: self.leader() is not None)
+            downgrade = update_feature_request(_ELR, 0, UpgradeType.SAFE_DOWNGRADE, timeout_ms=60_000)
+            answer = self.ask(downgrade, _UPDATE_FEATURES_VERSION)
+            if answer is None or answer.error_code != ErrorCode.NONE:
+                raise ScriptError(f"the feature {_ELR} could not be switched off: {answer}")
+        self.create_topic(setup.topic, assignment=[setup.replicas], config=setup.topic_config)
         self.ready_ms = self.world.now_ms
 
     # -- actions
 
-    def cut_off(self, broker_id: int, *, from_brokers_only: bool = False) -> None:
-        """Cut the broker off from all others, in both directions; or from the other brokers only."""
-        name = self.world.hosts[broker_id].name
-        others = [host.name for host in self.world.hosts.values() if host.is_broker or not from_brokers_only]
-        for other in (*others, *(() if from_brokers_only else ("client",))):
-            if other != name:
-                self.world.network.block(name, other)
-                self.world.network.block(other, name)
-
     def write(self, first: int, last: int) -> None:
         """Numbers, one record and one request each, acks=all."""
         for number in range(first, last + 1):
-            answered = self.offer(number)
-            self.wait(lambda answered=answered: bool(answered))  # type: ignore[misc]
+            self._offer_and_wait(number)
 
     def persist(self, number: int) -> None:
         """One number, again and again until it is acknowledged."""
         for _ in range(_TRIES):
-            answered = self.offer(number)
-            self.wait(lambda answered=answered: bool(answered))  # type: ignore[misc]
-            if answered[0]:
+            if self._offer_and_wait(number):
                 return
             self.refused -= 1
-            self.world.run_for(_PAUSE_MS)
-        raise PlayError(f"{number} is not acknowledged")
+            self.run(_PAUSE_MS)
+        raise ScriptError(f"{number} is not acknowledged")
+
+    def _offer_and_wait(self, number: int) -> bool:
+        answered = self.offer(number)
+        self.until(lambda: bool(answered))
+        return answered[0]
 
     def offer(self, number: int) -> Sequence[bool]:
         """Write one number and do not wait. The list gets whether it was acknowledged, when that is known."""
-        records = encode_batch([NewRecord(timestamp=self._client.clock.wall_ms(), key=None, value=b"%d" % number)])
-        request = produce_request((self.setup.topic, 0), bytes(records), timeout_ms=2_000)
+        request = produce_request((self.setup.topic, 0), self.records([b"%d" % number]), timeout_ms=2_000)
         outcome: list[bool] = []
         self.asked = number
 
@@ -171,87 +134,30 @@ class Stage:
                 self.refused += 1
             outcome.append(error == ErrorCode.NONE)
 
-        self._send(request, _PRODUCE_VERSION, self.leader(), handle_response)
+        to = self.leader(self.setup.topic) or 1
+        self.send(request, PRODUCE_VERSION, to=to, heard=handle_response)
         return outcome
 
-    def until(self, condition: Callable[[PartitionState], bool]) -> None:
-        self.wait(lambda: condition(self.state()))
+    def until_state(self, condition: Callable[[PartitionState], bool]) -> None:
+        self.until(lambda: condition(self.state))
 
-    @contextmanager
-    def when(self, condition: Callable[[], bool], action: Callable[[], None]) -> Iterator[None]:
-        """Act at the end of the turn in which the condition holds first. The block may end before; this waits."""
-        watcher = _Once(self.world, condition, action)
-        self.world.watchers.append(watcher)
-        try:
-            yield
-            self.wait(lambda: watcher.done)
-        finally:
-            self.world.watchers.remove(watcher)
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        if not self.world.run_until(condition, within_ms=_PATIENCE_MS):
-            raise PlayError(
-                f"after {_PATIENCE_MS // 1000} s of virtual time the cluster is not where the play wants it"
-            )
-
-    def ask(self, request: Any, version: int, *, to: int | None = None) -> Any:
-        """Send a request to a broker, and wait; None if the connection ended, or no broker is up."""
-        answers: list[Any] = []
-
-        def handle_response(response: Any) -> None:
-            if isinstance(response, FetchResponse):
-                for topic in response.responses:  # the frame's memory is only borrowed
-                    for partition in topic.partitions:
-                        partition.records = bytes(partition.records or b"")
-            answers.append(response)
-
-        self._send(request, version, to, handle_response)
-        self.wait(lambda: bool(answers))
-        return answers[0]
-
-    def insist(self, request: Any, version: int) -> Any:
-        """`ask`, again and again until there is an answer: an old connection may have to end first."""
-        for _ in range(_TRIES):
-            answer = self.ask(request, version)
-            if answer is not None:
-                return answer
-            self.world.run_for(_PAUSE_MS)
-        raise PlayError("nobody answers")
-
-    def _send(self, request: Any, version: int, to: int | None, on_response: Callable[[Any], None]) -> None:
-        address = (self.world.hosts[to or 1].name, BROKER_PORT)
-        self._client.run(lambda: self._client.channel(address).call(request, version, 5_000, on_response))
+    def until_led(self, by: int | None = None) -> None:
+        """Until a broker knows that it leads the partition; this one, if one is named."""
+        self.until(lambda: self.leader(self.setup.topic) in ((by,) if by else self.setup.replicas))
 
     # -- observations
 
+    @property
     def state(self) -> PartitionState:
-        """The partition in the controller's metadata."""
-        node = self.world.hosts[self.controller].node
-        image = None if node is None else node.metadata.image
-        topic_id = None if image is None else image.topic_ids.get(self.setup.topic)
-        state = None if image is None or topic_id is None else image.partition(topic_id, 0)
-        if state is None:
-            raise PlayError("the controller does not know the topic")
-        return state
+        """The partition in the metadata."""
+        return self.partition(self.setup.topic)
 
-    def hosted(self, broker_id: int) -> HostedPartition | None:
+    def replica(self, broker_id: int) -> HostedPartition | None:
         """The replica of a broker that runs."""
-        host = self.world.hosts[broker_id]
-        return host.node.replicas.get(self.setup.topic, 0) if host.up and host.node is not None else None
-
-    def leader(self) -> int | None:
-        leaders = [
-            (hosted.leader_epoch, node.node_id)
-            for node in self.world.nodes()
-            if node.is_broker and (hosted := self._hosted_by(node)) is not None and hosted.leader is not None
-        ]
-        return max(leaders)[1] if leaders else None
-
-    def _hosted_by(self, node: Node) -> HostedPartition | None:
-        return node.replicas.get(self.setup.topic, 0)
+        return self.hosted(self.setup.topic).get(broker_id)
 
     def ending(self) -> Ending:
-        found = set(self.read())
+        found = {_number_of(record) for record in self.read(self.setup.topic)}
         lost = tuple(number for number in self.acknowledged if number not in found)
         salvaged = self.salvaged() & set(lost)
         return Ending(len(self.acknowledged), self.refused, len(found), lost, len(salvaged), self.world.digest)
@@ -266,38 +172,6 @@ class Stage:
             for number in _numbers_saved(StillFile(path, host.disk.content(path)))
         }
 
-    def read(self) -> list[int]:
-        """All numbers that a consumer gets."""
-        numbers: list[int] = []
-        offset = 0
-        while True:
-            request = fetch_request((self.setup.topic, 0), offset, max_bytes=1 << 20, max_wait_ms=0)
-            response = self.ask(request, _FETCH_VERSION, to=self.leader())
-            if response is None:
-                continue
-            records = response.responses[0].partitions[0].records
-            if not records:
-                return numbers
-            view = memoryview(records)
-            numbers += _numbers_in(records)
-            for _, header in iterate_headers(view):
-                offset = header.next_offset
-
-
-class _Once(Watcher):
-    """A `Watcher` that waits for one condition."""
-
-    def __init__(self, world: World, condition: Callable[[], bool], action: Callable[[], None]) -> None:
-        self.done = False
-        self._world = world
-        self._condition = condition
-        self._action = action
-
-    def turn_ended(self, host: Host) -> None:
-        if not self.done and self._condition():
-            self.done = True
-            self._world.scheduler.after(0, self._action)
-
 
 def numbers_text(numbers: Sequence[int]) -> str:
     """`101 to 150`, or `11`; of an ascending sequence."""
@@ -309,10 +183,9 @@ def numbers_text(numbers: Sequence[int]) -> str:
 def _numbers_saved(file: StillFile) -> Iterator[int]:
     """Recovery saves what it cuts, damage and all."""
     for batch in sound_batches(file, 0, file.size):
-        yield from _numbers_in(read_batch(file, batch))
+        for _, records in iterate_batches(read_batch(file, batch)):
+            yield from map(_number_of, decode_batch(records))
 
 
-def _numbers_in(segment: bytes) -> Iterator[int]:
-    for _, batch in iterate_batches(segment):
-        for record in decode_batch(batch):
-            yield int(record.value or b"")
+def _number_of(record: Record) -> int:
+    return int(record.value or b"")

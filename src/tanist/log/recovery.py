@@ -225,8 +225,14 @@ class LogLoader:
                 return False
             return True
         path = self._path(LEADER_EPOCH_CHECKPOINT)
+        data = self._disk.read_file(path)
+        if not data and not self._clean and any(segment.size for segment in self._segments):
+            # A loss of power may empty a file that was replaced without a sync (KAFKA-16541, KAFKA-15312). The epochs
+            # that began below the recovery point are in the batches only, then.
+            self._reasons.append(f"{LEADER_EPOCH_CHECKPOINT} is empty")
+            return False
         try:
-            self._epochs = LeaderEpochCache(decode_epochs(self._disk.read_file(path), path))
+            self._epochs = LeaderEpochCache(decode_epochs(data, path))
             self._epochs_read = self._epochs.entries
         except CheckpointError as error:
             self._reasons.append(str(error))

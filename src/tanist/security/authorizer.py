@@ -18,7 +18,7 @@ from tanist.security.requirements import Row
 from tanist.security.session import Access, Session, View
 from tanist.wire.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, ResourceType
 
-MAX_DECISIONS: Final = 100_000
+MAX_DECISIONS: Final = 200_000
 """Kept at once; then all are forgotten."""
 
 
@@ -41,7 +41,6 @@ class Authorizer(Access):
         self._decisions = 0
         self._epoch = 0
         self.loaded = False
-        """Whether the entries are known. Before, nobody but super users may do anything."""
 
     def change(self, removed: Iterable[Acl], added: Iterable[Acl]) -> None:
         """Entries were committed; what was decided before does not hold any more."""
@@ -56,7 +55,7 @@ class Authorizer(Access):
 
     def may(self, session: Session, row: Row, name: str | None = CLUSTER_NAME) -> bool:
         known = self.allows(session, row, name)
-        if not known and row.logged:
+        if not known and row.logged and self.loaded:
             self._on_denied(session, row, name or "")
         return known
 
@@ -96,7 +95,7 @@ class Authorizer(Access):
     def visible(self, session: Session) -> object:
         if str(session.principal) in self._acls.super_users:
             return None
-        return self._epoch, session.principal, session.host
+        return self._acls.epoch, self.loaded, session.principal, session.host
 
     def _decide(self, session: Session, row: Row, name: str | None) -> bool:
         who, host = str(session.principal), session.host

@@ -22,6 +22,7 @@ from tanist.security.requirements import (
 )
 from tanist.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
 
 _O, _R = AclOperation, ResourceType
 _NAMES: Final = {_R.TOPIC: "a topic", _R.GROUP: "a group", _R.CLUSTER: "a broker, client metrics"}
@@ -59,6 +60,11 @@ INCREMENTAL_CONFIGS_CLUSTER = _alters(ApiKey.INCREMENTAL_ALTER_CONFIGS, _R.CLUST
 INCREMENTAL_CONFIGS_TOPIC = _alters(ApiKey.INCREMENTAL_ALTER_CONFIGS, _R.TOPIC)
 INCREMENTAL_CONFIGS_GROUP = _alters(ApiKey.INCREMENTAL_ALTER_CONFIGS, _R.GROUP)
 
+CREATE_TOKEN_OWNER = Row(
+    ApiKey.CREATE_DELEGATION_TOKEN, (Need(_O.CREATE_TOKENS, _R.USER),), "the owner", "response",
+    "the token is for another owner", error=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+)  # fmt: skip
+
 CONTROLLER_ROWS: Final[tuple[Row, ...]] = (
     of_cluster(ApiKey.FETCH, CLUSTER_ACTION),
     CREATE_TOPICS_TOPIC,
@@ -76,6 +82,7 @@ CONTROLLER_ROWS: Final[tuple[Row, ...]] = (
     ALTER_CONFIGS_TOPIC,
     ALTER_CONFIGS_GROUP,
     CREATE_PARTITIONS_TOPIC,
+    CREATE_TOKEN_OWNER,
     of_cluster(ApiKey.ELECT_LEADERS, ALTER_CLUSTER),
     INCREMENTAL_CONFIGS_CLUSTER,
     INCREMENTAL_CONFIGS_TOPIC,

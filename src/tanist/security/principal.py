@@ -23,6 +23,10 @@ class Principal:
     kind: str
     name: str
 
+    @property
+    def parts(self) -> tuple[str, str]:
+        return self.kind, self.name
+
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
 

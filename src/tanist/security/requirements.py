@@ -192,6 +192,15 @@ DESCRIBE_TRANSACTIONS_ID = Row(ApiKey.DESCRIBE_TRANSACTIONS, (DESCRIBE_TRANSACTI
 DESCRIBE_TRANSACTIONS_TOPIC = Row(
     ApiKey.DESCRIBE_TRANSACTIONS, (DESCRIBE_TOPIC,), "each topic of the transaction", OMITTED, logged=False
 )
+DESCRIBE_TOKEN = Row(
+    ApiKey.DESCRIBE_DELEGATION_TOKEN, (Need(_O.DESCRIBE, _R.DELEGATION_TOKEN),), "each token of others", OMITTED,
+    "the row below is asked next", logged=False,
+    error=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+)  # fmt: skip
+DESCRIBE_TOKEN_OWNER = Row(
+    ApiKey.DESCRIBE_DELEGATION_TOKEN, (Need(_O.DESCRIBE_TOKENS, _R.USER),), "the owner of each token of others",
+    OMITTED, "without DESCRIBE on the token", logged=False, error=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+)  # fmt: skip
 LIST_TRANSACTIONS_ID = Row(ApiKey.LIST_TRANSACTIONS, (DESCRIBE_TRANSACTION,), "each id found", OMITTED, logged=False)
 CONSUMER_GROUP_REGEX = Row(
     ApiKey.CONSUMER_GROUP_HEARTBEAT, (DESCRIBE_TOPIC,), "each topic that the regular expression matches",
@@ -287,6 +296,8 @@ BROKER_ROWS: Final[tuple[Row, ...]] = (
     DESCRIBE_CONFIGS_GROUP,
     of_cluster(ApiKey.DESCRIBE_LOG_DIRS, DESCRIBE_CLUSTER, "response; versions 1-2 have no place for it and list none"),
     DELETE_GROUPS_GROUP,
+    DESCRIBE_TOKEN,
+    DESCRIBE_TOKEN_OWNER,
     ALTER_LOGGERS,
     _of_group(ApiKey.OFFSET_DELETE, DELETE_GROUP),
     OFFSET_DELETE_TOPIC,

@@ -34,6 +34,8 @@ class Access:
     """A node without an authorizer: each check passes, and all operations that a type has are the client's."""
 
     enabled = False
+    loaded = True
+    """Whether the entries are known. Before, nobody but super users may do anything."""
 
     def may(self, session: Session, row: Row, name: str | None = CLUSTER_NAME) -> bool:
         """Whether the client may do what the row needs, on the resource of this name."""
@@ -74,10 +76,19 @@ class Session:
     view: View | None = None
     """What `access` has decided about it so far."""
 
+    @property
+    def may_ask_for_tokens(self) -> bool:
+        """Whether it has said who it is, and not by a delegation token: such have no others made (KIP-48)."""
+        return not self.by_token and self.principal != ANONYMOUS
+
 
 def host_of(peer: str) -> str:
     """The address in `host:port` or `[host]:port`, as Java writes it. A name stays what it is."""
-    host = peer.rpartition(":")[0].strip("[]").partition("%")[0]
+    return host_name(peer.rpartition(":")[0].strip("[]").partition("%")[0])
+
+
+def host_name(host: str) -> str:
+    """An address as Java writes it. A name stays what it is."""
     try:
         address = ip_address(host)
     except ValueError:

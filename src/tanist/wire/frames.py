@@ -128,6 +128,32 @@ def has_flexible_response_header(cls: type[ApiMessage], version: int) -> bool:
     return cls.API_KEY != ApiKey.API_VERSIONS and cls.is_flexible(version)
 
 
+def throttle_time_at(api_key: int, version: int) -> int | None:
+    """Where in a response's frame, its length included, the throttle time stands; None if it is not the first field."""
+    cls = response_class(api_key)
+    first = cls.FIELDS[0]
+    if first.name != "throttle_time_ms" or not first.versions[0] <= version <= first.versions[1]:
+        return None
+    return _FLEXIBLE_RESPONSE_HEAD.size if has_flexible_response_header(cls, version) else _RESPONSE_HEAD.size
+
+
+def throttle_time_of(api_key: int, version: int, frame: Buffer) -> int:
+    """The throttle time that a response's frame, length included, begins with; 0 if it does not."""
+    at = throttle_time_at(api_key, version)
+    if at is None or at + 4 > len(frame):
+        return 0
+    found: int = _CORRELATION.unpack_from(frame, at)[0]
+    return found
+
+
+def with_throttle_time(api_key: int, version: int, frame: bytes, throttle_ms: int) -> bytes:
+    """The frame with another throttle time, if it begins with one."""
+    at = throttle_time_at(api_key, version)
+    if at is None:
+        return frame
+    return frame[:at] + _CORRELATION.pack(throttle_ms) + frame[at + 4 :]
+
+
 _FLEXIBLE: dict[tuple[int, int], bool] = {}
 """Of each request and version that was met and that exists: whether its header is flexible. Bounded by what exists."""
 

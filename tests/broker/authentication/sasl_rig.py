@@ -77,7 +77,7 @@ class RawClient:
         self._correlation_id = 0
         self.frames: list[bytes] = []
         self.closed: str | None = None
-        self._run(lambda: self._connect((cluster.world.hosts[to].name, port)))
+        self._run(lambda: self._connect((cluster.host(to).name, port)))
 
     def _connect(self, address: tuple[str, int]) -> None:
         self.connection = self._network.connect(*address, self, max_frame_bytes=1 << 20)

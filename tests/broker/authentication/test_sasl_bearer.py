@@ -43,7 +43,7 @@ SIGNED = {
 
 
 def write_keys(cluster: Cluster, content: bytes) -> None:
-    disk = cluster.world.hosts[1].disk.view(Process("keys"))
+    disk = cluster.host(1).disk.view(Process("keys"))
     disk.make_directory("/keys")
     disk.write_file(PATH, content)
 

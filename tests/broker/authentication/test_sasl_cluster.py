@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tanist.controller.security.scram import ALGORITHMS
-from tanist.events.event import Event
 from tanist.events.process import PeerAuthenticationFailed
 from tanist.security.sasl.scram import BY_TYPE
-from tanist.sim.world.world import Host, Watcher, World
+from tanist.sim.scripted.cluster import ScriptedCluster
+from tanist.sim.world.world import World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -16,7 +16,7 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialUpsertion,
 )
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, failures_of, login
-from tests.broker.cluster_rig import Cluster
+from tests.broker.cluster_rig import Cluster, Heard
 
 
 @pytest.fixture(scope="module")
@@ -73,26 +73,16 @@ def test_a_wrong_password_of_plain_is_refused_as_apache_kafka_does(cluster: Clus
         assert failures_of(wrong) == ["Authentication failed: Invalid username or password"]
 
 
-class _Heard(Watcher):
-    def __init__(self) -> None:
-        self.failed: list[PeerAuthenticationFailed] = []
-
-    def observed(self, host: Host, event: Event) -> None:
-        if isinstance(event, PeerAuthenticationFailed):
-            self.failed.append(event)
-
-
 def test_a_node_with_a_wrong_password_logs_it_once_a_second_and_stays_out() -> None:
     wrong = PLAIN_JAAS.replace('password="node-secret"', 'password="other"')
     own = {3: {"listener.name.controller.plain.sasl.jaas.config": wrong}}
-    world = World(1, nodes=3, config=SASL_EVERYWHERE, own_config=own)
-    heard = _Heard()
-    world.watchers.append(heard)
-    world.start()
-    assert world.run_until(lambda: len(heard.failed) > 1, within_ms=20_000)
-    assert {each.problem for each in heard.failed} == {"Authentication failed: Invalid username or password"}
-    world.run_for(10_000)
-    assert len(heard.failed) <= 32
-    third = world.hosts[3].node
-    assert third is not None
-    assert third.lifecycle.state.value != "RUNNING"
+    cluster = ScriptedCluster(World(1, nodes=3, config=SASL_EVERYWHERE, own_config=own))
+    heard = Heard(cluster, PeerAuthenticationFailed)
+    cluster.world.start()
+    cluster.until(lambda: len(heard.events) > 1, 20_000)
+    assert {each.problem for each in heard.of(PeerAuthenticationFailed)} == {
+        "Authentication failed: Invalid username or password"
+    }
+    cluster.run(10_000)
+    assert len(heard.events) <= 32
+    assert cluster.node(3).lifecycle.state.value != "RUNNING"

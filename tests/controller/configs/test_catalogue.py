@@ -90,6 +90,10 @@ controller.quorum.request.timeout.ms INT read-only 2000
 controller.quorum.retry.backoff.ms INT read-only 20
 controller.quorum.voters LIST read-only
 default.replication.factor INT read-only 1
+delegation.token.expiry.check.interval.ms LONG read-only 3600000
+delegation.token.expiry.time.ms LONG read-only 86400000
+delegation.token.max.lifetime.ms LONG read-only 604800000
+delegation.token.secret.key PASSWORD read-only null
 delete.topic.enable BOOLEAN read-only true
 fetch.max.bytes INT read-only 57671680
 follower.replication.throttled.rate LONG cluster-wide null
@@ -221,6 +225,11 @@ ssl.truststore.password PASSWORD per-broker null
 ssl.truststore.type STRING per-broker JKS
 socket.connection.setup.timeout.ms LONG read-only 10000
 socket.listen.backlog.size INT read-only 50
+controller.quota.window.num INT read-only 11
+controller.quota.window.size.seconds INT read-only 1
+max.connection.creation.rate INT cluster-wide 2147483647
+quota.window.num INT read-only 11
+quota.window.size.seconds INT read-only 1
 socket.receive.buffer.bytes INT read-only 102400
 socket.request.max.bytes INT read-only 104857600
 socket.send.buffer.bytes INT read-only 102400

@@ -19,6 +19,7 @@ from tanist.controller.image.image import (
     MetadataImage,
     PartitionState,
 )
+from tanist.controller.image.snapshot import from_records, to_records
 from tanist.wire.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import (
     AbortTransactionRecord,
@@ -37,7 +38,6 @@ from tanist.wire.metadata import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     MetadataRecord,
-    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -51,7 +51,6 @@ from tanist.wire.metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
-    ZkMigrationStateRecord,
 )
 from tanist.wire.schema import MetadataRecord as AnyRecord
 
@@ -286,20 +285,37 @@ def test_features() -> None:
     assert image.features == {METADATA_VERSION: 30}
 
 
-def test_records_nobody_acts_on_are_kept() -> None:
-    token, named = DelegationTokenRecord(token_id="t"), EntityData(entity_type="user", entity_name="u")
-    quota = ClientQuotaRecord(entity=(named,), key="rate", value=1.0)
-    default = ClientQuotaRecord(entity=(EntityData(entity_type="user", entity_name=None),), key="rate", value=2.0)
-    image = image_of(token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.passive) == [token, quota, default]
-    image.replay(ClientQuotaRecord(entity=(named,), key="rate", value=3.0))
-    assert len(image.passive) == 3
-    for removal in (
-        RemoveDelegationTokenRecord(token_id="t"),
-        ClientQuotaRecord(entity=(named,), key="rate", remove=True),
-    ):
-        image.replay(removal)
-    assert list(image.passive) == [default]
+def test_quotas_of_clients() -> None:
+    user, default = EntityData(entity_type="user", entity_name="u"), EntityData(entity_type="user", entity_name=None)
+    client = EntityData(entity_type="client-id", entity_name="")
+    image = image_of(
+        ClientQuotaRecord(entity=(user,), key="a", value=1.0),
+        ClientQuotaRecord(entity=(default,), key="a", value=2.0),
+        ClientQuotaRecord(entity=(user, client), key="a", value=3.0),
+    )
+    before, delta = image.copy(), ImageDelta()
+    image.replay(ClientQuotaRecord(entity=(client, user), key="b", value=4.0), delta)  # in another order, the same
+    image.replay(ClientQuotaRecord(entity=(user,), key="a", remove=True), delta)
+    assert delta.quotas
+    assert image != before
+    assert image.quotas.by_entity == {
+        (("user", None),): {"a": 2.0},
+        (("client-id", ""), ("user", "u")): {"a": 3.0, "b": 4.0},
+    }
+    assert from_records(to_records(image)) == image
+    with pytest.raises(ImageError, match="no client quota a of"):
+        image.replay(ClientQuotaRecord(entity=(user,), key="a", remove=True))
+
+
+def test_the_last_record_of_a_token_is_the_token() -> None:
+    image = image_of(DelegationTokenRecord(token_id="t"), DelegationTokenRecord(token_id="u"))
+    later = DelegationTokenRecord(token_id="t", expiration_timestamp=9)
+    copy = image.copy()
+    image.replay(later)
+    image.replay(RemoveDelegationTokenRecord(token_id="u"))
+    assert image.tokens == {"t": later}
+    assert copy != image
+    assert set(copy.tokens) == {"t", "u"}
 
 
 def test_a_user_has_one_credential_of_each_mechanism() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tanist.client.admin import update_feature_request
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.snapshot import from_records, to_records
 from tanist.controller.partitions.recovery_strategy import Strategy, recovery_strategy
@@ -14,7 +15,6 @@ from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, P
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.metadata import decode_record, encode_record, record_version
 from tests.controller.controller_double import Cluster
 
@@ -110,10 +110,8 @@ def test_a_fenced_isr_from_before_elr_was_switched_on_counts_as_an_elr(strategy:
             assert (rig.state.leader, rig.state.isr, rig.state.elr) == (-1, (1,), ())
             rig.unclean(2, 3)
             assert rig.phase() is None
-        change = FeatureUpdateKey(
-            feature="eligible.leader.replicas.version", max_version_level=level, upgrade_type=2 - level
-        )
-        assert rig.cluster.ask(UpdateFeaturesRequest(feature_updates=(change,))).error_code == ErrorCode.NONE
+        change = update_feature_request("eligible.leader.replicas.version", level, 2 - level)
+        assert rig.cluster.ask(change).error_code == ErrorCode.NONE
     assert (rig.state.leader, rig.state.isr, rig.phase()) == (-1, (1,), phase)
     rig.cluster.heartbeat(1)
     assert rig.state.leader == 1

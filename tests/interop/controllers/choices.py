@@ -10,8 +10,8 @@ import random
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from tanist.client.admin import BROKER_RESOURCE, TOPIC_RESOURCE, ElectionType
 from tanist.controller.image.image import PartitionState
-from tanist.lab.scenarios.requests import BROKER_RESOURCE, PREFERRED, TOPIC_RESOURCE, UNCLEAN
 from tests.interop.controllers.settings_steps import SettingsChoices
 from tests.interop.controllers.side import Side
 from tests.interop.controllers.steps import (
@@ -217,7 +217,7 @@ class Choices:
         return kept if self._percent(75) else tuple(sorted(state.replicas))
 
     def _elect(self) -> Step:
-        kind = self._random.choice((PREFERRED, PREFERRED, UNCLEAN))
+        kind = self._random.choice((ElectionType.PREFERRED, ElectionType.PREFERRED, ElectionType.UNCLEAN))
         if self._percent(10):
             return Elect(kind)
         topic, number, _ = self._random.choice(self._here())

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+from tanist.client.admin import BROKER_RESOURCE
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS
 from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.scenarios.deviations import Deviation, Explained, Step, deviations
-from tanist.lab.scenarios.requests import BROKER_RESOURCE
 from tests.interop.controllers.settings_steps import DELETE, SET, Configure, Replace, Resource, resets
 from tests.interop.controllers.side import FEATURES, LATEST, Key, Side, View, broker_view, partition_view
 from tests.interop.controllers.steps import (

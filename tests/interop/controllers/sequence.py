@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tanist.lab.scenarios.requests import BROKER_RESOURCE
+from tanist.client.admin import BROKER_RESOURCE
 from tests.interop.controllers.choices import MIN_ISR, UNCLEAN_ELECTION, Choices
 from tests.interop.controllers.comparison import Comparison
 from tests.interop.controllers.pulse import SESSION_MS, Disturbed, Pulse

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tanist.lab.scenarios.requests import BROKER_RESOURCE, TOPIC_RESOURCE, UPGRADE_TYPES
+from tanist.client.admin import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, UpgradeType
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.incremental_alter_configs_request import (
@@ -25,7 +25,7 @@ from tests.interop.controllers.side import FEATURES, Features, Side
 Answer = Mapping[str, object]
 Resource = tuple[int, str]
 
-GROUP_RESOURCE, CLIENT_METRICS_RESOURCE = 32, 16
+CLIENT_METRICS_RESOURCE = 16
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 METADATA_VERSION = "metadata.version"
 BASE_LEVELS: Mapping[str, int] = {
@@ -187,7 +187,7 @@ class SettingsChoices:
         return UpdateFeatures(updates, validate_only=risky or self._rng.random() < 0.2)
 
     def _update(self, name: str) -> tuple[str, int, int]:
-        kinds = tuple(UPGRADE_TYPES.values())
+        kinds = tuple(UpgradeType)
         current = self._side.image.features.get(name, 0)
         low, high = FEATURES.get(name, (0, 1))
         if name == METADATA_VERSION:
@@ -196,7 +196,7 @@ class SettingsChoices:
         level = self._rng.randint(low, high)
         if self._rng.random() < 0.06:
             level = self._rng.choice((-1, low - 1, high + 1, 0))
-        fitting = UPGRADE_TYPES["UPGRADE"] if level >= current else self._rng.choice(kinds[1:])
+        fitting = UpgradeType.UPGRADE if level >= current else self._rng.choice(kinds[1:])
         return name, level, fitting if self._rng.random() < 0.9 else self._rng.choice((*kinds, 0))
 
     def broker_features(self) -> Features:
@@ -242,5 +242,5 @@ def resets(side: Side, metadata_version: int) -> Iterator[UpdateFeatures]:
     for name, level in {METADATA_VERSION: metadata_version, **BASE_LEVELS}.items():
         current = side.image.features.get(name, 0)
         if current != level:
-            kind = UPGRADE_TYPES["UPGRADE" if current < level else "SAFE_DOWNGRADE"]
+            kind = UpgradeType.UPGRADE if current < level else UpgradeType.SAFE_DOWNGRADE
             yield UpdateFeatures(((name, level, kind),))

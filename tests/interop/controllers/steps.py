@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
+from tanist.client.admin import delete_topic_request, elect_request, reassign_request
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS
 from tanist.lab.scenarios import requests
 from tanist.wire.errors import ErrorCode
@@ -21,7 +22,6 @@ from tanist.wire.messages.assign_replicas_to_dirs_request import (
     PartitionData,
     TopicData,
 )
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tests.interop.controllers.side import FEATURES, UP_TO_DATE, Features, Side
 
@@ -167,7 +167,7 @@ class DeleteTopic:
     topic: str
 
     def act(self, side: Side) -> Answer:
-        request = DeleteTopicsRequest(topic_names=(self.topic,), timeout_ms=10_000)
+        request = delete_topic_request(self.topic)
         return {"error": _error(requests.error_in(side.ask(request, max_version=DELETE_BY_NAME)))}
 
 
@@ -231,7 +231,7 @@ class Elect:
     partition: int = 0
 
     def act(self, side: Side) -> Answer:
-        response: Any = side.ask(requests.elect(self.kind, self.topic, self.partition), max_version=ELECT_LEADERS)
+        response: Any = side.ask(elect_request(self.kind, self.topic, self.partition), max_version=ELECT_LEADERS)
         results = {
             f"{each.topic}-{partition.partition_id}": _error(partition.error_code)
             for each in response.replica_election_results
@@ -250,7 +250,9 @@ class Reassign:
     allow_rf_change: bool = True
 
     def act(self, side: Side) -> Answer:
-        request = requests.reassign(self.topic, self.partition, self.replicas, allow_rf_change=self.allow_rf_change)
+        request = reassign_request(
+            self.topic, self.partition, self.replicas, allow_replication_factor_change=self.allow_rf_change
+        )
         return {"error": _error(requests.error_in(side.ask(request, max_version=1)))}
 
 

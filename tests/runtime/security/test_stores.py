@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tanist.ports import TlsProblem
 from tanist.runtime.security.profile import TlsProfile
@@ -284,3 +286,47 @@ def test_an_issuer_that_is_not_trusted_is_named(tmp_path: Path) -> None:
     assert "self-signed certificate" in (ours.accepts(TlsProfile(stranger.pem_values())) or "")
     late = TlsProfile(AUTHORITY.issue("node", days=(-3, -1)).pem_values())
     assert ours.accepts(late) == "certificate has expired"
+
+
+def problem_with(read: Callable[[Mapping[str, str]], object], properties: Mapping[str, str]) -> str:
+    """What is wrong with a store; empty: nothing. Another exception than that fails the test."""
+    try:
+        read(properties)
+    except TlsProblem as problem:
+        return str(problem)
+    return ""
+
+
+_PEM_TEXT = NODE.key_pem() + NODE.chain_pem
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_store_that_was_changed_is_a_store_or_a_problem(data: st.DataObject) -> None:
+    text = bytearray(_PEM_TEXT.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        end = at + data.draw(st.integers(0, 40))
+        text[at:end] = data.draw(st.binary(max_size=40))
+    store = text.decode("utf-8", "replace")
+    properties = {
+        "ssl.keystore.type": "PEM", "ssl.keystore.key": store, "ssl.keystore.certificate.chain": store,
+        "ssl.truststore.type": "PEM", "ssl.truststore.certificates": store,
+    }  # fmt: skip
+    for read in (key_store, trust_store):
+        assert "PRIVATE KEY-----\n" not in problem_with(read, properties)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_a_pkcs12_file_that_was_changed_is_a_store_or_a_problem(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("p12")
+    properties = NODE.pkcs12_files(folder)
+    path = Path(properties["ssl.keystore.location"])
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content[: data.draw(st.integers(1, len(content)))])
+    problem = problem_with(key_store, properties)
+    assert not problem or str(path) in problem

@@ -128,13 +128,8 @@ class ReplicaTranscript:
     def _metadata(self) -> list[str]:
         line = self._controller()
         if not self.by_hand:
-            self._learn_all()
+            self.do_learn()
         return [line]
-
-    def _learn_all(self) -> None:
-        for broker in self.stage.ids:
-            if broker not in self.down:
-                self.stage.learn(broker)
 
     def _controller(self) -> str:
         now = self.stage.controller.partition
@@ -263,9 +258,9 @@ class ReplicaTranscript:
         return [line, *self._metadata()]
 
     def do_learn(self, *brokers: str) -> list[str]:
-        for broker in brokers or map(str, self.stage.ids):
-            if int(broker) not in self.down:
-                self.stage.learn(int(broker))
+        for broker in map(int, brokers or self.stage.ids):
+            if broker not in self.down:
+                self.stage.learn(broker)
         return []
 
     def do_time(self, duration: str) -> list[str]:
@@ -281,11 +276,7 @@ class ReplicaTranscript:
         if not waiting:
             return ["nothing was proposed"]
         self.stage.settle_proposals()
-        if not self.by_hand:
-            for broker in self.stage.ids:
-                if broker not in self.down:
-                    self.stage.learn(broker)
-        return [self._controller()]
+        return self._metadata()
 
     def _log(self, broker: int) -> str:
         groups: list[str] = []

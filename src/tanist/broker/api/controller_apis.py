@@ -24,7 +24,7 @@ class ControllerApis:
         if host is None:
             call.reply(not_controller_response(request))
             return
-        if call.session.access.enabled:
+        if call.session.access.enabled and host.active:
             from tanist.broker.controller_guard import narrowed
 
             request = narrowed(request, call, host.controller.image)

@@ -1,17 +1,15 @@
-"""DescribeClientQuotas (key 48), versions 0-1: the quotas that a metadata log of Apache Kafka's has brought.
-
-No broker here obeys a quota of clients, and the controller takes no new ones; those that are kept are shown.
-"""
+"""DescribeClientQuotas (key 48), versions 0-1: the quotas of clients that fit a filter, as this broker knows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
+from tanist.controller.image.client_quotas import ENTITY_TYPES
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from tanist.wire.messages.describe_client_quotas_response import (
@@ -20,10 +18,8 @@ from tanist.wire.messages.describe_client_quotas_response import (
     EntryData,
     ValueData,
 )
-from tanist.wire.metadata import ClientQuotaRecord
 
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
-_TYPES: Final = ("user", "client-id", "ip")
 _Entity: TypeAlias = Mapping[str, str | None]
 """By type: a name, or None for the default."""
 
@@ -41,20 +37,15 @@ class DescribeClientQuotas:
             code, message = error
             call.reply(DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None))
             return
-        found: dict[tuple[tuple[str, str | None], ...], list[ValueData]] = {}
-        for record in self.metadata.image.passive:
-            if isinstance(record, ClientQuotaRecord):
-                entity = {part.entity_type: part.entity_name for part in record.entity}
-                if _fits(entity, request):
-                    found.setdefault(tuple(entity.items()), []).append(ValueData(key=record.key, value=record.value))
         call.reply(
             DescribeClientQuotasResponse(
                 entries=tuple(
                     EntryData(
-                        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
-                        values=tuple(values),
+                        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+                        values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
                     )
-                    for parts, values in found.items()
+                    for entity, values in self.metadata.image.quotas.by_entity.items()
+                    if _fits(dict(entity), request)
                 )
             )
         )
@@ -78,7 +69,7 @@ def _complaint(components: Iterable[ComponentData]) -> tuple[ErrorCode, str] | N
             return ErrorCode.INVALID_REQUEST, "Invalid empty entity type."
         if kind in seen:
             return ErrorCode.INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter."
-        if kind not in _TYPES:
+        if kind not in ENTITY_TYPES:
             return ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}"
         if part.match_type == _EXACT and part.match is None:
             return ErrorCode.INVALID_REQUEST, "Request specified MATCH_TYPE_EXACT, but set match string to null."

@@ -60,6 +60,7 @@ class Envelope:
             call.reply(EnvelopeResponse(response_data=data, committed_offset=self.metadata.applied_offset))
 
         inner.reply_with = answer
+        inner.meter = call.meter
         inner.go_on(handle, inner_request, inner)
 
 

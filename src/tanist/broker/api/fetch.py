@@ -18,11 +18,12 @@ from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answe
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_throttles import ClientThrottles, Fetcher
 from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
-from tanist.ports import Chunk
+from tanist.ports import Chunk, FileRange
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
 from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
@@ -73,6 +74,7 @@ class FetchWait:
         "call",
         "connection",
         "correlation_id",
+        "counted",
         "done",
         "fetch",
         "session",
@@ -90,6 +92,7 @@ class FetchWait:
         correlation_id: int,
         targets: _Targets,
         session: FetchSession | None,
+        counted: Fetcher | None,
     ) -> None:
         self.fetch = fetch
         self.connection = connection
@@ -98,6 +101,7 @@ class FetchWait:
         self.correlation_id = correlation_id
         self.targets = targets
         self.session = session
+        self.counted = counted
         self.slot: Slot = connection.reserve(self)
         self.done = False
         self._news_scheduled = False
@@ -144,7 +148,7 @@ class FetchWait:
             connection.fetch_wait = None
         if not connection.closed:
             try:
-                chunks = self.fetch.answer(connection, self.call, self.version, self.correlation_id, self.session)
+                chunks = self.fetch.answer(self)
             except Exception as error:
                 self._failed(error)
                 return
@@ -162,7 +166,7 @@ class Fetch:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
     __slots__ = ("_absent_error", "_access", "_by_topic", "_followers", "_metadata", "_metrics", "_purgatory",
-                 "_sessions", "_turn", "reads")  # fmt: skip
+                 "_sessions", "_throttles", "_turn", "reads")  # fmt: skip
 
     def __init__(self, components: NodeComponents) -> None:
         self._turn = components.turn
@@ -177,12 +181,19 @@ class Fetch:
         self._purgatory = components.purgatory
         self._metadata = components.metadata
         self._metrics = components.context.metrics
+        self._throttles: ClientThrottles | None = None
+        """While clients have quotas for what they fetch: then no request is answered as planned."""
+        components.client_throttles.on_change(self._quotas_changed)
+
+    def _quotas_changed(self, throttles: ClientThrottles) -> None:
+        self._throttles = throttles.for_fetch
 
     def handle(
         self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
     ) -> None:
         """Take a Fetch request."""
-        plan = connection.fetch_plan
+        throttles = self._throttles
+        plan = connection.fetch_plan if throttles is None else None
         if (
             plan is not None
             and plan.version == version
@@ -193,8 +204,10 @@ class Fetch:
                 connection, plan, fetch_offset, last_fetched_epoch, max_bytes, correlation_id
             ):
                 return
+        began_ns = 0 if throttles is None else throttles.now_ns()
         call = parse_fetch(frame, offset, version)
         session: FetchSession | None = None
+        counted: Fetcher | None = None
         in_session = call.session_epoch != FINAL_EPOCH or call.session_id
         if call.replica_id >= 0:
             if not connection.session.access.may(connection.session, rows.FETCH_FOLLOWER):
@@ -204,7 +217,10 @@ class Fetch:
             if in_session and self._followers.handle(connection, call, version, correlation_id):
                 return
         else:
-            connection.fetch_plan = plan_fetch(frame, offset, version, call)
+            if throttles is None:
+                connection.fetch_plan = plan_fetch(frame, offset, version, call)
+            else:
+                counted = throttles.fetcher(connection, frame, call)
             if in_session:
                 found = self._sessions.resolve(call, self._turn.time_ms())
                 if isinstance(found, int):
@@ -217,18 +233,25 @@ class Fetch:
         self._metrics.fetch_requests += 1
         max_wait_ms = call.max_wait_ms
         answers, size_bytes, at_once = self._read(connection, call, version, True)
+        if counted is not None:
+            counted.spent_ns = counted.throttles.now_ns() - began_ns
         if not (
             at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics)
         ):
             lookup = self._by_topic
             targets = {lookup[topic][target.partition]: target for topic, parts in call.topics for target in parts}
             if not (size_bytes and _has_enough(call, targets, self.reads)):
-                wait = FetchWait(self, connection, call, version, correlation_id, targets, session)
+                wait = FetchWait(self, connection, call, version, correlation_id, targets, session, counted)
                 for hosted in targets:
                     hosted.wait_for_data(wait)
                 if call.replica_id >= 0:
                     connection.fetch_wait = wait
                 self._purgatory.add(self._turn.time_ms() + max_wait_ms, wait)
+                return
+        if counted is not None:
+            throttled = self._throttled(connection, call, version, correlation_id, session, answers, counted)
+            if throttled is not None:
+                connection.respond(throttled)
                 return
         self._count(call, size_bytes)
         connection.respond(self._encode(connection, call, version, correlation_id, session, answers, at_once))
@@ -380,18 +403,45 @@ class Fetch:
                         leaders.add(leader[0])
         return self._metadata.endpoints_of(leaders, connection.listener) if leaders else ()
 
-    def answer(
+    def _throttled(
         self,
         connection: ClientConnection,
         call: FetchCall,
         version: int,
         correlation_id: int,
         session: FetchSession | None,
-    ) -> list[Chunk]:
+        answers: Answers,
+        counted: Fetcher,
+    ) -> list[Chunk] | None:
+        """Count the answer. If it exceeds a quota: an empty one instead, which says how long its client has to wait."""
+        if session is not None:
+            answers = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH, answered=False)
+        chunks = encode_fetch_response(version, correlation_id, answers)
+        size_bytes = sum(chunk.length if isinstance(chunk, FileRange) else len(chunk) for chunk in chunks)
+        # As Apache Kafka counts: the body and four bytes more. The frame has eight, nine in flexible versions.
+        throttle_ms = counted.throttles.fetched(connection, counted, size_bytes - (5 if version > 11 else 4))
+        if not throttle_ms:
+            return None
+        session_id = 0
+        if session is not None and call.session_epoch == INITIAL_EPOCH:
+            self._sessions.end(session)  # its client has not heard of it
+        elif session is not None:
+            session_id = session.id
+        return encode_fetch_response(version, correlation_id, [], session_id=session_id, throttle_time_ms=throttle_ms)
+
+    def answer(self, wait: FetchWait) -> list[Chunk]:
         """Read for a request that has waited, and encode what there is."""
+        connection, call, version, correlation_id = wait.connection, wait.call, wait.version, wait.correlation_id
+        counted = wait.counted
+        began_ns = 0 if counted is None else counted.throttles.now_ns()
         answers, size_bytes, unusual = self._read(connection, call, version, False)
+        if counted is not None:
+            counted.spent_ns += counted.throttles.now_ns() - began_ns
+            throttled = self._throttled(connection, call, version, correlation_id, wait.session, answers, counted)
+            if throttled is not None:
+                return throttled
         self._count(call, size_bytes)
-        return self._encode(connection, call, version, correlation_id, session, answers, unusual)
+        return self._encode(connection, call, version, correlation_id, wait.session, answers, unusual)
 
     def expire_soon(self, wait: FetchWait) -> None:
         """A follower is to have the news of a higher high watermark, even without records."""

@@ -34,7 +34,8 @@ from tanist.wire.messages.metadata_response import (
 )
 from tanist.wire.schema import ZERO_UUID
 
-_CREATE_TOPICS_VERSION = 7
+_CREATE_TOPICS_VERSION = 5
+"""The last before THROTTLING_QUOTA_EXCEEDED: what a client needs is made, and it is throttled afterwards (KIP-599)."""
 _CREATE_TIMEOUT_MS = 5_000
 _MAX_CACHED = 64
 _NULL_NAMES_VERSION = 12

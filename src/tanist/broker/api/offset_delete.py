@@ -26,11 +26,7 @@ class OffsetDelete:
     def handle(self, request: OffsetDeleteRequest, call: Call) -> None:
         """Delete what may be deleted; the answer waits until that is stored."""
         denied = [topic for topic in request.topics if not call.may(rows.OFFSET_DELETE_TOPIC, topic.name)]
-        if denied:
-            request.topics = tuple(topic for topic in request.topics if topic not in denied)
-            if not request.topics:
-                call.reply(OffsetDeleteResponse(topics=tuple(map(_denied, denied))))
-                return
+        request.topics = tuple(topic for topic in request.topics if topic not in denied)
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id)
         if isinstance(found, int):

@@ -15,6 +15,7 @@ from tanist.broker.access import topic_access
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
@@ -54,6 +55,7 @@ class ProduceWait:
         "produce",
         "results",
         "slot",
+        "throttle_ms",
         "version",
         "where",
     )
@@ -76,6 +78,7 @@ class ProduceWait:
         # Where the answer of each waiting partition goes: (its topic's results, position); None when settled.
         self.where: list[tuple[list[ProduceResult], int] | None] = []
         self.missing = 0
+        self.throttle_ms = 0
         self.done = False
 
     def add(self, hosted: HostedPartition, required_offset: int, results: list[ProduceResult]) -> None:
@@ -119,7 +122,7 @@ class ProduceWait:
             self.connection.replicated(self.large_bytes)
         if self.connection.closed:
             return
-        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
+        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results, self.throttle_ms)
         self.connection.complete(self.slot, [frame])
 
     def _refusal(self) -> list[Chunk]:
@@ -143,6 +146,7 @@ class Produce:
         "_leader_has_appended",
         "_metadata",
         "_purgatory",
+        "_throttles",
         "_transactions",
         "_turn",
         "_verifies",
@@ -162,6 +166,12 @@ class Produce:
         self.metrics = components.context.metrics
         self._transactions = components.transactions
         self._verifies = components.context.config.transaction_partition_verification_enable
+        self._throttles: ClientThrottles | None = None
+        """While clients have quotas for what they produce: then no request goes straight through."""
+        components.client_throttles.on_change(self._quotas_changed)
+
+    def _quotas_changed(self, throttles: ClientThrottles) -> None:
+        self._throttles = throttles.for_produce
 
     def answer(
         self,
@@ -169,6 +179,7 @@ class Produce:
         version: int,
         correlation_id: int,
         results: list[tuple[str | UUID, list[ProduceResult]]],
+        throttle_ms: int = 0,
     ) -> bytes:
         """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
         endpoints: tuple[NodeEndpoint, ...] = ()
@@ -183,7 +194,9 @@ class Produce:
                             leaders.add(leader[0])
             if leaders:
                 endpoints = self._metadata.endpoints_of(leaders, connection.listener)
-        return encode_produce_response(version, correlation_id, results, node_endpoints=endpoints)
+        return encode_produce_response(
+            version, correlation_id, results, throttle_time_ms=throttle_ms, node_endpoints=endpoints
+        )
 
     def handle(
         self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
@@ -196,7 +209,7 @@ class Produce:
         large = len(frame) >= self._large_bytes
         if large:
             self._turn.lend(connection)
-        single = parse_single_produce(frame, offset, version)
+        single = parse_single_produce(frame, offset, version) if self._throttles is None else None
         if single is not None:
             acks, timeout_ms, topic, index, start, end = single
             hosted_parts = self._by_topic.get(topic)
@@ -269,11 +282,11 @@ class Produce:
 
             row = rows.PRODUCE_TRANSACTION
             if has_transactions(frame, call) and not session.access.may(session, row, call.transactional_id):
-                self._refuse_all(connection, version, correlation_id, call.topics, row.code, call.acks)
+                self._refuse_all(connection, frame, version, correlation_id, call, row.code)
                 return
         if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+            self._refuse_all(connection, frame, version, correlation_id, call, refusal)
             return
         if call.transactional_id is None:
             self._append(connection, frame, version, correlation_id, call, {})
@@ -292,7 +305,7 @@ class Produce:
             )
         except MixedProducers:
             refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+            self._refuse_all(connection, frame, version, correlation_id, call, refusal)
 
     def _append(
         self,
@@ -306,6 +319,8 @@ class Produce:
         """Append all batches. `verified`: the error of each partition whose coordinator was asked, 0 if it agrees."""
         acks = call.acks
         turn = self._turn
+        throttles = self._throttles
+        began_ns = 0 if throttles is None else throttles.now_ns()
         if not turn.begun:
             turn.begin()
         now_ms, wall_ms = turn.now_ms, turn.wall_ms
@@ -399,7 +414,9 @@ class Produce:
         metrics.bytes_in += taken_bytes
         if failed:
             metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, acks, began_ns)
         if wait is not None:
+            wait.throttle_ms = throttle_ms
             if large:
                 wait.count_large(len(frame))
             self._purgatory.add(now_ms + call.timeout_ms, wait)
@@ -408,25 +425,28 @@ class Produce:
             if failed:
                 connection.close()
         elif failed and version >= _LEADER_HINT_VERSION:
-            connection.respond_one(self.answer(connection, version, correlation_id, answers))
+            connection.respond_one(self.answer(connection, version, correlation_id, answers, throttle_ms))
         else:
-            connection.respond_one(encode_produce_response(version, correlation_id, answers))
+            whole = encode_produce_response(version, correlation_id, answers, throttle_time_ms=throttle_ms)
+            connection.respond_one(whole)
 
     def _refuse_all(
         self,
         connection: ClientConnection,
+        frame: memoryview,
         version: int,
         correlation_id: int,
-        topics: list[tuple[str | UUID, list[tuple[int, int, int]]]],
+        call: ProduceCall,
         error: int,
-        acks: int,
     ) -> None:
         self.metrics.produce_requests += 1
-        self.metrics.failed_produces += sum(len(parts) for _, parts in topics)
-        if acks == 0:
+        self.metrics.failed_produces += sum(len(parts) for _, parts in call.topics)
+        if call.acks == 0:
             connection.close()
             return
+        throttles = self._throttles
+        throttle_ms = 0 if throttles is None else throttles.produced(connection, frame, call.acks, throttles.now_ns())
         refused: list[tuple[str | UUID, list[ProduceResult]]] = [
-            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
+            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in call.topics
         ]
-        connection.respond_one(self.answer(connection, version, correlation_id, refused))
+        connection.respond_one(self.answer(connection, version, correlation_id, refused, throttle_ms))

@@ -25,7 +25,6 @@ _FAST_PATH: _Builder = ("", "")
 _FORWARD: _Builder = ("controller_apis", "build_forward")
 _DECIDE: _Builder = ("controller_apis", "build_decide")
 _QUORUM: _Builder = ("controller_apis", "build_quorum")
-_TOKENS: _Builder = ("describe_delegation_token", "build")
 
 _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.PRODUCE: _FAST_PATH,
@@ -62,10 +61,10 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", "build"),
     ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.CREATE_PARTITIONS: _FORWARD,
-    ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.CREATE_DELEGATION_TOKEN: ("create_delegation_token", "build"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("renew_delegation_token", "build"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("expire_delegation_token", "build"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ("describe_delegation_token", "build"),
     ApiKey.ELECT_LEADERS: _FORWARD,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("alter_configs", "build_increment"),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _FORWARD,
@@ -104,9 +103,9 @@ _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.CREATE_ACLS: _DECIDE,
     ApiKey.DELETE_ACLS: _DECIDE,
     ApiKey.CREATE_PARTITIONS: _DECIDE,
-    ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.CREATE_DELEGATION_TOKEN: ("create_delegation_token", "build_decide"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("renew_delegation_token", "build_decide"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("expire_delegation_token", "build_decide"),
     ApiKey.ALTER_CONFIGS: _DECIDE,
     ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),

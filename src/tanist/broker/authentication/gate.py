@@ -53,11 +53,11 @@ Answer = Callable[[bytes, int], list[Chunk]]
 class Watcher(Protocol):
     """Who counts and logs what happens at the gates of a node (`gates.Gates`)."""
 
-    def authenticated(self, mechanism: str) -> None: ...
+    def authenticated(self, session: Session) -> None: ...
 
     def refused(self, session: Session, peer: str, mechanism: str, reason: str) -> None: ...
 
-    def expired(self) -> None: ...
+    def expired(self, session: Session) -> None: ...
 
 
 class DelayedRefusals:
@@ -307,7 +307,7 @@ class SaslGate:
         connection.connection.set_max_frame_bytes(self._open_max_frame_bytes)
         connection.__class__ = ClientConnection if lifetime_ms is None else ExpiringConnection
         connection.serve(self._apis)
-        self._watcher.authenticated(self._wanted)
+        self._watcher.authenticated(session)
 
     def _fail(self, failed: Failed, header: RequestHeader | None) -> None:
         again = self._mechanism is not None
@@ -327,7 +327,7 @@ class SaslGate:
 
     def expired(self) -> None:
         """A request after the end of the session: the connection is closed."""
-        self._watcher.expired()
+        self._watcher.expired(self._connection.session)
         self._connection.close()
 
     @property

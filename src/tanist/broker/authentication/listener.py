@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tanist.broker.authentication.delegation_tokens import TokenCredentials
 from tanist.broker.authentication.token_keys import TokenKeys
 from tanist.broker.context import NodeContext
 from tanist.broker.sasl_properties import SaslListener
@@ -21,11 +22,18 @@ from tanist.security.sasl.scram import HASHES, ScramCredential, ScramHash, Scram
 class Mechanisms:
     """Of one listener."""
 
-    def __init__(self, context: NodeContext, config: SaslListener, image: Callable[[], MetadataImage]) -> None:
+    def __init__(
+        self,
+        context: NodeContext,
+        config: SaslListener,
+        image: Callable[[], MetadataImage],
+        tokens: TokenCredentials,
+    ) -> None:
         self.names = config.mechanisms
         self.max_receive_bytes = config.max_receive_bytes
         self._config = config
         self._image = image
+        self._tokens = tokens
         self._random = context.random
         self._wall_ms = context.clock.wall_ms
         self._verify: Verify = unsecured_claims
@@ -40,7 +48,12 @@ class Mechanisms:
         if mechanism == OAUTHBEARER and bearer is not None:
             return OAuthBearerServer(self._verify, bearer.rules, self._wall_ms)
         hash_ = HASHES[mechanism]
-        return ScramServer(hash_, self._random.bytes, lambda user: self._credential(hash_, user))
+        return ScramServer(
+            hash_,
+            self._random.bytes,
+            lambda user: self._credential(hash_, user),
+            lambda token_id: self._tokens.find(hash_, token_id),
+        )
 
     def lifetime_ms(self, mechanism: str, done: Done, wall_ms: int) -> int | None:
         """For how long a client is believed that has authenticated just now; None: for ever."""

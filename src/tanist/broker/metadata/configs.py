@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tanist.broker.metadata.view import MetadataView
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.definitions import split_list
 from tanist.controller.configs.settings import (
     PRODUCER_ID_EXPIRATION_MS,
     TOPIC_RESOURCE,
@@ -19,6 +20,8 @@ from tanist.controller.configs.settings import (
     topic_configs,
 )
 from tanist.log.config import LogConfig
+from tanist.security.connection_limits import Limits, ListenerLimits
+from tanist.security.session import host_name
 
 
 class ResolvedConfigs:
@@ -43,6 +46,36 @@ class ResolvedConfigs:
         """A broker setting, parsed; None if it has no value."""
         value = self.broker_value(name)
         return None if value is None else BROKER_SETTINGS[name].parse(value)
+
+    def listener_setting(self, listener: str, name: str) -> Any:
+        """A broker setting for one listener, parsed: `listener.name.NAME.` before it, or else the broker's."""
+        levels = self._levels
+        own = f"listener.name.{listener.lower()}.{name}"
+        for _, values in levels.in_order():
+            if own in values:
+                return BROKER_SETTINGS[name].parse(values[own])
+        return self.broker_setting(name)
+
+    def connection_limits(self, listeners: Collection[str]) -> Limits:
+        """How many connections these listeners may have, and how fast they may come."""
+        overrides = split_list(self.broker_value("max.connections.per.ip.overrides") or "")
+        return Limits(
+            connections=self.broker_setting("max.connections"),
+            creation_rate=self.broker_setting("max.connection.creation.rate"),
+            listeners={
+                each: ListenerLimits(
+                    self.listener_setting(each, "max.connections"),
+                    self.listener_setting(each, "max.connection.creation.rate"),
+                )
+                for each in listeners
+            },
+            per_host=self.broker_setting("max.connections.per.ip"),
+            per_host_overrides={
+                host_name(host.strip("[]")): int(count)
+                for host, _, count in (each.rpartition(":") for each in overrides)
+                if count.isdecimal()
+            },
+        )
 
     def topic_value(self, name: str, topic: str) -> str | None:
         """A setting of a topic, or the broker's for it, as text. Before the metadata is loaded: the broker's."""

@@ -30,7 +30,7 @@ from tanist.controller.refusals import refusal
 from tanist.events.metadata import ForwardingRefused
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import decode_request, decode_response, encode_response, parse_request_header
+from tanist.wire.frames import decode_request, decode_response, encode_response, parse_request_header, throttle_time_of
 from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
@@ -285,7 +285,9 @@ class _Forward:
     def _reply(self, data: bytes) -> None:
         if self._amend is not None:
             data = self._amend(data)
-        self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
+        call, frame = self._call, len(data).to_bytes(4, "big") + data
+        call.throttle_ms = throttle_time_of(call.header.api_key, call.version, frame)
+        call.reply_chunks([frame])
         self._channel.forwarded(self._route)
 
 

@@ -22,6 +22,7 @@ from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
 from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.call import Call
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision, ElectionWait, UncleanReason
@@ -29,8 +30,11 @@ from tanist.controller.features import kraft_version_refusal, update_features_re
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
 from tanist.controller.partitions.unclean_recovery import LogInfo
+from tanist.controller.refusals import refusal
+from tanist.controller.token_request import TokenSweep
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
+from tanist.quorum import BatchTooLarge
 from tanist.quorum.voter_changes import KRAFT_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
@@ -44,6 +48,7 @@ from tanist.wire.metadata import (
 )
 
 _MAX_PENDING = 10_000
+_TOO_LARGE = "Unable to perform excessively large batch operation."
 _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
@@ -87,10 +92,18 @@ class ActiveLog(Protocol):
 class ControllerService:
     """Runs the `Controller` of a node with the controller role."""
 
-    def __init__(self, context: NodeContext, metadata: MetadataView, quorum: ActiveLog, controller: Controller) -> None:
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        quorum: ActiveLog,
+        controller: Controller,
+        throttles: ClientThrottles,
+    ) -> None:
         self._context = context
         self._metadata = metadata
         self._quorum = quorum
+        self._throttles = throttles
         self.controller = controller
         self._pending: deque[_Pending] = deque()
         self._epoch = -1
@@ -129,6 +142,19 @@ class ControllerService:
         self._carry_out(decision, None, None)
         self._probe_brokers()
         self._go_on()
+        self._sweep_tokens_later()
+
+    def _sweep_tokens_later(self) -> None:
+        """Delegation tokens end by the time of day, which the controller does not know."""
+        clock, tokens, epoch = self._context.clock, self.controller.tokens, self._epoch
+
+        def sweep() -> None:
+            if not self._closed and self.controller.active and self._epoch == epoch:
+                self._guarded(lambda: self._decide_alone(TokenSweep(clock.wall_ms())))
+                self._sweep_tokens_later()
+
+        if tokens.secret is not None:
+            clock.call_at(clock.now_ms() + tokens.check_interval_ms, sweep)
 
     def stepped_down(self, image: MetadataImage) -> None:
         """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
@@ -210,15 +236,26 @@ class ControllerService:
         self._decide(call, request)
 
     def _decide(self, call: Call, request: Any) -> Decision | None:
+        quota = self._throttles.mutations_of(call)
         decision = self.controller.handle(
             request,
             self._context.clock.now_ms(),
             next_offset=self._quorum.log_end_offset,
             api_version=call.version,
+            quota=quota,
         )
-        self._carry_out(decision, call, request)
+        if quota.throttle_ms:
+            self._throttles.mutations_throttled(quota.throttle_ms)
+            call.throttle_ms = quota.throttle_ms
+        done = self._carry_out(decision, call, request)
         self._go_on()
-        return decision
+        return decision if done else None
+
+    def _decide_alone(self, request: Any) -> None:
+        """Of what nobody waits for."""
+        now_ms, offset = self._context.clock.now_ms(), self._quorum.log_end_offset
+        self._carry_out(self.controller.handle(request, now_ms, next_offset=offset, api_version=0), None, None)
+        self._go_on()
 
     def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, update: FeatureUpdateKey) -> None:
         """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""
@@ -246,9 +283,10 @@ class ControllerService:
         if not request.validate_only:
             self._quorum.upgrade_kraft_version(level, validate_only=False)
 
-    def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> None:
+    def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> bool:
+        """False if the request was refused instead, because its records do not fit into one batch."""
         if decision is None:
-            return
+            return True
         if decision.records:
             metadata_version = self.controller.image.metadata_version
             values = []
@@ -261,14 +299,27 @@ class ControllerService:
             if unclean:
                 self._pending.append(_Pending(self._quorum.log_end_offset + len(values) - 1, unclean=unclean))
             # Replayed when they are in the log: the image never has what is not. And before anything comes of that.
-            self._quorum.append(values, atomic=decision.atomic, appended=lambda: self._replay(decision.records))
+            try:
+                self._quorum.append(values, atomic=decision.atomic, appended=lambda: self._replay(decision.records))
+            except BatchTooLarge:
+                if call is None:
+                    raise
+                if unclean:
+                    self._pending.pop()
+                self._refuse_too_large(call, request)
+                return False
         if call is None:
-            return
+            return True
         if decision.wait is not None:
             call.wait()
             self._electing[decision.wait] = (call, request)
-            return
+            return True
         self._reply_when_committed(call, decision.response, request)
+        return True
+
+    def _refuse_too_large(self, call: Call, request: Any) -> None:
+        """Nothing is written or torn. A controller that resigned for it would be followed by the next (KAFKA-14996)."""
+        call.reply(refusal(request, ErrorCode.POLICY_VIOLATION, _TOO_LARGE))
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
         for record in records:

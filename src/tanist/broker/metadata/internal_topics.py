@@ -22,7 +22,8 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 
-_CREATE_TOPICS_VERSION = 7
+_CREATE_TOPICS_VERSION = 5
+"""The last before THROTTLING_QUOTA_EXCEEDED: what a client needs is made, and it is throttled afterwards (KIP-599)."""
 _CREATE_TIMEOUT_MS = 5_000
 _KNOWN_HERE_MS = 1_000
 """How long this broker's metadata may be behind the controller's word."""

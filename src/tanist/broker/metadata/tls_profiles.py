@@ -8,6 +8,7 @@ place. It must never hold a secret longer than it takes to hand it on.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import ConfigError
@@ -15,8 +16,16 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.tls_properties import names_of, profile_properties
 from tanist.controller.configs.settings import BROKER_RESOURCE, Levels
 from tanist.controller.image.delta import ImageDelta
-from tanist.events.process import AdvertisedHostNotInCertificate, CertificateRefused, CertificateTaken
+from tanist.events.process import (
+    AdvertisedHostNotInCertificate,
+    CertificateExpires,
+    CertificateRefused,
+    CertificateTaken,
+)
 from tanist.ports import TlsIdentity, TlsProblem
+
+_DAY_MS: Final = 86_400_000
+_SOON_MS: Final = 14 * _DAY_MS
 
 
 class NodeProfiles:
@@ -45,6 +54,8 @@ class NodeProfiles:
                     f"listener.name.{name.lower()}.ssl.keystore.location (or ssl.keystore.location), and "
                     "ssl.keystore.type"
                 )
+        if self.identities:
+            self._look()
         for dialled in dict.fromkeys((config.tls.to_brokers, config.tls.to_controllers)):
             if dialled is not None:
                 self._check_own_principal(dialled)
@@ -78,6 +89,16 @@ class NodeProfiles:
         return None
 
     # -- inner
+
+    def _look(self) -> None:
+        """Say of certificates that they expire, once a day."""
+        context = self._context
+        context.clock.call_at(context.clock.now_ms() + _DAY_MS, self._look)
+        for name, identity in self.identities.items():
+            expires_ms = context.metrics.certificates_expire_ms.get(name, identity.expires_ms)
+            left_ms = expires_ms - context.clock.wall_ms()
+            if left_ms < _SOON_MS:
+                context.events.emit(CertificateExpires(name, identity.subject, expires_ms, left_ms))
 
     def _check_own_principal(self, name: str) -> None:
         """Nodes are clients of each other: one that its peers deny neither registers nor replicates."""

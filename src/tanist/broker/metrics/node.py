@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from tanist import __version__
+from tanist.broker.authentication.gate import DelayedRefusals
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metrics.text import Exposition
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
 from tanist.wire.apis import ApiKey
 
@@ -23,6 +25,7 @@ def node_metrics(components: NodeComponents, out: Exposition) -> None:
     out.add("tanist_node_info", 1, str(context.node_id), "+".join(sorted(context.config.roles)), __version__)
     _quorum(context, components.quorum, out)
     _requests(context, components.connections, out)
+    _quotas(components.client_throttles, components.connections, out)
     for queue, depth, limit in queues(components):
         out.add("tanist_queue_depth", depth, queue)
         out.add("tanist_queue_limit", limit, queue)
@@ -61,10 +64,27 @@ def _requests(context: NodeContext, connections: Connections, out: Exposition) -
     for endpoint in context.config.listeners:
         count = open_connections[endpoint.name]
         out.add("kafka_server_socket_server_metrics_connection_count", count, endpoint.name)
+    counters = context.metrics
+    for endpoint in context.config.listeners:
+        name = endpoint.name
+        prefix = "kafka_server_socket_server_metrics"
+        out.add(f"{prefix}_successful_authentication_total", counters.authentications.get(name, 0), name)
+        out.add(f"{prefix}_failed_authentication_total", counters.failed_authentications.get(name, 0), name)
+        out.add(f"{prefix}_expired_connections_killed_count", counters.expired_connections.get(name, 0), name)
     for listener, expires_ms in context.metrics.certificates_expire_ms.items():
         out.add("tanist_certificate_expires_seconds", expires_ms // 1000, listener)
+    out.add("tanist_authorization_denied_total", context.metrics.authorization_denied)
     out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
     out.add("tanist_unexpected_errors_total", sum(context.unexpected.counts().values()))
+
+
+def _quotas(throttles: ClientThrottles, connections: Connections, out: Exposition) -> None:
+    for kind, counters in throttles.counters().items():
+        out.add("tanist_throttles_total", throttles.throttled[kind], kind)
+        out.add("tanist_throttle_time_ms_total", throttles.throttled_ms[kind], kind)
+        out.add("tanist_quota_counters", counters, kind)
+    out.add("tanist_refused_connections_total", sum(each.refused_count for each in connections.admissions))
+    out.add("tanist_accept_rest_ms_total", sum(each.rested_ms for each in connections.admissions))
 
 
 def queues(components: NodeComponents) -> list[tuple[str, int, int | None]]:
@@ -73,6 +93,7 @@ def queues(components: NodeComponents) -> list[tuple[str, int, int | None]]:
     found: list[tuple[str, int, int | None]] = [
         ("unanswered_requests", max((len(each.slots) for each in connections), default=0), MAX_UNANSWERED),
         ("unsent_bytes", max((each.connection.pending_bytes for each in connections), default=0), MAX_UNSENT_BYTES),
+        ("delayed_refusals", components.gates.delayed_count, DelayedRefusals.MAX),
         ("held_turns", components.turn.held, None),
         ("late_turns", components.turn.late, None),
         ("purgatory", len(components.purgatory), None),

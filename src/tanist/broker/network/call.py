@@ -10,7 +10,8 @@ This file must not know any API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol
 
@@ -20,7 +21,7 @@ from tanist.security.session import Session
 from tanist.wire.acls import CLUSTER_NAME
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import RequestHeader, encode_response
+from tanist.wire.frames import RequestHeader, encode_response, with_throttle_time
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -49,6 +50,16 @@ class Slot:
     """The request that is to be answered, if it can be given up."""
 
 
+class RequestMeter(Protocol):
+    """Measures the time of requests, while clients have quotas for it (`client_throttles.ClientThrottles`)."""
+
+    def now_ns(self) -> int:
+        """The time by which steps are measured."""
+
+    def throttle_ms(self, call: Call, spent_ns: int, error: int) -> int:
+        """The call is answered with this error, after so much time: the time in ms that its client has to wait."""
+
+
 class RequestConnection(Protocol):
     """The connection that a request has come by (`client_connection.ClientConnection`)."""
 
@@ -73,6 +84,9 @@ class RequestConnection(Protocol):
 
     def handler_failed(self, api_key: int, error: Exception) -> None:
         """Count and report an unexpected exception of a handler."""
+
+    def mute(self, throttle_ms: int) -> None:
+        """Read no more for so long; answers go out."""
 
     def close(self) -> None:
         """No answer can be given: the client is to see that its request has no end."""
@@ -103,7 +117,21 @@ class Continuation(Generic[P]):
 class Call:
     """A request being handled: who asked, with which header, and where its answer goes."""
 
-    __slots__ = ("_amend", "_slot", "answered", "connection", "frame", "header", "reply_with", "request", "session")
+    __slots__ = (
+        "_amend",
+        "_began_ns",
+        "_slot",
+        "_spent_ns",
+        "answered",
+        "connection",
+        "frame",
+        "header",
+        "meter",
+        "reply_with",
+        "request",
+        "session",
+        "throttle_ms",
+    )
 
     def __init__(
         self,
@@ -124,6 +152,11 @@ class Call:
         self.answered = False
         # An envelope's inner call answers through its outer one (`api/envelope.py`).
         self.reply_with: Callable[[Any], None] | None = None
+        self.meter: RequestMeter | None = None
+        self.throttle_ms = 0
+        """How long the client has to wait for what it has asked, beside the time that this has taken."""
+        self._began_ns = 0
+        self._spent_ns = 0
 
     @property
     def version(self) -> int:
@@ -165,12 +198,18 @@ class Call:
         except Exception as error:
             self.failed(error)
 
-    def reply_chunks(self, chunks: list[Chunk]) -> None:
+    def reply_chunks(self, chunks: Sequence[bytes]) -> None:
         """Answer with an encoded frame, length prefix included."""
         if self.answered:
             return
+        throttle_ms = self._throttle_ms(ErrorCode.NONE)
+        if throttle_ms:
+            frame = b"".join(chunks)
+            chunks = [with_throttle_time(self.header.api_key, self.version, frame, throttle_ms)]
         self.answered = True
-        self.connection.complete(self._slot, chunks)
+        self.connection.complete(self._slot, list(chunks))
+        if throttle_ms:
+            self.connection.mute(throttle_ms)
 
     def _answer(self, response: Any, version: int | None = None) -> None:
         if self.answered:
@@ -178,6 +217,10 @@ class Call:
         if self._amend is not None:
             amend, self._amend = self._amend, None
             response = amend(response)
+        throttle_ms = self._throttle_ms(getattr(response, "error_code", ErrorCode.NONE))
+        if throttle_ms and "throttle_time_ms" in response.DEFAULTS:
+            response = copy(response)  # it may be one for all
+            response.throttle_time_ms = throttle_ms
         if self.reply_with is not None:
             self.reply_with(response)
             self.answered = True
@@ -186,6 +229,16 @@ class Call:
         frame = encode_response(response, header.api_version if version is None else version, header.correlation_id)
         self.answered = True
         self.connection.complete(self._slot, [frame])
+        if throttle_ms:
+            self.connection.mute(throttle_ms)
+
+    def _throttle_ms(self, error: int) -> int:
+        """How long the client has to wait, with all that has been spent on its request."""
+        meter, self.meter = self.meter, None
+        if meter is None:
+            return self.throttle_ms
+        spent_ns = self._spent_ns + (meter.now_ns() - self._began_ns if self._began_ns else 0)
+        return max(self.throttle_ms, meter.throttle_ms(self, spent_ns, error))
 
     def refuse(self) -> None:
         """Answer UNKNOWN_SERVER_ERROR, if nothing else was: an unexpected exception has come up.
@@ -225,10 +278,16 @@ class Call:
 
     def go_on(self, then: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a part of the handler."""
+        meter = None if self._began_ns else self.meter
+        if meter is not None:
+            self._began_ns = meter.now_ns()
         try:
             then(*args, **kwargs)
         except Exception as error:
             self.failed(error)
+        if meter is not None:
+            self._spent_ns += meter.now_ns() - self._began_ns
+            self._began_ns = 0
 
     def failed(self, error: Exception) -> None:
         """A part of the handler has met an exception: it is the request's, which is refused."""

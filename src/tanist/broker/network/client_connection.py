@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tanist.broker.network.call import Call, Handlers, Slot, WaitingRequest
+from tanist.broker.network.call import Call, Handlers, RequestMeter, Slot, WaitingRequest
 from tanist.ports import TLS_CLIENT, Chunk, Connection
 from tanist.security.session import Session
 from tanist.wire.apis import ApiKey
@@ -48,6 +48,8 @@ class ConnectionOwner(Protocol):
 
     requests: dict[int, int]
     """How many requests have come, by API key; Produce and Fetch are counted elsewhere."""
+    meter: RequestMeter | None
+    """While clients have quotas for the time that their requests take."""
 
     def malformed_request(self, peer: str, why: str) -> None:
         """A connection is closed for what it sent."""
@@ -57,6 +59,9 @@ class ConnectionOwner(Protocol):
 
     def flush_later(self, connection: ClientConnection) -> None:
         """A client that is held back has not read its answers yet: look again shortly."""
+
+    def release_later(self, connection: ClientConnection, throttle_ms: int) -> None:
+        """Release it (`ClientConnection.release`) after so long."""
 
     def connection_closed(self, connection: ClientConnection) -> None:
         """The connection has ended."""
@@ -256,6 +261,7 @@ class ClientConnection:
         requests[api_key] = requests.get(api_key, 0) + 1
         request = decode_request(header, frame)
         call = Call(self, header, frame, request)
+        call.meter = self._owner.meter
         call.go_on(entry[2], request, call)
 
     # -- answers out
@@ -365,6 +371,12 @@ class ClientConnection:
         self._holds -= 1
         if not self._holds and not self._paused and not self.closed:
             self.connection.resume()
+
+    def mute(self, throttle_ms: int) -> None:
+        """Read no more for so long; answers go out (KIP-219)."""
+        if not self.closed:
+            self.hold()
+            self._owner.release_later(self, throttle_ms)
 
     def add_unreplicated(self, size: int) -> None:
         """A large produce of so many bytes waits for replicas."""

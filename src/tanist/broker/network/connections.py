@@ -7,14 +7,19 @@ listen at once, those of the broker when the node says so (`open_broker`): until
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
+from tanist.broker.network.admission import Admission, host_rates
+from tanist.broker.network.call import RequestMeter
 from tanist.broker.network.client_connection import ClientConnection, ListenerApis
 from tanist.broker.throttled import Throttled
+from tanist.controller.image.client_quotas import ClientQuotas
 from tanist.events.process import ListenerFailed, MalformedRequest
-from tanist.ports import Connection, Listener
+from tanist.ports import Connection, ConnectionHandler, Listener
+from tanist.security.connection_limits import Limits
+from tanist.security.quotas import Windows
 from tanist.security.session import Access, Session, host_of
 from tanist.security.ssl_principal import NoMatchingRule
 from tanist.wire.apis import ApiKey
@@ -44,7 +49,19 @@ class Connections:
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
         self._malformed = Throttled(context.clock, context.events, _MALFORMED_INTERVAL_MS)
+        config = context.config
+        windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000)
+        names = [endpoint.name for endpoint in config.listeners]
+        self._admissions: dict[str, Admission] = {}
+        """By listener. Those of the broker share limits, and those of the controller."""
+        for role in (
+            [name for name in names if name not in config.controller_listener_names],
+            [name for name in names if name in config.controller_listener_names],
+        ):
+            admission = Admission(context, role, config.inter_broker_listener_name, windows, self._open)
+            self._admissions.update(dict.fromkeys(role, admission))
         self.requests = context.metrics.requests
+        self.meter: RequestMeter | None = None
 
     def __iter__(self) -> Iterator[ClientConnection]:
         return iter(self._open)
@@ -59,10 +76,14 @@ class Connections:
         `guard` puts a gate before each new connection.
         """
 
+        admission = self._admissions[endpoint.name]
         mapping = self._context.config.tls.mappings.get(endpoint.name)
 
-        def accept(connection: Connection) -> ClientConnection:
+        def accept(connection: Connection) -> ConnectionHandler:
             session = Session(endpoint.name, endpoint.security_protocol, host_of(connection.peer), access=self._access)
+            refused, unheard_ms = admission.admit(session, connection)
+            if refused is not None:
+                return refused
             client = ClientConnection(self, self._touch, connection, session, apis)
             if mapping is not None:
                 try:
@@ -72,15 +93,28 @@ class Connections:
             if guard is not None:
                 guard(client)
             self._open[client] = None
+            if unheard_ms:
+                client.mute(unheard_ms)
             return client
 
-        self._listeners[endpoint.name] = self._context.network.bind(
+        listener = self._listeners[endpoint.name] = self._context.network.bind(
             endpoint.host,
             endpoint.port,
             accept,
             max_frame_bytes=self._context.config.socket_request_max_bytes,
             tls=endpoint.name if endpoint.has_tls else None,
         )
+        admission.add(endpoint.name, listener)
+
+    @property
+    def admissions(self) -> list[Admission]:
+        """What decides who may connect: one of each role."""
+        return list(dict.fromkeys(self._admissions.values()))
+
+    def limits_changed(self, limits_of: Callable[[Collection[str]], Limits], quotas: ClientQuotas) -> None:
+        """The limits of listeners, or the quotas of addresses, are others."""
+        for admission in self.admissions:
+            admission.change(limits_of(admission.names), host_rates(quotas))
 
     def open_controller(self) -> None:
         """Listen to the other nodes of the quorum, and to brokers. `OSError` when the address is taken."""
@@ -127,6 +161,7 @@ class Connections:
             if name not in controller:
                 listener.close()
                 del self._listeners[name]
+                self._admissions[name].remove(name)
         for connection in list(self._open):
             if connection.listener not in controller:
                 connection.flush()
@@ -134,10 +169,13 @@ class Connections:
 
     def close(self) -> None:
         """The node is going down."""
-        for listener in self._listeners.values():
+        for name, listener in self._listeners.items():
             listener.close()
+            self._admissions[name].remove(name)
         for connection in list(self._open):
             connection.close()
+        for admission in self.admissions:
+            admission.close()
 
     def close_idle(self) -> None:
         """Close connections that have been idle for `connections.max.idle.ms`."""
@@ -152,13 +190,19 @@ class Connections:
 
     def connection_closed(self, connection: ClientConnection) -> None:
         """A connection has ended, by either side."""
-        self._open.pop(connection, None)
+        if connection in self._open:
+            del self._open[connection]
+            self._admissions[connection.listener].closed(connection)
         if connection.broker_identity is not None and not self._context.stopping:
             self._broker_lost(*connection.broker_identity)
 
     def flush_later(self, connection: ClientConnection) -> None:
         """A client that is held back has not read its answers yet: look again shortly."""
         self._context.clock.call_at(self._context.clock.now_ms() + _FLUSH_AGAIN_MS, connection.touch)
+
+    def release_later(self, connection: ClientConnection, throttle_ms: int) -> None:
+        """A client that exceeds a quota is heard again after so long."""
+        self._context.clock.call_at(self._context.clock.now_ms() + throttle_ms, connection.release)
 
     # -- warnings
 

@@ -76,8 +76,13 @@ class FetchSession:
                 topics.append((topic, [target]))
         return topics
 
-    def news(self, answers: Sequence[tuple[Topic, Sequence[FetchedPartition]]], *, whole: bool) -> Answers:
-        """Of what was read, what the client does not know yet; all of it if the answer is to be `whole`."""
+    def news(
+        self, answers: Sequence[tuple[Topic, Sequence[FetchedPartition]]], *, whole: bool, answered: bool = True
+    ) -> Answers:
+        """Of what was read, what the client does not know yet; all of it if the answer is to be `whole`.
+
+        `answered`: this is its answer.
+        """
         by_topic: dict[Topic, list[FetchedPartition]] = {}
         for topic, results in answers:
             for result in results:
@@ -85,12 +90,15 @@ class FetchSession:
                 reported = _Reported(result.high_watermark, result.last_stable_offset, result.log_start_offset)
                 unusual = bool(result.error) or result.diverging_epoch is not None
                 if result.records is not None:
-                    self.targets.move_to_end(place)
+                    if answered:
+                        self.targets.move_to_end(place)
                 elif not (
                     whole or unusual or result.preferred_read_replica >= 0 or self.reported.get(place) != reported
                 ):
                     continue
-                if unusual:
+                if not answered:
+                    pass
+                elif unusual:
                     self.reported.pop(place, None)  # reported again, until the error is gone
                 else:
                     self.reported[place] = reported
@@ -137,6 +145,10 @@ class FetchSessions:
             self._sessions.move_to_end(session.id)
         call.topics = session.topics()
         return session
+
+    def end(self, session: FetchSession) -> None:
+        """Its client does not know it."""
+        self._sessions.pop(session.id, None)
 
     def _begin(self, call: FetchCall, now_ms: int) -> FetchSession | None:
         if not LEAST_PARTITIONS <= sum(len(parts) for _, parts in call.topics) <= PARTITIONS_MAX:

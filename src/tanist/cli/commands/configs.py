@@ -9,6 +9,7 @@ import click
 from tanist.cli.options import client_options, config_option, connect, json_option
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
+from tanist.client.admin import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address
 
@@ -22,14 +23,14 @@ def _resource(topic: str | None, broker: str | None, group: str | None) -> tuple
     if [topic, broker, group].count(None) != 2:
         raise click.UsageError("give one of --topic NAME, --group NAME and --broker ID (--broker all: the cluster)")
     if topic is not None:
-        return admin.TOPIC, topic
+        return TOPIC_RESOURCE, topic
     if group is not None:
-        return admin.GROUP, group
+        return GROUP_RESOURCE, group
     if broker == "all":
-        return admin.BROKER, ""
+        return BROKER_RESOURCE, ""
     if broker is None or not broker.isdecimal():
         raise click.UsageError(f"--broker takes an id or `all`, not {broker!r}")
-    return admin.BROKER, broker
+    return BROKER_RESOURCE, broker
 
 
 topic_option = click.option("--topic", help="The settings of this topic.")

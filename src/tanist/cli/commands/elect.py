@@ -14,8 +14,9 @@ import click
 
 from tanist.cli.options import client_options, connect, json_option
 from tanist.cli.output.tables import print_json
+from tanist.client.admin import ElectionType
 from tanist.runtime.client.client import Address
-from tanist.runtime.client.elect import Candidate, ElectionResult, ElectionType, elect
+from tanist.runtime.client.elect import Candidate, ElectionResult, elect
 from tanist.wire.errors import ErrorCode
 
 _TYPES = {election.name.lower(): election for election in ElectionType}

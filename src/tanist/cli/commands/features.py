@@ -9,10 +9,11 @@ import click
 from tanist.cli.options import client_options, connect, feature_option, json_option
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
+from tanist.client.admin import UpgradeType
 from tanist.controller.features import metadata_version_name
 from tanist.controller.image.image import METADATA_VERSION
 from tanist.runtime.client.client import Address
-from tanist.runtime.client.features import Feature, UpgradeType, describe_features, update_features
+from tanist.runtime.client.features import Feature, describe_features, update_features
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Ask whether it would be allowed; change nothing.")
 

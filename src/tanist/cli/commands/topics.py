@@ -14,6 +14,7 @@ from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.output.topic_description import topic_json, topic_lines
 from tanist.cli.tree import Group
+from tanist.client.admin import TOPIC_RESOURCE
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.quorum import metadata_age_ms
@@ -193,7 +194,7 @@ def alter_command(
         elif assignment:
             _move(client, name, assignment)
         if changes:
-            admin.alter_configs(client, admin.TOPIC, name, changes)
+            admin.alter_configs(client, TOPIC_RESOURCE, name, changes)
     if as_json:
         print_json({"topic": name, "altered": True})
     else:

@@ -37,6 +37,8 @@ class ImageDelta:
     """(resource type, name) of each resource with a changed configuration; name "" is the cluster default."""
     features: set[str] = field(default_factory=set)
     producer_ids: bool = False
+    quotas: bool = False
+    """Whether quotas of clients have changed."""
     acls: dict[UUID, Acl | None] = field(default_factory=dict)
     """Access control entries that were added (None) or removed, as they were."""
 
@@ -50,6 +52,7 @@ class ImageDelta:
             or self.configs
             or self.features
             or self.producer_ids
+            or self.quotas
             or self.acls
         )
 

@@ -18,9 +18,10 @@ from uuid import UUID
 
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.image.acls import Acl, replay_acl
+from tanist.controller.image.client_quotas import ClientQuotas
+from tanist.controller.image.delegation_tokens import DelegationTokens
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
-from tanist.controller.image.passive_records import PassiveRecords
 from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
 from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
@@ -89,8 +90,9 @@ BESIDE_PARTITIONS: Final = (
     "configs",
     "features",
     "next_producer_id",
-    "passive",
+    "quotas",
     "scram",
+    "tokens",
 )
 """What two equal images have alike beside their partitions, and beside a metadata transaction under way."""
 
@@ -118,9 +120,10 @@ class MetadataImage:
         "controllers",
         "features",
         "next_producer_id",
-        "passive",
+        "quotas",
         "scram",
         "static_configs",
+        "tokens",
     )
 
     def __init__(self, static_configs: Mapping[str, str] | None = None) -> None:
@@ -131,8 +134,9 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.acls: dict[UUID, Acl] = {}
-        self.passive = PassiveRecords()
+        self.quotas = ClientQuotas()
         self.scram = ScramCredentials()
+        self.tokens = DelegationTokens()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -158,8 +162,9 @@ class MetadataImage:
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
         clone.acls = dict(self.acls)
-        clone.passive = self.passive.copy()
+        clone.quotas = self.quotas.copy()
         clone.scram = ScramCredentials(self.scram)
+        clone.tokens = DelegationTokens(self.tokens)
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -308,8 +313,13 @@ class MetadataImage:
     def _no_op(self, _record: NoOpRecord | ZkMigrationStateRecord, _delta: ImageDelta | None) -> None:
         """Moves the log's end, not the image."""
 
-    def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
-        self.passive.replay(record)
+    def _token(self, record: Any, _delta: ImageDelta | None) -> None:
+        self.tokens.replay(record)
+
+    def _set_client_quota(self, record: ClientQuotaRecord, delta: ImageDelta | None) -> None:
+        self.quotas.replay(record)
+        if delta is not None:
+            delta.quotas = True
 
     def _credential(self, record: Any, _delta: ImageDelta | None) -> None:
         self.scram.replay(record)
@@ -464,6 +474,7 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     BeginTransactionRecord: MetadataImage._begin_transaction,
     BrokerRegistrationChangeRecord: MetadataImage._change_registration,
     ClearElrRecord: MetadataImage._clear_elr,
+    ClientQuotaRecord: MetadataImage._set_client_quota,
     ConfigRecord: MetadataImage._configure,
     EndTransactionRecord: MetadataImage._end_transaction,
     FeatureLevelRecord: MetadataImage._set_feature,
@@ -481,12 +492,5 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     ZkMigrationStateRecord: MetadataImage._no_op,
     **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
-    **dict.fromkeys(
-        (
-            ClientQuotaRecord,
-            DelegationTokenRecord,
-            RemoveDelegationTokenRecord,
-        ),
-        MetadataImage._keep,
-    ),
+    **dict.fromkeys((DelegationTokenRecord, RemoveDelegationTokenRecord), MetadataImage._token),
 }

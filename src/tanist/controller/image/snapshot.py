@@ -108,9 +108,10 @@ def _records(image: MetadataImage) -> Iterator[MetadataRecord]:
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
     yield from image.scram.values()
+    yield from image.tokens.values()
     for acl_id, acl in image.acls.items():
         yield acl.record(acl_id)
-    yield from image.passive
+    yield from image.quotas.records()
 
 
 def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:

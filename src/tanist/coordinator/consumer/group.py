@@ -325,7 +325,7 @@ class ConsumerGroup(ConsumerTables):
 
     def _check_regex(self, regex: str) -> None:
         try:
-            topics = matching(regex, filter(self.may_describe, self.topics.names()))
+            topics = matching(regex, self.topics.names(), self.may_describe)
         except InvalidRegex as error:
             raise Refused(
                 ErrorCode.INVALID_REGULAR_EXPRESSION, f"{regex!r} is no regular expression of RE2: {error}"
@@ -341,7 +341,7 @@ class ConsumerGroup(ConsumerTables):
         new = False
         for regex, resolved in list(self.regexes.items()):
             if resolved.version != self.topics.version:
-                topics = matching(regex, filter(self.may_describe, self.topics.names()))
+                topics = matching(regex, self.topics.names(), self.may_describe)
                 if topics != resolved.topics:
                     self._put_regex(regex, topics)
                     new = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Protocol
 from uuid import UUID
@@ -32,10 +32,10 @@ def every_topic(_name: str) -> bool:
     return True
 
 
-def matching(regex: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names that the whole expression matches, sorted. `InvalidRegex` if it does not compile."""
+def matching(regex: str, names: Iterable[str], may_describe: Callable[[str], bool] = every_topic) -> tuple[str, ...]:
+    """The names that the whole expression matches and that may be heard, sorted. `InvalidRegex` if it is none."""
     matches = full_matcher(regex)
-    return tuple(sorted(name for name in names if matches(name)))
+    return tuple(sorted(name for name in names if matches(name) and may_describe(name)))
 
 
 def hash_of(found: Mapping[str, tuple[UUID, int]]) -> int:

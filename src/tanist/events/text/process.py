@@ -8,10 +8,12 @@ from tanist.events.process import (
     AuthenticationFailed,
     AuthorizationDenied,
     BrokerReady,
+    CertificateExpires,
     CertificateRefused,
     CertificateTaken,
     ClusterIdIgnored,
     ConfigWarned,
+    ConnectionRefused,
     ConnectionsExhausted,
     Crashed,
     DescriptorLimitLow,
@@ -193,6 +195,11 @@ def _connections_exhausted(event: ConnectionsExhausted) -> Line:
     return "WARN", f"accepting no connections for now ({event.open} are open): {event.problem}"
 
 
+def _connection_refused(event: ConnectionRefused) -> Line:
+    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    return "INFO", f"closing a connection from {event.host}: {event.problem}{more}"
+
+
 def _malformed_request(event: MalformedRequest) -> Line:
     more = f" (and {event.left_out} like it)" if event.left_out else ""
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
@@ -219,6 +226,15 @@ def _certificate_taken(event: CertificateTaken) -> Line:
 
 def _certificate_refused(event: CertificateRefused) -> Line:
     return "ERROR", f"listener {event.listener} keeps its certificate, the new one is refused: {event.problem}"
+
+
+def _certificate_expires(event: CertificateExpires) -> Line:
+    whose = f"the certificate of listener {event.listener} ({event.subject})"
+    if event.left_ms <= 0:
+        return "ERROR", f"{whose} has expired at {timestamp_text(event.expires_ms)}: new connections fail"
+    days = event.left_ms // 86_400_000
+    left = f"{days} days" if days > 1 else f"{event.left_ms // 3_600_000} hours"
+    return "WARN", f"{whose} expires in {left}, at {timestamp_text(event.expires_ms)}"
 
 
 def _advertised_host_not_in_certificate(event: AdvertisedHostNotInCertificate) -> Line:
@@ -303,11 +319,13 @@ LINES: Lines = {
     DescriptorLimitLow: _descriptor_limit_low,
     DescriptorLimitReached: _descriptor_limit_reached,
     ConnectionsExhausted: _connections_exhausted,
+    ConnectionRefused: _connection_refused,
     MalformedRequest: _malformed_request,
     AuthenticationFailed: _authentication_failed,
     PeerAuthenticationFailed: _peer_authentication_failed,
     CertificateTaken: _certificate_taken,
     CertificateRefused: _certificate_refused,
+    CertificateExpires: _certificate_expires,
     AdvertisedHostNotInCertificate: _advertised_host_not_in_certificate,
     TlsHandshakeFailed: _tls_handshake_failed,
     TokenKeysFetched: _token_keys_fetched,

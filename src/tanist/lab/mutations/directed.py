@@ -19,29 +19,23 @@ from io import StringIO
 from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.client.admin import ElectionType, elect_request, reassign_request
 from tanist.controller.image.partition_state import PartitionState
 from tanist.lab.history import Checker
 from tanist.lab.history.report import failures
 from tanist.lab.history.simulated import Recorder
-from tanist.lab.mutations.holds import Hold
 from tanist.lab.mutations.writer import ScriptedWriter
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import TOPIC, ChaosConfig
+from tanist.sim.scripted.hosts import ScriptedHosts
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.scheduler import MICROSECONDS
-from tanist.sim.world.world import BROKER_PORT, Host, Watcher
+from tanist.sim.world.world import Host, Watcher
 from tanist.wire.ids import TopicIdPartition
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 
 CONTROLLER = 11
-_TIMEOUT_MS = 5_000
 _PATIENCE_MS = 10_000
 
 
@@ -92,17 +86,19 @@ def config(
     )
 
 
-class Directed(ChaosRun):
+class Directed(ChaosRun, ScriptedHosts):
     """One seed of a directed run."""
 
+    timeout_ms = 6_000
+
     def __init__(self, seed: int, script: Callable[[Directed], Script], config: ChaosConfig, **options: Any) -> None:
-        super().__init__(seed, config, faults=[], **options)
+        ChaosRun.__init__(self, seed, config, faults=[], **options)
+        ScriptedHosts.__init__(self, self.world, self.admin)
         self.completed = False
         """Whether the script reached its end. With the unbroken rules it must."""
         self.writer = ScriptedWriter(self)
         self._recorder = Recorder(self.history)
         self._forgotten: set[str] = set()
-        self._holds: list[Hold] = []
         self._script: Script | None = script(self)
         self._awaited: Until | None = None
         self.line = 0
@@ -132,10 +128,7 @@ class Directed(ChaosRun):
     # -- the script
 
     def _node_turn_ended(self) -> None:
-        """After every turn of a node: hold new connections, and continue the script if its condition holds."""
-        self._holds = [hold for hold in self._holds if not hold.released]
-        for hold in self._holds:
-            hold.extend()
+        """After every turn of a node: continue the script if its condition holds."""
         awaited = self._awaited
         if awaited is None:
             return
@@ -178,8 +171,7 @@ class Directed(ChaosRun):
     def _give_up(self) -> None:
         """Release everything that is held, as at the end; and if it is not the end, start the nodes that are down."""
         self._script, self._awaited = None, None
-        for hold in self._holds:
-            hold.release()
+        self.release_all()
         for host in self.world.hosts.values():
             if not self.completed and not host.up:
                 host.start()
@@ -195,40 +187,32 @@ class Directed(ChaosRun):
         """The partition in the committed metadata."""
         return self.checkers.replicas.states[self.key]
 
-    def host(self, node_id: int) -> Host:
-        return self.world.hosts[node_id]
-
-    def hosted(self, node_id: int) -> HostedPartition | None:
+    def replica(self, node_id: int) -> HostedPartition | None:
         """The partition on a node that runs."""
-        node = self.host(node_id).node
-        return None if node is None or not self.host(node_id).up else node.replicas.get(*self.key)
+        return self.hosted(*self.key).get(node_id)
 
-    def leader(self, node_id: int) -> LeaderState | None:
+    def leader_state(self, node_id: int) -> LeaderState | None:
         """The node's leader state, if it acts as the partition's leader."""
-        hosted = self.hosted(node_id)
+        hosted = self.replica(node_id)
         return None if hosted is None else hosted.leader
 
     def end(self, node_id: int) -> int:
         """The end of the node's log; -1 if it has none."""
-        hosted = self.hosted(node_id)
+        hosted = self.replica(node_id)
         return -1 if hosted is None else hosted.log.log_end_offset
 
     def high_watermark(self, node_id: int) -> int:
-        hosted = self.hosted(node_id)
+        hosted = self.replica(node_id)
         return -1 if hosted is None else hosted.replica.high_watermark
 
     def known_end(self, leader_id: int, follower_id: int) -> int:
         """The end of the follower's log, as far as the leader knows."""
-        leader = self.leader(leader_id)
+        leader = self.leader_state(leader_id)
         return -1 if leader is None else leader.remotes[follower_id].log_end_offset
-
-    def is_controller(self, node_id: int) -> bool:
-        node = self.host(node_id).node
-        return node is not None and node.quorum.raft.is_leader
 
     def epoch(self, node_id: int) -> int:
         """The leader epoch that the node knows of."""
-        hosted = self.hosted(node_id)
+        hosted = self.replica(node_id)
         return -1 if hosted is None else hosted.leader_epoch
 
     def leaving(self, broker_id: int) -> bool:
@@ -248,34 +232,11 @@ class Directed(ChaosRun):
         return set(self.state.isr) == set(replicas) and all(
             self.epoch(each) == self.state.leader_epoch
             and self.end(each) == self.end(leader) == self.high_watermark(leader)
-            and self.host(each).node.lifecycle.state.value == "RUNNING"  # type: ignore[union-attr]
+            and self.node(each).lifecycle.state.value == "RUNNING"
             for each in replicas
         )
 
     # -- actions of a script
-
-    def hold(self, reader: int, sender: int, client: str = "") -> Hold:
-        """The reader does not read bytes of the sender until `release`. `client`: only those of this client id."""
-        found = Hold(self.world, self.host(reader).name, self.host(sender).name, client)
-        self._holds.append(found)
-        return found
-
-    def hold_answers(self, follower: int, leader: int) -> Hold:
-        """The follower does not read the leader's answers to its fetches."""
-        return self.hold(follower, leader, f"broker-{follower}-fetcher")
-
-    def hold_fetches(self, follower: int, leader: int) -> Hold:
-        """The leader does not read the follower's fetches."""
-        return self.hold(leader, follower, f"broker-{follower}-fetcher")
-
-    def narrow(self, source: int, target: int, window_bytes: int = 0) -> None:
-        """So many bytes may be on their way; the rest waits at the sender."""
-        windows = self.world.network.conditions.windows
-        windows[self.host(source).name, self.host(target).name] = window_bytes
-
-    def widen(self, source: int, target: int) -> None:
-        """What waits is sent, as the reader takes it."""
-        self.world.network.conditions.windows.pop((self.host(source).name, self.host(target).name), None)
 
     def stop(self, node_id: int) -> None:
         """A controlled shutdown. The script must start the node again."""
@@ -287,43 +248,13 @@ class Directed(ChaosRun):
 
         host.stop(stopped)
 
-    def block(self, source: int, target: int) -> None:
-        """No packet of the source reaches the target."""
-        self.world.network.block(self.host(source).name, self.host(target).name)
-
-    def unblock(self, source: int, target: int) -> None:
-        """Packets arrive again. Waiting bytes are sent soon, because the connections are new."""
-        one, other = self.host(source).name, self.host(target).name
-        self.world.network.heal(one, other)
-        self.world.network.reset_some(one, other)
-
-    def reset(self, one: int, other: int) -> None:
-        """The connections between the two break, and bytes under way are lost."""
-        self.world.network.reset_some(self.host(one).name, self.host(other).name)
-
-    def slow(self, source: int, target: int, latency_ms: int) -> None:
-        self.world.network.conditions.slow_links[(self.host(source).name, self.host(target).name)] = (
-            latency_ms * MICROSECONDS
-        )
-
-    def quick(self, source: int, target: int) -> None:
-        self.world.network.conditions.slow_links.pop((self.host(source).name, self.host(target).name), None)
-
-    def place(self, replicas: tuple[int, ...], by: int) -> None:
+    def reassign(self, replicas: tuple[int, ...], by: int) -> None:
         """An operator reassigns to these replicas, the preferred leader first, through broker `by`."""
-        moved = ReassignablePartition(partition_index=0, replicas=replicas)
-        topic = ReassignableTopic(name=TOPIC, partitions=(moved,))
-        self.ask(by, AlterPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=(topic,)), 0)
+        self.send(reassign_request(TOPIC, 0, replicas), 0, to=by)
 
     def elect(self, by: int) -> None:
         """An operator asks for the preferred leader, through broker `by`."""
-        partitions = (TopicPartitions(topic=TOPIC, partitions=(0,)),)
-        self.ask(by, ElectLeadersRequest(election_type=0, topic_partitions=partitions, timeout_ms=_TIMEOUT_MS), 2)
-
-    def ask(self, by: int, request: Any, version: int, heard: Callable[[Any], None] = lambda response: None) -> None:
-        """An operator's request to a broker."""
-        channel = self.admin.channel((self.host(by).name, BROKER_PORT))
-        self.admin.run(lambda: channel.call(request, version, _TIMEOUT_MS + 1_000, heard))
+        self.send(elect_request(ElectionType.PREFERRED, TOPIC), 2, to=by)
 
     def forget_topic(self, name: str) -> None:
         """A topic was deleted with its records: its name means another topic to clients from now on."""
@@ -336,7 +267,7 @@ class Directed(ChaosRun):
     def move_leader(self, broker_id: int, by: int) -> Script:
         """Make a member of the ISR the leader, by an operator's request."""
         epoch = self.state.leader_epoch
-        self.place((broker_id, *(each for each in self.state.replicas if each != broker_id)), by)
+        self.reassign((broker_id, *(each for each in self.state.replicas if each != broker_id)), by)
         yield Until(lambda: self.state.replicas[0] == broker_id)
         self.elect(by)
         yield Until(lambda: self.state.leader == broker_id and self.state.leader_epoch > epoch)

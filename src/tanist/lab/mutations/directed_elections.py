@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.image.partition_state import PartitionState
+from tanist.client.admin import create_topics_request, delete_topic_request, new_topic
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, with_records
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 
 RECORDS = 5
 _CREATE_TOPICS_VERSION = 7
@@ -34,7 +31,7 @@ def the_longest_log_is_old(run: Directed) -> Script:
     run.host(3).start()
     leader = run.state.leader
     other = 3 - leader
-    yield Until(lambda: not run.fenced(3) and run.leader(leader) is not None)
+    yield Until(lambda: not run.fenced(3) and run.leader_state(leader) is not None)
     run.writer.write(leader)
     yield Until(lambda: run.high_watermark(leader) == RECORDS + 1)
     yield from _both_crash(run, leader, other)
@@ -66,7 +63,7 @@ def a_later_epoch_in_vain(run: Directed) -> Script:
     yield Until(lambda: run.end(2) == RECORDS + 1)
     holds += [run.hold_answers(each, 1) for each in (2, 3)]
     yield from run.move_leader(1, by=3)
-    yield Until(lambda: run.leader(1) is not None)
+    yield Until(lambda: run.leader_state(1) is not None)
     run.writer.write(1, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
     yield from run.move_leader(2, by=3)
@@ -154,7 +151,7 @@ def _has_its_last_answer_to_give(run: Directed, broker_id: int) -> bool:
 def a_controller_alone(run: Directed) -> Script:
     """The active controller is cut off from the others, and asked for a topic by the broker beside it."""
     yield Until(run.whole)
-    active = next(each for each in (1, 2, 3) if run.is_controller(each))
+    active = run.controller()
     others = [each for each in (1, 2, 3) if each != active]
     for each in others:
         run.block(active, each)
@@ -162,7 +159,7 @@ def a_controller_alone(run: Directed) -> Script:
 
     def heard(response: Any) -> None:
         done = response is not None and not response.topics[0].error_code
-        if done and _NAME not in run.checkers.metadata.image.topic_ids:
+        if done and _NAME not in run.image.topic_ids:
             run.fail("S16", f"topic {_NAME} is said to be created, and no quorum has committed it")
 
     _create(run, active, heard)
@@ -177,44 +174,33 @@ def a_topic_of_the_same_name(run: Directed) -> Script:
     yield from with_records(run, RECORDS)
     _create(run, 1)
     yield Until(lambda: _led(run))
-    run.writer.write(_state(run).leader, 5, topic=_NAME)
+    run.writer.write(run.partition(_NAME).leader, 5, topic=_NAME)
     yield Until(lambda: all(_end(run, each) == 5 for each in (1, 2, 3)))
     run.host(3).kill()
     yield Until(lambda: run.fenced(3) and _led(run))
-    run.ask(1, DeleteTopicsRequest(topic_names=(_NAME,), timeout_ms=5_000), _DELETE_TOPICS_VERSION)
-    yield Until(lambda: _NAME not in run.checkers.metadata.image.topic_ids)
+    run.send(delete_topic_request(_NAME), _DELETE_TOPICS_VERSION, to=1)
+    yield Until(lambda: _NAME not in run.image.topic_ids)
     run.forget_topic(_NAME)
     _create(run, 1)
     yield Until(lambda: _led(run))
-    run.writer.write(_state(run).leader, 3, topic=_NAME)
+    run.writer.write(run.partition(_NAME).leader, 3, topic=_NAME)
     yield Until(lambda: all(_end(run, each) == 3 for each in (1, 2)))
     run.host(3).start()
     yield Until(lambda: not run.fenced(3))
 
 
 def _create(run: Directed, by: int, heard: Any = lambda response: None) -> None:
-    topic = CreatableTopic(name=_NAME, num_partitions=1, replication_factor=3)
-    run.ask(by, CreateTopicsRequest(topics=(topic,), timeout_ms=5_000), _CREATE_TOPICS_VERSION, heard)
-
-
-def _state(run: Directed) -> PartitionState:
-    return run.checkers.metadata.image.topics[run.checkers.metadata.image.topic_ids[_NAME]].partitions[0]
-
-
-def _hosted(run: Directed, node_id: int) -> HostedPartition | None:
-    """The present topic, on a node that knows it."""
-    node, topic_id = run.host(node_id).node, run.checkers.metadata.image.topic_ids.get(_NAME)
-    return None if node is None or topic_id is None else node.replicas.get(topic_id, 0)
+    request = create_topics_request(new_topic(_NAME, partitions=1, replication_factor=3), timeout_ms=5_000)
+    run.send(request, _CREATE_TOPICS_VERSION, to=by, heard=heard)
 
 
 def _led(run: Directed) -> bool:
     """The topic exists, and its leader knows it."""
-    if _NAME not in run.checkers.metadata.image.topic_ids or _state(run).leader < 0:
-        return False
-    hosted = _hosted(run, _state(run).leader)
-    return hosted is not None and hosted.leader is not None
+    topic_id = run.image.topic_ids.get(_NAME)
+    return topic_id is not None and run.leader(topic_id) == run.partition(_NAME).leader
 
 
 def _end(run: Directed, node_id: int) -> int:
-    hosted = _hosted(run, node_id)
+    """The end of the present topic's log, on a node that knows it."""
+    hosted = run.hosted(run.image.topic_ids[_NAME]).get(node_id)
     return -1 if hosted is None else hosted.log.log_end_offset

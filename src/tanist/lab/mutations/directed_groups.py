@@ -79,7 +79,7 @@ def a_successor_that_cannot_tell_yet(run: DirectedGroups) -> Script:
     fetches = run.hold_fetches(other, successor)
     yield Until(lambda: run.end(successor) > run.end(other))
     run.host(leader).kill()
-    yield Until(lambda: run.leader(successor) is not None)
+    yield Until(lambda: run.leader_state(successor) is not None)
     uncertain = run.end(successor)
     yield _ASKED_MS
     if run.high_watermark(successor) >= uncertain:
@@ -101,7 +101,7 @@ def a_coordinator_that_is_cut_off(run: DirectedGroups) -> Script:
         run.block(other, leader)
     yield Until(lambda: run.state.leader not in (leader, -1))
     yield _SUCCEEDED_MS
-    if run.leader(leader) is None:
+    if run.leader_state(leader) is None:
         raise LookupError("the old coordinator has heard of it")
     for other in others:
         run.unblock(leader, other)

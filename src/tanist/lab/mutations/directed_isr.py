@@ -79,7 +79,7 @@ def a_leader_that_knows_too_little(run: Directed) -> Script:
     run.slow(2, 3, 500)
     run.host(1).kill()
     late.release()
-    yield Until(lambda: run.leader(2) is not None)
+    yield Until(lambda: run.leader_state(2) is not None)
     yield 1_500
     run.quick(2, 3)
     run.unblock(3, 1)
@@ -146,11 +146,11 @@ def _isr_known(run: Directed) -> Script:
 def a_move_with_too_few(run: Directed) -> Script:
     """An operator replaces 1 by 4. Before 4 has all records, 2 and 3 are fenced."""
     yield Until(run.whole)
-    run.place((1, 2, 3), by=1)
+    run.reassign((1, 2, 3), by=1)
     yield Until(lambda: run.state.replicas == (1, 2, 3))
     yield from with_records(run, RECORDS)
     nothing = run.hold_answers(4, 1)
-    run.place((2, 3, 4), by=1)
+    run.reassign((2, 3, 4), by=1)
     yield Until(lambda: run.state.removing == (1,))
     for each in (2, 3):
         run.host(each).kill()
@@ -164,15 +164,15 @@ def a_move_with_too_few(run: Directed) -> Script:
 
 def _pending(run: Directed) -> bool:
     """Broker 1 has proposed another ISR, and has no answer."""
-    leader = run.leader(1)
+    leader = run.leader_state(1)
     return leader is not None and leader.pending is not None
 
 
 def _proposed(run: Directed, broker_id: int) -> bool:
-    leader = run.leader(1)
+    leader = run.leader_state(1)
     return leader is not None and leader.pending is not None and broker_id in leader.pending.proposed
 
 
 def _partition_epoch(run: Directed) -> int:
-    leader = run.leader(1)
+    leader = run.leader_state(1)
     return -1 if leader is None else leader.partition_epoch

@@ -63,11 +63,11 @@ def an_old_answer_is_read(run: Directed) -> Script:
     yield 2
     deaf = run.hold(3, CONTROLLER)
     yield from run.move_leader(2, by=1)
-    yield Until(lambda: run.leader(2) is not None and run.end(1) == RECORDS)
+    yield Until(lambda: run.leader_state(2) is not None and run.end(1) == RECORDS)
     run.writer.write(2, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
     yield from run.move_leader(1, by=1)
-    yield Until(lambda: run.leader(1) is not None)
+    yield Until(lambda: run.leader_state(1) is not None)
     deaf.release()
     yield Until(lambda: run.epoch(3) == run.state.leader_epoch)
     old.release()
@@ -92,7 +92,7 @@ def a_torn_answer_is_read(run: Directed) -> Script:
     sender.pump()
     deaf = run.hold(3, CONTROLLER)
     yield from run.move_leader(2, by=1)
-    yield Until(lambda: run.leader(2) is not None and run.end(1) == RECORDS)
+    yield Until(lambda: run.leader_state(2) is not None and run.end(1) == RECORDS)
     run.writer.write(2, 4, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 4)
     run.widen(1, 3)
@@ -110,7 +110,7 @@ def a_middle_that_parts(run: Directed) -> Script:
     yield Until(lambda: run.end(2) == RECORDS + 3)
     deaf = [run.hold(each, CONTROLLER) for each in (1, 2)]
     yield from run.move_leader(3, by=3)
-    yield Until(lambda: run.leader(3) is not None)
+    yield Until(lambda: run.leader_state(3) is not None)
     run.writer.write(3, 5, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 5)
     yield from run.move_leader(2, by=3)
@@ -126,7 +126,7 @@ def another_record_at_the_end(run: Directed) -> Script:
     yield Until(lambda: run.end(1) == RECORDS + 1)
     deaf = run.hold(1, CONTROLLER)
     yield from run.move_leader(2, by=2)
-    yield Until(lambda: run.leader(2) is not None)
+    yield Until(lambda: run.leader_state(2) is not None)
     run.writer.write(2, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 1)
     for hold in (deaf, *nothing):
@@ -158,7 +158,7 @@ def a_batch_comes_again(run: Directed) -> Script:
     run.host(2).start()
     yield Until(lambda: 2 in run.state.isr)
     yield from run.move_leader(2, by=2)
-    yield Until(lambda: run.leader(2) is not None)
+    yield Until(lambda: run.leader_state(2) is not None)
     run.writer.again(send, 2)
     yield 100
 
@@ -196,11 +196,11 @@ def a_log_is_cut_in_a_hole(run: Directed) -> Script:
     yield Until(lambda: set(run.state.isr) == {1, 3} and run.end(3) == 10)
     unread = run.hold_answers(2, 3)
     run.host(1).kill()
-    yield Until(lambda: run.leader(3) is not None)
+    yield Until(lambda: run.leader_state(3) is not None)
     yield 500
     run.block(3, CONTROLLER)
     run.block(CONTROLLER, 3)
-    yield Until(lambda: run.state.leader == 2 and run.leader(2) is not None)
+    yield Until(lambda: run.state.leader == 2 and run.leader_state(2) is not None)
     for hold in (behind, unread):
         hold.release()
     run.host(3).disk.sync_us = _SYNCED_SOON_US

@@ -40,7 +40,7 @@ def a_voter_restarts_between_two_candidates(run: Directed) -> Script:
     """The leader dies. One voter stands, and nobody reads that; another stands in the same epoch and gets a vote, whose
     voter restarts before it reads what the first has asked."""
     yield from with_records(run, _RECORDS)
-    leader = next(each for each in VOTERS if run.is_controller(each))
+    leader = run.controller()
     left = [each for each in VOTERS if each != leader]
     run.host(leader).kill()
     yield Until(_stands(run, left))

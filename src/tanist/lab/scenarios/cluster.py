@@ -9,6 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
+from tanist.client.admin import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    ElectionType,
+    UpgradeType,
+    delete_topic_request,
+    elect_request,
+    reassign_request,
+    update_feature_request,
+)
 from tanist.controller.brokers import UNFENCE
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS
 from tanist.controller.image.image import METADATA_VERSION
@@ -31,10 +41,11 @@ from tanist.lab.scenarios.partitions import comparable, described, is_recovering
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tanist.wire.metadata import BrokerRegistrationChangeRecord, ClearElrRecord, PartitionChangeRecord
 from tanist.wire.schema import MetadataRecord
+
+_NO_SUCH_TYPE = 99
 
 
 class ScenarioCluster(Controlled):
@@ -112,12 +123,12 @@ class ScenarioCluster(Controlled):
 
     def set_config(self, event: Fields) -> None:
         if "topic" in event:
-            resource = requests.TOPIC_RESOURCE, str(event["topic"])
+            resource = TOPIC_RESOURCE, str(event["topic"])
         elif "broker" in event:
-            resource = requests.BROKER_RESOURCE, str(event["broker"])
+            resource = BROKER_RESOURCE, str(event["broker"])
         else:
             event["cluster"]
-            resource = requests.BROKER_RESOURCE, ""
+            resource = BROKER_RESOURCE, ""
         key = str(event["key"])
         request = requests.set_config(*resource, key, event["value"])
         error, written = self.asked(request, min_isr=key == MIN_INSYNC_REPLICAS)
@@ -125,10 +136,10 @@ class ScenarioCluster(Controlled):
         self._expect_records("set_config", event, written)
 
     def elect(self, event: Fields) -> None:
-        kinds = {"PREFERRED": requests.PREFERRED, "UNCLEAN": requests.UNCLEAN}
-        kind = kinds.get(str(event["type"]), requests.NO_SUCH_TYPE)
+        kinds = {"PREFERRED": ElectionType.PREFERRED, "UNCLEAN": ElectionType.UNCLEAN}
+        kind = kinds.get(str(event["type"]), _NO_SUCH_TYPE)
         topic, partition = event.get("topic"), event.number("p", 0)
-        error, written = self.asked(requests.elect(kind, topic, partition), api_version=2)
+        error, written = self.asked(elect_request(kind, topic, partition), api_version=2)
         self._expect_error("elect", event, error, (self.image.topic_ids.get(topic, NO_SUCH_TOPIC), partition))
         self._expect_records("elect", event, written)
 
@@ -144,19 +155,23 @@ class ScenarioCluster(Controlled):
         topic, partition, replicas = event["topic"], event.number("p"), event["replicas"]
         topic_id, _ = self.partition(topic, partition)
         wanted = None if replicas is None else ids(replicas, "reassign.replicas")
-        request = requests.reassign(topic, partition, wanted, allow_rf_change=bool(event.get("allow_rf_change", True)))
+        allowed = bool(event.get("allow_rf_change", True))
+        request = reassign_request(topic, partition, wanted, allow_replication_factor_change=allowed)
         error, written = self.asked(request, moved=(topic_id, partition), cancels=wanted is None)
         self._expect_error("reassign", event, error, (topic_id, partition))
         self._expect_records("reassign", event, written)
 
     def delete_topic(self, name: str) -> None:
-        self.asked(DeleteTopicsRequest(topic_names=(name,)), api_version=5)
+        self.asked(delete_topic_request(name), api_version=5)
 
     def feature(self, event: Fields) -> None:
         name, level = str(event["name"]), event["level"]
         if name == METADATA_VERSION and isinstance(level, str):
             level = level_of(level)
-        request = requests.update_feature(name, int(level), str(event.get("upgrade_type", "UPGRADE")))
+        kind = str(event.get("upgrade_type", UpgradeType.UPGRADE.name))
+        if kind not in UpgradeType.__members__:
+            raise NotUnderstood(f"{kind!r} is no upgrade type")
+        request = update_feature_request(name, int(level), UpgradeType[kind])
         error, written = self.asked(request)
         self._expect_error("feature", event, error)
         self._expect_records("feature", event, written)

@@ -342,7 +342,7 @@ def raft_resign(item: Fields) -> None:
         at_ms = event.number("at_ms")
         tested.pass_time(start_ms + at_ms - tested.now_ms)
         if "fetch_from" in event:
-            tested.receive(fetch(1, event.number("fetch_from"), 0, 0))
+            tested.receive(fetch(1, event.number("fetch_from"), 0, 0, max_wait_ms=0))
         if "expect" in event:
             same(f"the state at {at_ms} ms", tested.state, event["expect"])
 
@@ -360,7 +360,7 @@ def raft_end_quorum(item: Fields) -> None:
     tested = NodeUnderTest(_voters(item), stored=ElectionState(1, None, key(ME)), log=log_of([(1, 8)]))
     tested.become_leader()
     for node_id, offset in item.inner("fetch_offsets").plain().items():
-        tested.ask(fetch(1, node_id, offset, 1 if offset else 0))
+        tested.ask(fetch(1, node_id, offset, 1 if offset else 0, max_wait_ms=0))
     tested.take(tested.node.resign(tested.now_ms))
     request: Any = tested.last_sent(EndQuorumEpochRequest).request
     part = request.topics[0].partitions[0]

@@ -1,7 +1,7 @@
 """One node of a quorum under test: its clock, its effects, and the requests and answers that it gets by name.
 
 Owns `NodeUnderTest`, a `RaftNode` with id 0. The other voters are only names: the requests that it sends to them are
-kept, and answered when the scenario says so.
+kept, and answered when the scenario, or a test, says so.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from tanist.events.stream import Events
 from tanist.quorum import (
     Effect,
     ElectionState,
     LogEnd,
     MemoryLog,
+    QuorumRules,
     RaftConfig,
     RaftNode,
     ReplicaKey,
@@ -39,6 +41,8 @@ WALL_MS = 1_700_000_000_000
 _ELECTIONS_MAX = 6
 _EVERYBODY = 20
 """More nodes than any scenario names."""
+_UNKNOWN = 2**63 - 1
+"""The high watermark of a replica that is older than KIP-1166."""
 
 
 def directory(node_id: int) -> UUID:
@@ -72,11 +76,11 @@ def log_of(epochs: Iterable[Sequence[int]], snapshot: SnapshotId | None = None) 
     return log
 
 
-class _SeededRandom:
+class SeededRandom:
     """`ports.Random`, the same in each run."""
 
-    def __init__(self) -> None:
-        self._random = random.Random(1)
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
 
     def below(self, n: int) -> int:
         return self._random.randrange(n)
@@ -119,20 +123,27 @@ class NodeUnderTest:
         stored: ElectionState | None = None,
         log: MemoryLog | None = None,
         config: RaftConfig | None = None,
+        rules: QuorumRules | None = None,
+        node_id: int = ME,
+        seed: int = 1,
     ) -> None:
         self.now_ms = 0
         self.log = log if log is not None else MemoryLog()
+        self.config = config or RaftConfig()
         self.effects: list[Effect] = []
+        self.events = Events()
         self._answered: set[int] = set()
         self.node = _Node(
-            ME,
-            directory(ME),
+            node_id,
+            directory(node_id),
             CLUSTER_ID,
             voters_of(voters),
             self.log,
             stored or ElectionState(),
-            config or RaftConfig(),
-            _SeededRandom(),
+            self.config,
+            SeededRandom(seed),
+            rules,
+            events=self.events,
         )
         self.take(self.node.start(self.now_ms, WALL_MS))
 
@@ -149,51 +160,55 @@ class NodeUnderTest:
             return effects + self.take(self.node.log_synced(self.log.end_offset, self.now_ms))
         return effects
 
+    def sent(self, request: type[Request] = Request) -> list[Send]:
+        """The requests of this kind, or all."""
+        return [each for each in self.effects if isinstance(each, Send) and isinstance(each.request, request)]
+
     def last_sent(self, request: type[Request]) -> Send:
-        sent = self._sent(request)
+        sent = self.sent(request)
         if not sent:
             raise LookupError(f"the node sent no {request.__name__}")
         return sent[-1]
 
-    def _sent(self, request: type[Request]) -> list[Send]:
-        return [each for each in self.effects if isinstance(each, Send) and isinstance(each.request, request)]
-
     # -- events
 
-    def pass_time(self, duration_ms: int) -> None:
+    def pass_time(self, duration_ms: int) -> list[Effect]:
         """Tick at each deadline on the way."""
         end_ms = self.now_ms + duration_ms
+        effects: list[Effect] = []
         while True:
             deadline_ms = self.node.next_deadline_ms
             if deadline_ms is None or deadline_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms, deadline_ms)
-            self.take(self.node.tick(self.now_ms))
+            effects += self.take(self.node.tick(self.now_ms))
             if self.node.next_deadline_ms == deadline_ms:
                 raise RuntimeError(f"a tick at {self.now_ms} left its own deadline standing: {self.node.role}")
         self.now_ms = end_ms
+        return effects
 
-    def role_timeout(self) -> None:
+    def role_timeout(self) -> list[Effect]:
         """To the timeout of the present role, without any answers."""
         deadline_ms = self.node.deadline_ms
         if deadline_ms is None:
             raise LookupError(f"a {self.node.role} does not time out")
         self.now_ms = deadline_ms
-        self.take(self.node.tick(self.now_ms))
+        return self.take(self.node.tick(self.now_ms))
 
-    def ask(self, request: Request) -> Any:
+    def ask(self, request: Request, *, api_version: int | None = None) -> Any:
         """A request that must be answered at once."""
         source = object()
-        for effect in self.receive(request, source):
+        for effect in self.receive(request, source=source, api_version=api_version):
             if isinstance(effect, Reply) and effect.source is source:
                 return effect.response
         raise LookupError(f"no answer to {type(request).__name__}")
 
-    def receive(self, request: Request, source: object = None) -> list[Effect]:
-        return self.take(self.node.receive(source, request, self.now_ms, api_version=request.VERSIONS[1]))
+    def receive(self, request: Request, *, source: object = None, api_version: int | None = None) -> list[Effect]:
+        version = request.VERSIONS[1] if api_version is None else api_version
+        return self.take(self.node.receive(source, request, self.now_ms, api_version=version))
 
-    def respond(self, send: Send, response: Response) -> None:
-        self.take(self.node.response(send.request_id, response, self.now_ms))
+    def respond(self, send: Send, response: Response | None) -> list[Effect]:
+        return self.take(self.node.response(send.request_id, response, self.now_ms))
 
     def become_leader(self) -> None:
         """By timeouts and the votes of all voters."""
@@ -202,10 +217,10 @@ class NodeUnderTest:
                 return
             if self.node.role in ("Unattached", "Follower", "Resigned"):
                 self.role_timeout()
-            for send in self._sent(vote_request.VoteRequest):
+            for send in self.sent(vote_request.VoteRequest):
                 if send.request_id not in self._answered:
                     self._answered.add(send.request_id)
-                    self.respond(send, messages.vote_reply(EVERYBODY, None, self.node.epoch, 0, True))
+                    self.respond(send, granted(self.node.epoch))
         if not self.node.is_leader:
             raise LookupError(f"the node is {self.node.role} and does not become leader")
 
@@ -220,8 +235,10 @@ def vote(
     last_offset: int,
     *,
     pre_vote: bool = False,
+    from_directory: UUID | None = None,
     to_id: int = ME,
-    cluster_id: str = CLUSTER_ID,
+    to_directory: UUID = ZERO_UUID,
+    cluster_id: str | None = CLUSTER_ID,
     topic: str = METADATA_TOPIC,
     partition: int = 0,
 ) -> vote_request.VoteRequest:
@@ -229,8 +246,8 @@ def vote(
         partition_index=partition,
         replica_epoch=epoch,
         replica_id=from_id,
-        replica_directory_id=directory(from_id),
-        voter_directory_id=ZERO_UUID,
+        replica_directory_id=directory(from_id) if from_directory is None else from_directory,
+        voter_directory_id=to_directory,
         last_offset_epoch=last_epoch,
         last_offset=last_offset,
         pre_vote=pre_vote,
@@ -239,12 +256,16 @@ def vote(
     return vote_request.VoteRequest(cluster_id=cluster_id, voter_id=to_id, topics=topics)
 
 
-def begin(leader_id: int, epoch: int) -> Request:
-    return messages.begin_quorum_epoch(CLUSTER_ID, _voter(leader_id), _voter(ME), epoch, "CONTROLLER")
+def granted(epoch: int, *, leader_id: int | None = None, grant: bool = True, error: int = 0) -> Response:
+    return messages.vote_reply(EVERYBODY, leader_id, epoch, error, grant)
 
 
-def end(leader_id: int, epoch: int, preferred: Iterable[int]) -> Request:
-    return messages.end_quorum_epoch(CLUSTER_ID, _voter(leader_id), epoch, list(map(key, preferred)), "CONTROLLER")
+def begin(leader_id: int, epoch: int, *, to_id: int = ME, cluster_id: str = CLUSTER_ID) -> Request:
+    return messages.begin_quorum_epoch(cluster_id, _voter(leader_id), _voter(to_id), epoch, "CONTROLLER")
+
+
+def end(leader_id: int, epoch: int, preferred: Iterable[int] = (), *, cluster_id: str = CLUSTER_ID) -> Request:
+    return messages.end_quorum_epoch(cluster_id, _voter(leader_id), epoch, list(map(key, preferred)), "CONTROLLER")
 
 
 def _voter(node_id: int) -> Voter:
@@ -255,21 +276,32 @@ def _voter(node_id: int) -> Voter:
 
 
 def fetch(
-    epoch: int, from_id: int, offset: int, last_epoch: int, *, max_wait_ms: int = 0
+    epoch: int,
+    from_id: int,
+    offset: int,
+    last_epoch: int,
+    *,
+    max_wait_ms: int = 500,
+    high_watermark: int = _UNKNOWN,
+    max_bytes: int = 1 << 20,
+    cluster_id: str | None = CLUSTER_ID,
+    from_directory: UUID | None = None,
+    topic_id: UUID = METADATA_TOPIC_ID,
 ) -> fetch_request.FetchRequest:
     part = fetch_request.FetchPartition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
         last_fetched_epoch=last_epoch,
-        partition_max_bytes=1 << 20,
-        replica_directory_id=directory(from_id),
+        partition_max_bytes=max_bytes,
+        replica_directory_id=directory(from_id) if from_directory is None else from_directory,
+        high_watermark=high_watermark,
     )
     return fetch_request.FetchRequest(
-        cluster_id=CLUSTER_ID,
+        cluster_id=cluster_id,
         replica_state=fetch_request.ReplicaState(replica_id=from_id),
         max_wait_ms=max_wait_ms,
-        max_bytes=1 << 20,
-        topics=(fetch_request.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(part,)),),
+        max_bytes=max_bytes,
+        topics=(fetch_request.FetchTopic(topic=METADATA_TOPIC, topic_id=topic_id, partitions=(part,)),),
     )
 
 
@@ -277,22 +309,26 @@ def fetched(
     leader_id: int | None,
     epoch: int,
     *,
+    error: int = 0,
     high_watermark: int = -1,
     diverging: LogEnd | None = None,
-    records: bytes = b"",
+    snapshot: SnapshotId | None = None,
+    records: bytes | bytearray = b"",
 ) -> fetch_response.FetchResponse:
-    part = fetch_response.PartitionData(high_watermark=high_watermark, records=records)
+    part = fetch_response.PartitionData(error_code=error, high_watermark=high_watermark, records=bytes(records))
     if diverging is not None:
         part.diverging_epoch = fetch_response.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.offset)
+    if snapshot is not None:
+        part.snapshot_id = fetch_response.SnapshotId(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
     return messages.fetch_reply(EVERYBODY, leader_id, epoch, part)
 
 
-def part_of(response: Response) -> Any:
-    """The one partition of any response of the quorum."""
-    topics: Any = getattr(response, "topics", None) or getattr(response, "responses", ())
+def part_of(message: Any) -> Any:
+    """The one partition of any request or response of the quorum."""
+    topics: Any = getattr(message, "topics", None) or getattr(message, "responses", ())
     return topics[0].partitions[0]
 
 
 def error_of(response: Any) -> int:
     """The error of the response, or else of its partition."""
-    return int(response.error_code or part_of(response).error_code)
+    return int(getattr(response, "error_code", 0) or part_of(response).error_code)

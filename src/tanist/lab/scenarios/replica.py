@@ -35,8 +35,17 @@ EPOCH_OFFSET = 1000
 class Brokers(dict[int, BrokerStatus]):
     """The metadata's registrations."""
 
+    @classmethod
+    def of(cls, broker_ids: Iterable[int]) -> Brokers:
+        """They are registered and alive."""
+        return cls({each: BrokerStatus(each + EPOCH_OFFSET, fenced=False, shutting_down=False) for each in broker_ids})
+
     def registration(self, broker_id: int, /) -> BrokerStatus | None:
         return self.get(broker_id)
+
+    def mark(self, broker_id: int, **changes: Any) -> None:
+        """Change a registration; of one that is unknown, what it would be."""
+        self[broker_id] = replace(self.get(broker_id) or Brokers.of([broker_id])[broker_id], **changes)
 
 
 def _metadata(
@@ -64,7 +73,7 @@ class LeaderPlay:
         old_epoch = max(0, leader_epoch - 1)
         self.log = MemoryLog(Entry(at, old_epoch, f"r{at}") for at in range(leo))
         replicas = state.ids("replicas")
-        self.brokers = Brokers({b: BrokerStatus(b + EPOCH_OFFSET, fenced=False, shutting_down=False) for b in replicas})
+        self.brokers = Brokers.of(replicas)
         config = ReplicaConfig(
             min_insync_replicas=state.number("min_isr", 1), replica_lag_time_max_ms=state.number("lag_ms", LAG_MS)
         )
@@ -149,14 +158,9 @@ class LeaderPlay:
         self._take(self.partition.apply_metadata(replace(known, **changes), self.now_ms))
 
     def mark(self, event: Fields) -> None:
-        broker = event.number("broker")
-        known = self.brokers.get(broker) or BrokerStatus(broker + EPOCH_OFFSET, fenced=False, shutting_down=False)
-        self.brokers[broker] = replace(
-            known,
-            fenced=bool(event.get("fenced", known.fenced)),
-            shutting_down=bool(event.get("shutting_down", known.shutting_down)),
-            epoch=event.number("epoch", known.epoch),
-        )
+        given = {name: bool(event[name]) for name in ("fenced", "shutting_down") if name in event}
+        epoch = {"epoch": event.number("epoch")} if "epoch" in event else {}
+        self.brokers.mark(event.number("broker"), **given, **epoch)
 
     def expect(self, expected: Fields) -> None:
         for name in expected:

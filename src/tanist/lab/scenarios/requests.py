@@ -9,33 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from tanist.client.admin import alter_configs_request, create_topics_request, new_topic
 from tanist.controller.features import SUPPORTED_FEATURES
-from tanist.lab.scenarios.fields import NotUnderstood
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from tanist.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-SET, DELETE = 0, 1
-PREFERRED, UNCLEAN, NO_SUCH_TYPE = 0, 1, 99
-UPGRADE_TYPES: Mapping[str, int] = {"UPGRADE": 1, "SAFE_DOWNGRADE": 2, "UNSAFE_DOWNGRADE": 3}
+from tanist.wire.messages.create_topics_request import CreateTopicsRequest
+from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 
 Registered = Mapping[str, tuple[int, int]]
 
@@ -67,23 +46,8 @@ def create_topic(
     name: str, assignments: Sequence[Sequence[int]], config: Mapping[str, object] | None = None
 ) -> CreateTopicsRequest:
     """A topic with the given replicas."""
-    return CreateTopicsRequest(
-        topics=(
-            CreatableTopic(
-                name=name,
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=tuple(
-                    CreatableReplicaAssignment(partition_index=number, broker_ids=tuple(replicas))
-                    for number, replicas in enumerate(assignments)
-                ),
-                configs=tuple(
-                    CreatableTopicConfig(name=key, value=_text(value)) for key, value in (config or {}).items()
-                ),
-            ),
-        ),
-        timeout_ms=10_000,
-    )
+    configs = {key: _text(value) for key, value in (config or {}).items()}
+    return create_topics_request(new_topic(name, assignment=assignments, configs=configs))
 
 
 def alter_partition(
@@ -110,41 +74,9 @@ def alter_partition(
     )
 
 
-def set_config(resource_type: int, resource: str, key: str, value: object | None) -> IncrementalAlterConfigsRequest:
+def set_config(kind: int, resource: str, key: str, value: object | None) -> IncrementalAlterConfigsRequest:
     """`value` None removes the setting."""
-    config = AlterableConfig(
-        name=key,
-        config_operation=DELETE if value is None else SET,
-        value=None if value is None else _text(value),
-    )
-    return IncrementalAlterConfigsRequest(
-        resources=(AlterConfigsResource(resource_type=resource_type, resource_name=resource, configs=(config,)),)
-    )
-
-
-def elect(kind: int, topic: str | None, partition: int = 0) -> ElectLeadersRequest:
-    """`topic` None: all partitions."""
-    wanted = None if topic is None else (TopicPartitions(topic=topic, partitions=(partition,)),)
-    return ElectLeadersRequest(election_type=kind, topic_partitions=wanted, timeout_ms=10_000)
-
-
-def reassign(
-    topic: str, partition: int, replicas: Sequence[int] | None, *, allow_rf_change: bool = True
-) -> AlterPartitionReassignmentsRequest:
-    """`replicas` None cancels."""
-    wanted = ReassignablePartition(partition_index=partition, replicas=None if replicas is None else tuple(replicas))
-    return AlterPartitionReassignmentsRequest(
-        timeout_ms=10_000,
-        allow_replication_factor_change=allow_rf_change,
-        topics=(ReassignableTopic(name=topic, partitions=(wanted,)),),
-    )
-
-
-def update_feature(name: str, level: int, upgrade_type: str) -> UpdateFeaturesRequest:
-    if upgrade_type not in UPGRADE_TYPES:
-        raise NotUnderstood(f"{upgrade_type!r} is no upgrade type")
-    update = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=UPGRADE_TYPES[upgrade_type])
-    return UpdateFeaturesRequest(feature_updates=(update,))
+    return alter_configs_request(kind, resource, {key: None if value is None else _text(value)})
 
 
 def _text(value: object) -> str:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tanist.client.admin import TOPIC_RESOURCE
 from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client.acknowledged import NOT_KNOWN, Acknowledged, Digest, digest_of
@@ -119,7 +120,7 @@ def account_of(
     such topic, or no leader to read a partition from.
     """
     (described,) = admin.describe_topics(client, [topic])
-    settings = {entry.name: entry.value or "" for entry in admin.describe_configs(client, admin.TOPIC, topic)}
+    settings = {entry.name: entry.value or "" for entry in admin.describe_configs(client, TOPIC_RESOURCE, topic)}
     compacted = "compact" in settings.get("cleanup.policy", "")
     known = {each.partition for each in described.partitions}
     found = []

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.client.admin import BROKER_RESOURCE, alter_configs_request, new_topic
 from tanist.runtime.client.changes import ask_once, carry_out
 from tanist.runtime.client.client import DENIALS, Client, KafkaError, Unsupported
 from tanist.runtime.client.quorum import ask_controller
@@ -23,7 +24,6 @@ from tanist.wire.messages import (
     describe_configs_request,
     describe_quorum_request,
     describe_topic_partitions_request,
-    incremental_alter_configs_request,
 )
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
@@ -33,17 +33,10 @@ from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from tanist.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from tanist.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
-TOPIC = 2
-BROKER = 4
-GROUP = 32
-"""Kinds of resources that have settings."""
-
 _NEWS_PATIENCE_S = 2.0
 _REPLICA_S = 0.003
 """How much longer each replica may take: brokers create their logs before they answer anything else."""
 
-_SET = 0
-_DELETE = 1
 
 _SOURCES = {
     1: "topic",
@@ -136,17 +129,8 @@ def create_topic(
     validate_only: bool = False,
 ) -> UUID:
     """Create a topic; gives its id. -1: as the cluster's defaults say. With an assignment both are taken from it."""
-    topic = create_topics_request.CreatableTopic(
-        name=name,
-        num_partitions=-1 if assignment else partitions,
-        replication_factor=-1 if assignment else replication_factor,
-        assignments=tuple(
-            create_topics_request.CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(replicas))
-            for index, replicas in enumerate(assignment)
-        ),
-        configs=tuple(
-            create_topics_request.CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
-        ),
+    topic = new_topic(
+        name, partitions=partitions, replication_factor=replication_factor, assignment=assignment, configs=config
     )
 
     def attempt(patience_s: float) -> UUID:
@@ -246,7 +230,7 @@ def describe_configs(client: Client, kind: int, name: str) -> list[ConfigEntry]:
         resource_type=kind, resource_name=name, configuration_keys=None
     )
     request = describe_configs_request.DescribeConfigsRequest(resources=(resource,))
-    node_id = int(name) if kind == BROKER and name else None
+    node_id = int(name) if kind == BROKER_RESOURCE and name else None
 
     def attempt() -> list[ConfigEntry]:
         found = client.ask(request, DescribeConfigsResponse, node_id=node_id).results[0]
@@ -271,17 +255,8 @@ def config_entries(described: DescribeConfigsResult) -> list[ConfigEntry]:
 
 def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
     """Set settings; None takes one back to its default."""
-    configs = tuple(
-        incremental_alter_configs_request.AlterableConfig(
-            name=key, config_operation=_DELETE if value is None else _SET, value=value
-        )
-        for key, value in changes.items()
-    )
-    resource = incremental_alter_configs_request.AlterConfigsResource(
-        resource_type=kind, resource_name=name, configs=configs
-    )
-    request = incremental_alter_configs_request.IncrementalAlterConfigsRequest(resources=(resource,))
-    node_id = int(name) if kind == BROKER and name else None
+    request = alter_configs_request(kind, name, changes)
+    node_id = int(name) if kind == BROKER_RESOURCE and name else None
 
     def attempt() -> None:
         answer = ask_controller(client, request, IncrementalAlterConfigsResponse, node_id=node_id)

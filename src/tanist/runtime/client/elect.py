@@ -1,6 +1,6 @@
 """Leader elections of any Kafka cluster, asked for through `Client` (ElectLeaders, key 43).
 
-Owns the election types and their numbers on the wire, the limit of partitions in one request (KIP-966: "1000 partitions
+Owns the limit of partitions in one request (KIP-966: "1000 partitions
 per request ... others will be returned with REQUEST_LIMIT_REACHED"), and what an answer means for each partition. Which
 replica is elected is the controller's decision.
 
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
+from tanist.client.admin import ElectionType
 from tanist.runtime.client.changes import ask_once
 from tanist.runtime.client.client import Client, KafkaError, Unanswered, Unsupported
 from tanist.runtime.client.features import served_version
@@ -25,21 +25,6 @@ from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, Topi
 from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse
 
 PARTITIONS_PER_REQUEST = 1000
-
-
-class ElectionType(IntEnum):
-    """How the leader is chosen. 0 and 1 are Apache's; KIP-966 names the others and numbers none."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
-    LONGEST_LOG_AGGRESSIVE = 2
-    LONGEST_LOG_BALANCED = 3
-    DESIGNATION = 4
-
-    @property
-    def least_version(self) -> int:
-        """The first version of the request that can say so: 0 means preferred without a word, 3 is KIP-966's."""
-        return (0, 1, 3, 3, 3)[self]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 
 from tanist import __version__
+from tanist.client.admin import UpgradeType
 from tanist.runtime.client.changes import ANSWER_MARGIN_S
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
 from tanist.runtime.client.quorum import ask_controller
@@ -21,14 +21,6 @@ from tanist.wire.messages.update_features_response import UpdateFeaturesResponse
 from tanist.wire.schema import Request
 
 _API_VERSIONS = ApiVersionsRequest(client_software_name="tanist", client_software_version=__version__)
-
-
-class UpgradeType(IntEnum):
-    """UpdateFeatures' numbers."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 @dataclass(frozen=True, slots=True)

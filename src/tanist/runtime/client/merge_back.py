@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.client import positions
+from tanist.client.admin import TOPIC_RESOURCE
 from tanist.client.positions import EARLIEST, LATEST
 from tanist.runtime.client import admin
 from tanist.runtime.client.asking import ask_leader
@@ -85,7 +86,7 @@ class MergeInterrupted(Exception):
 def describe_target(client: Client, topic: str) -> tuple[Target, str]:
     """The topic as far as a merge-back needs to know it, and its id. `KafkaError` if there is none."""
     (described,) = admin.describe_topics(client, [topic])
-    settings = {entry.name: entry.value or "" for entry in admin.describe_configs(client, admin.TOPIC, topic)}
+    settings = {entry.name: entry.value or "" for entry in admin.describe_configs(client, TOPIC_RESOURCE, topic)}
     return Target(
         topic,
         tuple(partition.partition for partition in described.partitions),

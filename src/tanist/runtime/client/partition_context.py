@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tanist.runtime.client.admin import BROKER, TOPIC, ConfigEntry, config_entries
+from tanist.client.admin import BROKER_RESOURCE, TOPIC_RESOURCE
+from tanist.runtime.client.admin import ConfigEntry, config_entries
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.features import describe_features, served_version
 from tanist.wire.errors import ErrorCode
@@ -58,7 +59,7 @@ def topic_settings(
         request = DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(
-                    resource_type=TOPIC,
+                    resource_type=TOPIC_RESOURCE,
                     resource_name=topic,
                     configuration_keys=None if keys is None else tuple(sorted(keys)),
                 )
@@ -107,7 +108,7 @@ def elections(client: Client) -> Elections:
         return Elections(False, False)
     for node_id in sorted(client.metadata(()).brokers):
         resource = DescribeConfigsResource(
-            resource_type=BROKER, resource_name=str(node_id), configuration_keys=(RECOVERY_MANAGER,)
+            resource_type=BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=(RECOVERY_MANAGER,)
         )
         try:
             answer = client.ask(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tanist.broker.api.table import BROKER_TABLE
+from tanist.broker.authorizer_properties import CLASS_NAME, STANDARD_AUTHORIZER, SUPER_USERS
 from tanist.broker.config import ConfigError, NodeConfig
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
 from tanist.controller.configs.settings import base_name
@@ -118,7 +119,7 @@ def _features(usage: Usage) -> Iterator[Finding]:
 
 def _of_file(node: Node) -> Iterator[Finding]:
     """What `tanist serve` would say of the node's properties file."""
-    static = node.static
+    static = dict(node.static)
     stores = _java_key_stores(static)
     if stores:
         yield Finding(
@@ -128,14 +129,9 @@ def _of_file(node: Node) -> Iterator[Finding]:
             "keytool -importkeystore -deststoretype PKCS12",
             tuple(stores),
         )
-    if static.get("authorizer.class.name", "").strip():
-        yield Finding(
-            REFUSED,
-            "authorizer",
-            f"node {node.node_id}: authorizer.class.name is set, and tanist has no authorizer",
-            (static["authorizer.class.name"],),
-        )
-    if static.get("authorizer.class.name", "").strip():
+    if static.get(CLASS_NAME) == STANDARD_AUTHORIZER and SUPER_USERS not in static:
+        del static[CLASS_NAME]  # Apache Kafka does not describe super.users: who is one is seen when the file is read
+    if stores:
         return
     try:
         NodeConfig.from_properties(static)
@@ -182,22 +178,19 @@ def _groups(usage: Usage) -> Iterator[Finding]:
 
 def _security(usage: Usage) -> Iterator[Finding]:
     if usage.acls:
-        yield Finding(LOST, "acls", f"{counted(len(usage.acls), 'ACL')} kept and not enforced", _at_most(usage.acls))
+        yield Finding(NOTE, "acls", f"{counted(len(usage.acls), 'ACL')} kept and enforced", _at_most(usage.acls))
     if usage.scram_users:
         yield Finding(
-            LOST,
+            NOTE,
             "scram",
-            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} kept; there is no SASL",
+            f"SCRAM credentials of {counted(len(usage.scram_users), 'user')} go on",
             _at_most(usage.scram_users),
         )
     if usage.tokens:
-        yield Finding(LOST, "tokens", f"{counted(usage.tokens, 'delegation token')} kept; there is no SASL")
-    if usage.quotas:
         yield Finding(
-            LOST,
-            "quotas",
-            f"{counted(len(usage.quotas), 'quota')} of clients kept and not enforced",
-            _at_most(usage.quotas),
+            NOTE,
+            "tokens",
+            f"{counted(usage.tokens, 'delegation token')} go on: keep delegation.token.secret.key as it is",
         )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tanist.runtime.client.admin import BROKER, ConfigEntry, config_entries
+from tanist.client.admin import BROKER_RESOURCE
+from tanist.runtime.client.admin import ConfigEntry, config_entries
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC
@@ -176,7 +177,7 @@ def node_settings(address: Address, node_id: int, *, only_own: bool = False) -> 
     `only_own`: the property by which a node of tanist is known, and no others.
     """
     resource = DescribeConfigsResource(
-        resource_type=BROKER,
+        resource_type=BROKER_RESOURCE,
         resource_name=str(node_id),
         configuration_keys=(_OWN_PROPERTY,) if only_own else None,
     )

@@ -26,8 +26,6 @@ from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.describe_acls_response import DescribeAclsResponse
-from tanist.wire.messages.describe_client_quotas_request import DescribeClientQuotasRequest
-from tanist.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from tanist.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from tanist.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
 from tanist.wire.messages.describe_producers_response import DescribeProducersResponse
@@ -73,7 +71,6 @@ class Usage:
     acls: Sequence[str] = ()
     scram_users: Sequence[str] = ()
     tokens: int = 0
-    quotas: Sequence[str] = ()
     client_metrics: Sequence[str] = ()
     unanswered: Sequence[str] = ()
 
@@ -108,7 +105,6 @@ def read_usage(client: Client, cluster: ClusterDescription) -> Usage:
         asked("ACLs", lambda: _acls(client, at), ()),
         asked("SCRAM users", lambda: _scram_users(client, at), ()),
         asked("delegation tokens", lambda: _tokens(client, at), 0),
-        asked("quotas", lambda: _quotas(client, at), ()),
         asked("client metrics", lambda: _client_metrics(client, at), ()),
         tuple(unanswered),
     )
@@ -185,18 +181,6 @@ def _tokens(client: Client, at: int | None) -> int:
     answer = client.ask(DescribeDelegationTokenRequest(owners=None), DescribeDelegationTokenResponse, node_id=at)
     _raise_for(answer.error_code)
     return len(answer.tokens)
-
-
-def _quotas(client: Client, at: int | None) -> tuple[str, ...]:
-    answer = client.ask(DescribeClientQuotasRequest(), DescribeClientQuotasResponse, node_id=at)
-    _raise_for(answer.error_code, answer.error_message)
-    return tuple(
-        ",".join(
-            f"{part.entity_type}={'<default>' if part.entity_name is None else part.entity_name}"
-            for part in entry.entity
-        )
-        for entry in answer.entries or ()
-    )
 
 
 def _client_metrics(client: Client, at: int | None) -> tuple[str, ...]:

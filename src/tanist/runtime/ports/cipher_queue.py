@@ -26,6 +26,9 @@ STEP_BYTES: Final = 65_536
 PASS_BYTES: Final = 262_144
 """The most that one connection encrypts before others get their turn."""
 
+CIPHER_BYTES_MAX: Final = 262_144
+"""More cannot wait encrypted, unless the other side makes it so."""
+
 _WEIGHT: Final = 4
 """A byte of a large range costs four times what it costs without TLS: of its share of a pass, a connection gets a
 quarter."""

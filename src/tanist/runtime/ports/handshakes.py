@@ -6,15 +6,15 @@ frame. At most `HANDSHAKES_MAX` are under way: one more takes the place of that 
 After `DEADLINE_MS` a connection without keys is closed. A handshake that fails says so to the other side (an alert, and
 the end of the stream), and to the network's owner.
 
-Steps that take a millisecond or more (RSA, certificates of clients) are made by threads. A thread has a connection's
-SSLObject to itself: the loop does not read the socket meanwhile.
+The loop makes a few steps in a pass. Those that take a millisecond or more (RSA, certificates of clients) are made by
+threads. A thread has a connection's SSLObject to itself: the loop does not read the socket meanwhile.
 """
 
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Callable
+from time import time as now_s
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tanist.runtime.ports.loop import HeapTimer, Loop
@@ -29,6 +29,9 @@ DEADLINE_MS: Final = 10_000
 """From the opening of the connection on."""
 
 THREADS: Final = 2
+
+STEPS_PER_PASS: Final = 8
+"""So many steps of handshakes the loop makes, half a millisecond each, before others get their turn."""
 
 _LINGER_MS: Final = 1_000
 """After a failure: so long the other side has to read why."""
@@ -72,6 +75,22 @@ class Handshakes:
         self.workers = Workers(loop, "handshake", THREADS)
         self._under_way: dict[Handshake, None] = {}
         """In the order in which they last heard of their peers."""
+        self._steps_left = STEPS_PER_PASS
+        self._renews = False
+
+    def may_step(self) -> bool:
+        """Whether the loop may make another step in this pass. If not, the socket asks again in the next."""
+        if self._steps_left == 0:
+            return False
+        self._steps_left -= 1
+        if not self._renews:
+            self._renews = True
+            self.loop.post(self._renew)
+        return True
+
+    def _renew(self) -> None:
+        self._renews = False
+        self._steps_left = STEPS_PER_PASS
 
     @property
     def count(self) -> int:
@@ -131,7 +150,7 @@ class Handshake:
         self._release()
 
     def on_readable(self) -> None:
-        if self.busy:
+        if self.busy or not self._handshakes.may_step():
             return
         connection = self._connection
         try:
@@ -248,7 +267,7 @@ class Handshake:
         if tls.session_reused and self._host is None:
             # The certificate was verified with the first handshake of the session, which may be a while ago.
             until = (tls.getpeercert() or {}).get("notAfter")
-            if isinstance(until, str) and ssl.cert_time_to_seconds(until) < time.time():
+            if isinstance(until, str) and ssl.cert_time_to_seconds(until) < now_s():
                 raise ValueError("certificate not accepted: certificate has expired")
 
     def _closed(self, reason: str) -> None:

@@ -85,6 +85,9 @@ class Loop:
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def now_ns(self) -> int:
+        return time.monotonic_ns()
+
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> HeapTimer:
         self._sequence += 1
         timer = HeapTimer(self, when_ms, self._sequence, callback)

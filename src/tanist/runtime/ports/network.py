@@ -1,7 +1,7 @@
 """The real `Network` port: listening, connecting, limits. `connection.py` has the traffic of one connection.
 
 It owns the set of connections and their number: at most `max_connections` accepted ones (more wait in the kernel's
-backlog until one closes, as with Kafka's `max.connections`), and when the process runs out of file descriptors
+backlog until one closes), and when the process runs out of file descriptors
 accepting rests for a while instead of spinning. It must never block: names are looked up in a thread, connects are
 non-blocking.
 """
@@ -12,8 +12,8 @@ import errno
 import os
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tanist.ports import Connection, ConnectionHandler, TlsIdentity
@@ -57,7 +57,10 @@ class SocketListener:
         self._port: int = sock.getsockname()[1]
         self._listens = False
         self._reading = False
+        self._paused = False
         self._closed = False
+        self._waiting: deque[SocketConnection] = deque()
+        """Connections whose handshakes were done while it was paused."""
 
     @property
     def port(self) -> int:
@@ -72,17 +75,47 @@ class SocketListener:
             self._listens = True
             self.watch()
 
+    def pause(self) -> None:
+        self._paused = True
+        self.rest()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._waiting:
+            self._network.loop.post(self._take_waiting)
+        elif not self._network.resting:
+            self.watch()
+
+    def take(self, connection: SocketConnection) -> None:
+        """It is open, and has shown who it is if it was asked to."""
+        if self._paused:
+            connection.pause()
+            self._waiting.append(connection)
+        else:
+            self._network._take(connection, self._accept)
+
+    def _take_waiting(self) -> None:
+        while self._waiting and not self._paused:
+            connection = self._waiting.popleft()
+            if connection in self._network._connections:
+                connection.resume()
+                self._network._take(connection, self._accept)
+        if not self._network.resting:
+            self.watch()
+
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         self.rest()
         self._sock.close()
+        while self._waiting:
+            self._waiting.popleft().end("its listener was closed")
         self._network._listeners.discard(self)
 
     def watch(self) -> None:
         """Accept again."""
-        if self._listens and not self._reading and not self._closed:
+        if self._listens and not self._reading and not self._paused and not self._closed:
             self._reading = True
             self._network.loop.aio.add_reader(self._sock.fileno(), self._on_readable)
 
@@ -95,7 +128,7 @@ class SocketListener:
     def _on_readable(self) -> None:
         network = self._network
         for _ in range(_ACCEPTS_PER_TURN):
-            if self._closed:
+            if self._closed or self._paused:
                 return
             if network.accepted >= network.max_connections:
                 network._rest_listeners("the limit of connections is reached", retry=False)
@@ -111,7 +144,7 @@ class SocketListener:
                 # keeps it out, and others may come through.
                 network._rest_listeners(error.strerror or str(error), retry=True)
                 return
-            network._adopt(sock, address, self._accept, self._max_frame_bytes, self._tls)
+            network._adopt(sock, address, self, self._max_frame_bytes, self._tls)
 
 
 class SocketNetwork:
@@ -146,7 +179,8 @@ class SocketNetwork:
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
         self._listeners: set[SocketListener] = set()
-        self._resting = False
+        self.resting = False
+        """No listener accepts for now: connections, descriptors or memory have run out."""
         self._grown: set[SocketConnection] = set()
         self._sweeping = False
         self._tls_reports = tls_reports
@@ -230,7 +264,7 @@ class SocketNetwork:
         self._grown.discard(connection)
         if connection.accepted:
             self.accepted -= 1
-            if self._resting and self.accepted < self.max_connections:
+            if self.resting and self.accepted < self.max_connections:
                 self._wake_listeners()
 
     def watch_buffer(self, connection: SocketConnection) -> None:
@@ -268,15 +302,14 @@ class SocketNetwork:
         self,
         sock: socket.socket,
         address: Any,
-        accept: Callable[[Connection], ConnectionHandler],
+        listener: SocketListener,
         max_frame_bytes: int,
         tls: str | None,
     ) -> None:
         if tls is None:
             connection = SocketConnection(self, address, max_frame_bytes)
         else:
-            opened = partial(self._take, accept=accept)
-            connection = self._tls_of(tls).accepted(self, address, max_frame_bytes, tls, opened)
+            connection = self._tls_of(tls).accepted(self, address, max_frame_bytes, tls, listener.take)
         self._connections.add(connection)
         self.accepted += 1
         connection.accepted = True
@@ -288,10 +321,10 @@ class SocketNetwork:
             connection.end(f"not accepted: {error.strerror or error}")  # gone already
             return
         if tls is None:
-            self._take(connection, accept)
+            listener.take(connection)
 
     def _take(self, connection: SocketConnection, accept: Callable[[Connection], ConnectionHandler]) -> None:
-        """It is open, and has shown who it is if it was asked to: give it its handler."""
+        """Give it its handler."""
         try:
             handler = accept(connection)
             connection.handler = handler if self.wrap_accepted is None else self.wrap_accepted(connection, handler)
@@ -302,8 +335,8 @@ class SocketNetwork:
             connection.end("not accepted")
 
     def _rest_listeners(self, why: str, *, retry: bool) -> None:
-        if not self._resting:
-            self._resting = True
+        if not self.resting:
+            self.resting = True
             if self._on_exhausted is not None:
                 self._on_exhausted(self.accepted, why)
         for listener in self._listeners:
@@ -312,7 +345,7 @@ class SocketNetwork:
             self.loop.call_at(self.loop.now_ms() + _ACCEPT_REST_MS, self._wake_listeners)
 
     def _wake_listeners(self) -> None:
-        self._resting = False
+        self.resting = False
         for listener in self._listeners:
             listener.watch()
 

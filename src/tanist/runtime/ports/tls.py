@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tanist.ports import Chunk
-from tanist.runtime.ports.cipher_queue import STEP_BYTES, CipherQueue, gathered
+from tanist.runtime.ports.cipher_queue import CIPHER_BYTES_MAX, STEP_BYTES, CipherQueue, gathered
 from tanist.runtime.ports.connection import ConnectionOwner, SocketConnection, not_open
 from tanist.runtime.ports.handshakes import Handshake, Handshakes
 
@@ -177,6 +177,9 @@ class TlsConnection(SocketConnection):
         if data:
             queue.cipher = b"".join((queue.cipher, data)) if queue.cipher else data
         cipher = queue.cipher
+        if len(cipher) > CIPHER_BYTES_MAX:
+            self.end("it asks for new keys again and again, and does not read")
+            return
         try:
             sent = self._sock_send(cipher) if cipher and not self._blocked else 0
         except (BlockingIOError, InterruptedError):

@@ -174,7 +174,7 @@ def serve(
     network = SocketNetwork(
         loop,
         # Half of the descriptors are for files: a partition has one to three open for each segment.
-        max_connections=min(config.max_connections, descriptors // 2),
+        max_connections=descriptors // 2,
         connect_timeout_ms=config.socket_connection_setup_timeout_ms,
         # Kafka's default, 100 KB, is worth having: what is sent from the page cache is then read while it is still in
         # the processor's cache, and answers of 1 MB take half the CPU. To receive, the kernel's own choice is better.

@@ -94,6 +94,8 @@ class Token:
     expires_ms: int
     credential: ScramCredential | Callable[[], ScramCredential] = field(repr=False)
     """Or what derives it, which takes milliseconds."""
+    keep: Callable[[ScramCredential], None] = lambda credential: None
+    """Gets what was derived."""
 
 
 def _nonce(random: Random) -> str:
@@ -139,11 +141,15 @@ class ScramServer:
             self._done = Done(token.owner, expires_ms=token.expires_ms, by_token=True)
             if isinstance(token.credential, ScramCredential):
                 return self._challenge(token.credential)
-            return Later(token.credential, self._challenge)
+            return Later(token.credential, lambda derived: self._derived(token, derived))
         credential = self._credential_of(first.user)
         if credential is None:
             return Failed(reason="Authentication failed: Invalid user credentials")
         self._done = Done(Principal(USER, first.user))
+        return self._challenge(credential)
+
+    def _derived(self, token: Token, credential: ScramCredential) -> Outcome:
+        token.keep(credential)
         return self._challenge(credential)
 
     def _challenge(self, credential: ScramCredential) -> Outcome:

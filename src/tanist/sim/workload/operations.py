@@ -13,6 +13,18 @@ from functools import partial
 from typing import Any
 
 from tanist.broker.network.channel import Channel
+from tanist.client.admin import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    ElectionType,
+    UpgradeType,
+    alter_configs_request,
+    create_topics_request,
+    elect_request,
+    new_topic,
+    reassign_request,
+    update_feature_request,
+)
 from tanist.sim.events import (
     ConfigRequested,
     ElrVersionRequested,
@@ -30,20 +42,7 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.world import BROKER_PORT, World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 OPERATIONS: dict[str, str] = {
     "reassign": "other replicas for a partition, perhaps more or fewer of them",
@@ -83,15 +82,17 @@ TRIM_OPERATIONS: dict[str, str] = {
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Kinds that weaken the promise of the protocol."""
 
-_TOPIC, _BROKER = 2, 4
-_SET, _DELETE = 0, 1
 _TIMEOUT_MS = 5_000
 _CREATE_TOPICS_VERSION = 7
 _ELR_VERSION = "eligible.leader.replicas.version"
-_UPGRADE, _SAFE_DOWNGRADE = 1, 2
 _SIDES = ("leader", "follower")
 _LOG_CONFIGS = (("flush.messages", "1"), ("flush.messages", None), ("segment.ms", "700"), ("segment.ms", None))
-_PREFERRED, _UNCLEAN, _LONGEST_AGGRESSIVE, _LONGEST_BALANCED, _DESIGNATED = range(5)
+_UNCLEAN_KINDS = (
+    ElectionType.LONGEST_LOG_BALANCED,
+    ElectionType.LONGEST_LOG_AGGRESSIVE,
+    ElectionType.UNCLEAN,
+    ElectionType.DESIGNATION,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +159,16 @@ class Admin(SimClient):
         wanted = {topic.name: topic for topic in self._topics}
 
         def ask() -> None:
-            request = CreateTopicsRequest(
-                topics=tuple(
-                    CreatableTopic(
-                        name=topic.name,
-                        num_partitions=topic.partitions,
+            request = create_topics_request(
+                *(
+                    new_topic(
+                        topic.name,
+                        partitions=topic.partitions,
                         replication_factor=topic.replication_factor,
-                        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs),
+                        configs=dict(topic.configs),
                     )
                     for topic in wanted.values()
-                ),
-                timeout_ms=10_000,
+                )
             )
             self.any_broker().call(request, _CREATE_TOPICS_VERSION, 10_000, handle_response)
 
@@ -213,7 +213,7 @@ class Admin(SimClient):
         self._rate({*old, *replicas}, str(self._throttle_bytes))
         for side, each in zip(_SIDES, (old, replicas), strict=True):
             named = "*" if operation.second < 0.5 else ",".join(f"{key[1]}:{broker_id}" for broker_id in each)
-            self._configure(_TOPIC, name, f"{side}.replication.throttled.replicas", named)
+            self._configure(TOPIC_RESOURCE, name, f"{side}.replication.throttled.replicas", named)
         self.world.counts["reassignments throttled"] += 1
         self._place(name, key[1], replicas)
 
@@ -222,22 +222,14 @@ class Admin(SimClient):
         self._rate({host.node_id for host in self.world.brokers}, None)
         for topic in self._topics:
             for side in _SIDES:
-                self._configure(_TOPIC, topic.name, f"{side}.replication.throttled.replicas", None)
+                self._configure(TOPIC_RESOURCE, topic.name, f"{side}.replication.throttled.replicas", None)
 
     def _rate(self, broker_ids: set[int], value: str | None) -> None:
         for broker_id in sorted(broker_ids):
-            configs = tuple(
-                AlterableConfig(
-                    name=f"{side}.replication.throttled.rate",
-                    config_operation=_DELETE if value is None else _SET,
-                    value=value,
-                )
-                for side in _SIDES
-            )
-            resource = AlterConfigsResource(resource_type=_BROKER, resource_name=str(broker_id), configs=configs)
+            rates = {f"{side}.replication.throttled.rate": value for side in _SIDES}
             # A broker checks its own configuration before it passes it on.
             at = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
-            self._send(IncrementalAlterConfigsRequest(resources=(resource,)), 1, at)
+            self._send(alter_configs_request(BROKER_RESOURCE, str(broker_id), rates), 1, at)
 
     def _cancel(self, operation: Operation) -> None:
         moving = [key for key, state in self._oracle.states.items() if state.reassigning]
@@ -248,24 +240,18 @@ class Admin(SimClient):
             self._place(name, key[1], None)
 
     def _place(self, name: str, partition: int, replicas: tuple[int, ...] | None) -> None:
-        moved = ReassignablePartition(partition_index=partition, replicas=replicas)
-        self._send(
-            AlterPartitionReassignmentsRequest(
-                timeout_ms=_TIMEOUT_MS, topics=(ReassignableTopic(name=name, partitions=(moved,)),)
-            ),
-            0,
-        )
+        self._send(reassign_request(name, partition, replicas), 0)
 
     # -- configurations
 
     def _min_isr(self, operation: Operation) -> None:
         topic = self._topics[int(operation.first * len(self._topics))]
         value = (None, "1", "2", "2", "3")[int(operation.second * 5)]
-        self._configure(_TOPIC, topic.name, "min.insync.replicas", value)
+        self._configure(TOPIC_RESOURCE, topic.name, "min.insync.replicas", value)
         self.world.counts["min.insync.replicas changed"] += 1
 
     def _cluster_min_isr(self, operation: Operation) -> None:
-        self._configure(_BROKER, "", "min.insync.replicas", ("1", "2", "2", "3")[int(operation.second * 4)])
+        self._configure(BROKER_RESOURCE, "", "min.insync.replicas", ("1", "2", "2", "3")[int(operation.second * 4)])
         self.world.counts["min.insync.replicas changed"] += 1
 
     def _strategy(self, operation: Operation) -> None:
@@ -273,15 +259,15 @@ class Admin(SimClient):
         strategies = (NONE, BALANCED, AGGRESSIVE)
         if self._first_phase():
             value = ("true", "false")[int(operation.second * 2)]
-            self._configure(_TOPIC, topic.name, "unclean.leader.election.enable", value)
+            self._configure(TOPIC_RESOURCE, topic.name, "unclean.leader.election.enable", value)
         else:
             value = strategies[int(operation.second * len(strategies))]
-            self._configure(_TOPIC, topic.name, "unclean.recovery.strategy", value)
+            self._configure(TOPIC_RESOURCE, topic.name, "unclean.recovery.strategy", value)
         self.world.counts["strategies changed"] += 1
 
     def _configs(self, operation: Operation) -> None:
         topic = self._topics[int(operation.first * len(self._topics))]
-        self._configure(_TOPIC, topic.name, *_LOG_CONFIGS[int(operation.second * len(_LOG_CONFIGS))])
+        self._configure(TOPIC_RESOURCE, topic.name, *_LOG_CONFIGS[int(operation.second * len(_LOG_CONFIGS))])
         self.world.counts["logs configured"] += 1
 
     def _features(self, operation: Operation) -> None:
@@ -290,23 +276,19 @@ class Admin(SimClient):
         if not level and not self._promise.elr_may_end():
             return
         self.world.emit(ElrVersionRequested(level))
-        update = FeatureUpdateKey(
-            feature=_ELR_VERSION, max_version_level=level, upgrade_type=_UPGRADE if level else _SAFE_DOWNGRADE
-        )
-        self._send(UpdateFeaturesRequest(timeout_ms=_TIMEOUT_MS, feature_updates=(update,)), 2)
+        kind = UpgradeType.UPGRADE if level else UpgradeType.SAFE_DOWNGRADE
+        self._send(update_feature_request(_ELR_VERSION, level, kind), 2)
 
     def _configure(self, resource: int, name: str, key: str, value: str | None) -> None:
         self.world.emit(ConfigRequested(name, key, value))
-        config = AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
-        changed = AlterConfigsResource(resource_type=resource, resource_name=name, configs=(config,))
-        self._send(IncrementalAlterConfigsRequest(resources=(changed,)), 1)
+        self._send(alter_configs_request(resource, name, {key: value}), 1)
 
     # -- elections and brokers
 
     def _preferred(self, operation: Operation) -> None:
         self.world.emit(PreferredLeadersRequested())
         self.world.counts["preferred elections asked for"] += 1
-        self._send(ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=None, timeout_ms=_TIMEOUT_MS), 2)
+        self._send(elect_request(ElectionType.PREFERRED), 2)
 
     def _unclean(self, operation: Operation) -> None:
         key, _ = self._partition(operation.first)
@@ -316,15 +298,14 @@ class Admin(SimClient):
         """By one of the election types; by default the longest log."""
         name = self._name(key)
         replicas = self._oracle.states[key].replicas
-        kinds = (_UNCLEAN,) if self._first_phase() else (_LONGEST_BALANCED, _LONGEST_AGGRESSIVE, _UNCLEAN, _DESIGNATED)
+        kinds = (ElectionType.UNCLEAN,) if self._first_phase() else _UNCLEAN_KINDS
         kind = kinds[int(choice * len(kinds))]
-        desired = (replicas[int(choice * 997) % len(replicas)],) if kind == _DESIGNATED else None
+        desired = (replicas[int(choice * 997) % len(replicas)],) if kind is ElectionType.DESIGNATION else None
         self.world.emit(
             UncleanElectionRequested(key, f"{name}-{key[1]}", kind, None if desired is None else desired[0])
         )
-        chosen = TopicPartitions(topic=name, partitions=(key[1],), desired_leaders=desired)
         version = 2 if self._first_phase() else 3
-        self._send(ElectLeadersRequest(election_type=kind, topic_partitions=(chosen,), timeout_ms=_TIMEOUT_MS), version)
+        self._send(elect_request(kind, name, key[1], desired=desired), version)
 
     def _unregister(self, operation: Operation) -> None:
         hosts = [host for host in self.world.brokers if not host.up] or self.world.brokers

@@ -34,6 +34,9 @@ class SimClock:
     def wall_ms(self) -> int:
         return EPOCH_MS + self._scheduler.now_us // MICROSECONDS + self.wall_skew_ms
 
+    def now_ns(self) -> int:
+        return self._scheduler.now_us * 1_000
+
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         return self._scheduler.at(when_ms * MICROSECONDS, callback, self._process)
 

@@ -173,6 +173,9 @@ class SimConnection:
                 return
             if other._awaits_tls:
                 return
+            if listener.paused:
+                listener.waiting.append(accept)
+                return
             other.handler = listener.accept(other)
             if self.tls is not None and listener.tls is None:
                 other._abort(TLS_CLIENT)

@@ -234,7 +234,7 @@ class SimDiskView:
         return self._disk.content(path)
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        """A new file takes the name of the old one: after a loss of power it is the one or the other, never torn."""
+        """A new file takes the name of the old one. Without a sync a loss of power may leave it empty."""
         self._next_replacement(path)
         self._write_file(path, data, sync=sync)
 
@@ -245,6 +245,8 @@ class SimDiskView:
         self._process.burn()
         inode = Inode(bytes(data))
         inode.synced_bytes = len(data)
+        if not sync:
+            inode.whole_since_us = disk.scheduler.now_us
         disk.cache.change_names(disk.scheduler.now_us, (folder, name, inode))
         if sync and not disk.lying:
             disk.cache.commit_folder(folder)
@@ -252,8 +254,11 @@ class SimDiskView:
     def make_durable(self, path: str) -> None:
         disk = self._disk
         disk.check(path)
-        folder = disk.inode(path).parent
+        inode = disk.inode(path)
+        folder = inode.parent
         self._process.burn()
+        if not disk.lying:
+            inode.whole_since_us = None
         if folder is not None and not disk.lying:
             disk.cache.commit_folder(folder)
 

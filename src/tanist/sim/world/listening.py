@@ -21,6 +21,14 @@ class Listening(Protocol):
         """Whether it is closed: the kernel resets connections that its process has not accepted yet."""
 
     @property
+    def paused(self) -> bool:
+        """Whether its process accepts nobody for now."""
+
+    @property
+    def waiting(self) -> list[Callable[[], None]]:
+        """What accepts the connections that have come while it was paused."""
+
+    @property
     def max_frame_bytes(self) -> int:
         """Larger frames end a connection."""
 

@@ -205,12 +205,28 @@ class SimListener:
         self.tls = tls
         self.listens = False
         self.closed = False
+        self.paused = False
+        self.waiting: list[Callable[[], None]] = []
 
     def open(self) -> None:
         self.listens = True
 
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        if self.paused:
+            self.paused = False
+            self._accept_waiting()
+
+    def _accept_waiting(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for accept in waiting:
+            self._network.scheduler.after(0, accept, self.process)
+
     def close(self) -> None:
         self.closed = True
+        self._accept_waiting()
         key = (self.host, self.port)
         if self._network.listeners.get(key) is self:
             del self._network.listeners[key]

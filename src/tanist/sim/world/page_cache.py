@@ -8,6 +8,7 @@ way from one to the other follows journalled file systems (ext4, xfs, btrfs):
   synced file (btrfs). Which of the two is drawn for each host.
 * Written data reaches the disk in any order, sector by sector, a sector as it was at some time; the size follows. It is
   surely there when a sync that began after the write has ended, or after half a minute.
+* A small file that was replaced without a sync may be empty: its name was written, its content was not.
 * If a truncation is undone, later writes behind it can only be in the page in which it cut.
 
 A crash of the process alone loses nothing. This module knows no paths, no processes, and no time except `now_us`.
@@ -19,6 +20,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from zlib import crc32
 
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096
@@ -85,6 +87,7 @@ class Inode:
         "synced_bytes",
         "unsynced_bytes",
         "vouched",
+        "whole_since_us",
     )
 
     def __init__(self, data: bytes = b"") -> None:
@@ -101,6 +104,8 @@ class Inode:
         """The mark of the latest sync that was reported as done."""
         self.synced_bytes = 0
         """Length of the prefix that is unchanged since it was synced: the process may rely on it."""
+        self.whole_since_us: int | None = None
+        """When it was written whole and took another file's name, without a sync."""
 
     @property
     def mark(self) -> int:
@@ -152,8 +157,12 @@ class Inode:
                 return
             self.write_through(self.durable_changes + 1)
 
-    def lose_power(self, rng: random.Random) -> None:
+    def lose_power(self, rng: random.Random, now_us: int) -> None:
         """Keep those changes that may have reached the disk."""
+        since_us, self.whole_since_us = self.whole_since_us, None
+        if since_us is not None and since_us > now_us - WRITE_BACK_US and crc32(self.durable) % 4 == 0:
+            # Its name came through, its content did not. Not drawn, so that the rest of a seed has the same story.
+            self.durable.clear()
         fate = rng.random()
         last = len(self.changes)
         if fate < 0.3:
@@ -279,16 +288,16 @@ class PageCache:
             if number < kept or entry.at_us <= now_us - JOURNAL_US:
                 self._commit(entry)
         journal.clear()
-        self._restore(self.root)
+        self._restore(self.root, now_us)
 
-    def _restore(self, folder: Folder) -> None:
+    def _restore(self, folder: Folder, now_us: int) -> None:
         folder.entries = dict(sorted(folder.durable.items()))
         for name, node in folder.entries.items():
             node.parent, node.name = folder, name
             if isinstance(node, Folder):
-                self._restore(node)
+                self._restore(node, now_us)
             else:
-                node.lose_power(self._rng)
+                node.lose_power(self._rng, now_us)
         folder.durable = dict(folder.entries)
 
     def _commit_where(self, concerned: Callable[[Entry], bool]) -> None:

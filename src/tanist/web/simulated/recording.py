@@ -14,12 +14,13 @@ from typing import Any, Final, TypeAlias
 
 from tanist.lab.plays import PLAYS, Acting
 from tanist.lab.simulation.properties import breach
-from tanist.lab.stage import PlayError, Stage
+from tanist.lab.stage import Stage
 from tanist.sim.event_text import DOES, FAULT, story_line
 from tanist.sim.events import Event, LifeBegan, RecordsLost
 from tanist.sim.run import config
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.drawing import config_of
+from tanist.sim.scripted.cluster import ScriptError
 from tanist.sim.world.world import Watcher, World
 from tanist.text import counted
 from tanist.web.actions import DOWN
@@ -178,7 +179,7 @@ def _act(wanted: Request, recording: _Recording) -> None:
         try:
             for title, text in acting.steps():
                 recording.step(title, text)
-        except PlayError:
+        except ScriptError:
             recording.step("another way", "the cluster has gone another way than the play: from here on it is yours")
         digest = world.digest
         world.run_for(max(_AFTER_MS, (last_us - world.now_us) // 1000))

@@ -65,18 +65,17 @@ queued.max.request.bytes long -1 read-only medium
 server.max.startup.time.ms long 9223372036854775807 read-only medium >=0 internal
 socket.connection.setup.timeout.max.ms long 30000 read-only medium
 """,
-    "there are no quotas of clients": """
+    "no replica moves between log directories": """
 alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
-client.quota.callback.class class - read-only low
-controller.quota.window.num int 11 read-only low >=1
-controller.quota.window.size.seconds int 1 read-only low >=1
-max.connection.creation.rate int 2147483647 cluster-wide medium >=0
 replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
-quota.window.num int 11 read-only low >=1
-quota.window.size.seconds int 1 read-only low >=1
+""",
+    "throttles of replication average over ten seconds": """
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
+""",
+    "quotas of clients are found by Apache Kafka's default rule": """
+client.quota.callback.class class - read-only low
 """,
     "tanist has no GSSAPI, no OAUTHBEARER between nodes, and runs no Java classes": """
 principal.builder.class class \
@@ -211,12 +210,6 @@ ssl.keymanager.algorithm string SunX509 per-broker medium
 ssl.provider string - per-broker medium
 ssl.secure.random.implementation string - per-broker low
 ssl.trustmanager.algorithm string PKIX per-broker medium
-""",
-    "there are no delegation tokens": """
-delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
-delegation.token.expiry.time.ms long 86400000 read-only medium >=1
-delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
-delegation.token.secret.key password - read-only medium
 """,
     "transactions do without it": """
 transaction.state.log.load.buffer.size int 5242880 read-only high >=1

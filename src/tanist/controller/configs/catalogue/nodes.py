@@ -162,15 +162,25 @@ replica.socket.timeout.ms int 30000 read-only high
 
 _NETWORK = read(
     """
+controller.quota.window.num int 11 read-only low >=1
+    Samples of the quotas for changes by clients: so many seconds of them may be saved up.
+controller.quota.window.size.seconds int 1 read-only low >=1
+    Length of such a sample.
+quota.window.num int 11 read-only low >=1
+    Samples over which the rates of clients are measured.
+quota.window.size.seconds int 1 read-only low >=1
+    Length of such a sample, and the longest pause for a quota of time or connections.
 connections.max.idle.ms long 600000 read-only medium
     Silence after which a connection is closed.
 fetch.max.bytes int 57671680 read-only medium >=1024
     Bytes of one answer to a fetch.
+max.connection.creation.rate int 2147483647 cluster-wide medium >=0
+    Connections a second that this broker accepts.
 max.connections int 2147483647 cluster-wide medium >=0
     Connections of this broker.
-max.connections.per.ip int 2147483647 cluster-wide medium >=0 no-effect
+max.connections.per.ip int 2147483647 cluster-wide medium >=0
     Connections from one address.
-max.connections.per.ip.overrides string "" cluster-wide medium no-effect
+max.connections.per.ip.overrides string "" cluster-wide medium
     Other limits for some addresses, as address:count,...
 max.incremental.fetch.session.cache.slots int 1000 read-only medium >=0
     Fetch sessions that are remembered.

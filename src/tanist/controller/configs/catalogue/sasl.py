@@ -10,6 +10,14 @@ connection.failed.authentication.delay.ms int 100 read-only low >=0
     How long the answer to a client that could not authenticate, and the end of its connection, are held back.
 connections.max.reauth.ms long 0 read-only medium
     How long an authentication is good, by listener and mechanism too; 0 is for ever.
+delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
+    How often the controller removes delegation tokens that have expired.
+delegation.token.expiry.time.ms long 86400000 read-only medium >=1
+    How long a delegation token is good, and again after each renewal.
+delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
+    How long a delegation token can be renewed.
+delegation.token.secret.key password - read-only medium
+    By which delegation tokens are made and judged: the same on all nodes. Without it there are none.
 sasl.enabled.mechanisms list GSSAPI per-broker medium list
     By which mechanisms clients of a listener may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.
 sasl.jaas.config password - per-broker medium

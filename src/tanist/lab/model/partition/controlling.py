@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
+from tanist.client.admin import alter_configs_request, reassign_request
 from tanist.controller.alter_configs import incremental_alter_configs
 from tanist.controller.brokers import Brokers
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_RECOVERY_STRATEGY
@@ -40,20 +41,10 @@ from tanist.lab.model.partition.components import (
     members,
 )
 from tanist.wire.ids import MIGRATING_DIRECTORY, NO_LEADER
-from tanist.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
-from tanist.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from tanist.wire.metadata import (
     ConfigRecord,
     FeatureLevelRecord,
@@ -211,17 +202,14 @@ class Controlling:
         return self._after(before, image, elections.preferred_elections(image, self._settings)[0])
 
     def _reassign(self, before: Controller, image: MetadataImage, replicas: int | None) -> Decided:
-        wanted = ReassignablePartition(partition_index=0, replicas=None if replicas is None else ids_of(replicas))
-        request = AlterPartitionReassignmentsRequest(topics=(ReassignableTopic(name=TOPIC_NAME, partitions=(wanted,)),))
+        request = reassign_request(TOPIC_NAME, 0, None if replicas is None else ids_of(replicas))
         return self._after(before, image, alter_partition_reassignments(image, request, self._settings).records)
 
     def _cancel(self, before: Controller, image: MetadataImage) -> Decided:
         return self._reassign(before, image, None)
 
     def _set_min_isr(self, before: Controller, image: MetadataImage, min_isr: int) -> Decided:
-        config = AlterableConfig(name=MIN_INSYNC_REPLICAS, config_operation=0, value=str(min_isr))
-        resource = AlterConfigsResource(resource_type=TOPIC, resource_name=TOPIC_NAME, configs=(config,))
-        request = IncrementalAlterConfigsRequest(resources=(resource,))
+        request = alter_configs_request(TOPIC, TOPIC_NAME, {MIN_INSYNC_REPLICAS: str(min_isr)})
         return self._after(before, image, incremental_alter_configs(image, request).records)
 
     def _reply(self, before: Controller, image: MetadataImage, reply: Reply) -> Decided:

@@ -1,4 +1,4 @@
-"""Holds: connections that a process does not read for a while, by which a directed run makes messages late.
+"""Holds: connections that a process does not read for a while, by which a script makes messages late.
 
 Owns the selection of connections: those between two hosts, with a certain client id if one is given, including later
 ones. Their bytes wait in the reader's kernel, in order, and nothing is lost.
@@ -7,10 +7,10 @@ ones. Their bytes wait in the reader's kernel, in order, and nothing is lost.
 from __future__ import annotations
 
 from tanist.sim.world.connection import SimConnection
-from tanist.sim.world.world import World
+from tanist.sim.world.world import Host, Watcher, World
 
 
-class Hold:
+class Hold(Watcher):
     """A hold, from its creation until `release`."""
 
     def __init__(self, world: World, reader: str, sender: str, client: str) -> None:
@@ -19,11 +19,13 @@ class Hold:
         self._sender = sender
         self._client = client
         self._held: dict[SimConnection, None] = {}
-        self.released = False
-        self.extend()
+        self._hold_new()
+        world.watchers.append(self)
 
-    def extend(self) -> None:
-        """Hold new connections too."""
+    def turn_ended(self, host: Host) -> None:
+        self._hold_new()
+
+    def _hold_new(self) -> None:
         for end in list(self._world.network.connections.values()):
             is_theirs = end.host == self._reader and end.peer_host == self._sender
             if is_theirs and end not in self._held and self._client in _client_of(end):
@@ -36,8 +38,8 @@ class Hold:
 
     def release(self) -> None:
         """Let the process read them."""
-        if not self.released:
-            self.released = True
+        if self in self._world.watchers:
+            self._world.watchers.remove(self)
             for end in self._held:
                 if not end.closed:
                     end.let_go()
