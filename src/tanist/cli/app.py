@@ -48,6 +48,11 @@ TREE: dict[str, dict[str, str]] = {
         "groups": "tanist.cli.commands.groups",
         "transactions": "tanist.cli.commands.transactions",
     },
+    "Security": {
+        "acls": "tanist.cli.commands.acls",
+        "users": "tanist.cli.commands.users",
+        "certs": "tanist.cli.commands.certs",
+    },
     "Faults": {
         "crash": "tanist.cli.commands.clusters",
         "pause": "tanist.cli.commands.faults",

@@ -14,8 +14,9 @@ from tanist.cli.output.warning import warn
 from tanist.client.security import ClientConfigError, ClientSecurity, client_security
 from tanist.log.properties import PropertiesError, parse_properties
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
+from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.client.quorum import watching
-from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.addresses import addresses_of, to_brokers
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.layout import DEFAULT_DATA
 
@@ -70,15 +71,17 @@ def _client_config(ctx: click.Context, _parameter: click.Parameter, path: Path |
     ctx.meta[_CLIENT_CONFIG] = _ClientConfig(security, bootstrap)
 
 
-def _given() -> _ClientConfig:
+def _given() -> _ClientConfig | None:
     ctx = click.get_current_context(silent=True)
-    found: _ClientConfig | None = None if ctx is None else ctx.meta.get(_CLIENT_CONFIG)
-    return _ClientConfig(ClientSecurity(), None) if found is None else found
+    return None if ctx is None else ctx.meta.get(_CLIENT_CONFIG)
 
 
-def security_given() -> ClientSecurity:
-    """As whom the present command connects: `--client-config`."""
-    return _given().security
+def security_given(bootstrap: list[Address] | None, folder: Path) -> ClientSecurity:
+    """As whom the present command connects: by `--client-config`, else as the administrator of a secure cluster."""
+    given = _given()
+    if given is not None:
+        return given.security
+    return ANYBODY if bootstrap else to_brokers(load_existing(folder), folder)
 
 
 client_config_option = click.option(
@@ -108,7 +111,9 @@ def client_options(command: F) -> F:
 
 def addresses_given(bootstrap: list[Address] | None, folder: Path) -> list[Address]:
     """Of `--bootstrap`, of the client's properties, or of the cluster in the folder."""
-    return bootstrap or _given().bootstrap or addresses_of(load_existing(folder), folder)
+    given = _given()
+    named = bootstrap or (None if given is None else given.bootstrap)
+    return named or addresses_of(load_existing(folder), folder)
 
 
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
@@ -119,7 +124,8 @@ def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float =
     ctx = click.get_current_context(silent=True)
     as_json = ctx is not None and bool(ctx.params.get("as_json"))
     addresses = addresses_given(bootstrap, folder)
-    client = Client(addresses, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S, security=security_given())
+    security = security_given(bootstrap, folder)
+    client = Client(addresses, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S, security=security)
     return watching(client, lambda trouble: warn(f"{trouble}; waiting. See `tanist status`", as_json))
 
 

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.config import NodeConfig
@@ -19,6 +20,9 @@ from tanist.runtime import first_voters
 from tanist.runtime.first_voters import FirstVoters
 from tanist.runtime.ports.files import replace_file, sync_folder
 from tanist.wire.ids import id_from_text, id_text
+
+if TYPE_CHECKING:
+    from tanist.controller.image.acls import Acl
 
 
 class FormatError(Exception):
@@ -50,12 +54,13 @@ def format_folders(
     features: Mapping[str, int] | None = None,
     voters: FirstVoters | None = None,
     scram: Sequence[str] = (),
+    acls: Sequence[Acl] = (),
 ) -> list[Formatted]:
     """Format what is not formatted yet, for a cluster that begins with these features (else with the defaults).
 
     `voters`: the first ones, where the configuration names none. `scram`: users from the start, as
-    `scram_argument` takes them. All or nothing is written: whatever speaks against it
-    is found first.
+    `scram_argument` takes them; `acls`: what they may do. All or nothing is written: whatever speaks against it is
+    found first.
     """
     # Not before: it brings the quorum along, 50 ms of imports for which most commands have no use, nor has `up` before
     # its launcher runs.
@@ -69,7 +74,9 @@ def format_folders(
         users = [(each.name, each.mechanism) for each in credentials]
         if len(set(users)) < len(users):
             raise ScramArgumentError("--add-scram names a user and mechanism twice; keep one")
-        beginning = bootstrap.bootstrap_of(levels, credentials)
+        beginning = bootstrap.bootstrap_of(
+            levels, credentials, [acl.record(UUID(bytes=os.urandom(16))) for acl in acls]
+        )
     except ValueError as error:
         raise FormatError(str(error)) from None
     if not cluster_id:

@@ -17,7 +17,7 @@ from tanist.events.event import Event as KindOfEvent
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.cluster import cluster as runtime
-from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.addresses import client_of
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.node_events import NodeEvent
@@ -368,7 +368,7 @@ class Operations:
         local = self._backend.local
         if local is None:
             return Client(self._backend.bootstrap, client_id=CLIENT_ID, timeout_s=_PATIENCE_S)
-        return Client(addresses_of(self._file(), local.folder), client_id=CLIENT_ID, timeout_s=_PATIENCE_S)
+        return client_of(self._file(), local.folder, client_id=CLIENT_ID, timeout_s=_PATIENCE_S)
 
     def _addresses(self) -> list[Address]:
         if self._backend.local is None:

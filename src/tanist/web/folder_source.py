@@ -17,10 +17,10 @@ from typing import Any
 
 from tanist.broker.config import NodeConfig
 from tanist.controller.decision import ControllerSettings
-from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.client import KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.salvaged import by_partition
 from tanist.runtime.cluster import layout
-from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.addresses import client_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
@@ -336,8 +336,7 @@ class FolderSource:
             return -1 if state is None else state.leader
 
         try:
-            addresses = addresses_of(load_existing(self.folder), self.folder)
-            with Client(addresses, timeout_s=_GROUPS_S) as client:
+            with client_of(load_existing(self.folder), self.folder, timeout_s=_GROUPS_S) as client:
                 groups = read_groups(client, leader_of)
         except (Unreachable, KafkaError, Unsupported, ClusterError, WireError, OSError):
             return None

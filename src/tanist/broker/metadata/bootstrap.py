@@ -29,6 +29,7 @@ from tanist.quorum.storage.snapshots import encode_snapshot
 from tanist.quorum.voters import SnapshotId
 from tanist.wire.errors import WireError
 from tanist.wire.metadata import (
+    AccessControlEntryRecord,
     FeatureLevelRecord,
     MetadataRecord,
     UserScramCredentialRecord,
@@ -40,17 +41,21 @@ from tanist.wire.metadata import (
 FILE_NAME = "bootstrap.checkpoint"
 
 
-def bootstrap_of(features: Mapping[str, int], credentials: Iterable[UserScramCredentialRecord] = ()) -> Bootstrap:
+def bootstrap_of(
+    features: Mapping[str, int],
+    credentials: Iterable[UserScramCredentialRecord] = (),
+    acls: Iterable[AccessControlEntryRecord] = (),
+) -> Bootstrap:
     """A beginning with these levels, and the defaults of its metadata.version for the others. `ValueError`.
 
-    `credentials`: the users of SCRAM that the cluster has from the start.
+    `credentials`, `acls`: the users of SCRAM that the cluster has from the start, and what users may do.
     """
     levels = dict(features)
     metadata_version = levels.pop(METADATA_VERSION, LATEST_METADATA_VERSION)
-    extra = tuple(credentials)
-    if extra and metadata_version < SCRAM_FROM:
+    users = tuple(credentials)
+    if users and metadata_version < SCRAM_FROM:
         raise ValueError("SCRAM is only supported in metadata.version 3.5-IV2 or later")
-    bootstrap = Bootstrap(metadata_version, default_features(metadata_version) | levels, extra)
+    bootstrap = Bootstrap(metadata_version, default_features(metadata_version) | levels, (*users, *acls))
     bootstrap_records(bootstrap, 1)  # says what does not go
     return bootstrap
 

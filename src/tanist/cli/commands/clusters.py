@@ -23,6 +23,7 @@ from tanist.cli.settings import unknown_setting
 from tanist.runtime.cluster.cluster import HOST, PORT, LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterFile, is_locked, load, load_existing
 from tanist.runtime.cluster.exit_reasons import exit_reason
+from tanist.runtime.cluster.secure_files import ADMIN, APP, SecureFiles
 from tanist.runtime.cluster.wiping import size_of
 from tanist.text import counted
 
@@ -60,6 +61,9 @@ def _controllers(value: str) -> int:
 @click.option("--log-dirs", type=click.IntRange(1, 20), help="Log directories of each node.  [default: 1]")
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
 @feature_option("A feature and its level in a new cluster; 0: off. Repeatable.")
+@click.option(
+    "--secure", is_flag=True, help="A new cluster with TLS, users (SCRAM) and ACLs; the folder has all files."
+)
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
 @click.option(
     "--ephemeral",
@@ -78,6 +82,7 @@ def up_command(
     log_dirs: int | None,
     config: tuple[tuple[str, str], ...],
     features: tuple[tuple[str, int], ...],
+    secure: bool,
     detach: bool,
     ephemeral: bool,
     as_json: bool,
@@ -110,6 +115,7 @@ def up_command(
             log_dirs=log_dirs,
             config=dict(config),
             features=dict(features),
+            secure=secure,
             ends_with_us=not detach,
             ephemeral=ephemeral,
         )
@@ -124,6 +130,8 @@ def up_command(
                 f"ready in {took_s} s: {counted(len(entries.brokers), 'broker')} at {status.bootstrap}, "
                 f"controller {status.controller}, data in {cluster.folder}"
             )
+        if entries.secure and not as_json:
+            _say_how_to_connect(SecureFiles(cluster.folder))
         if ephemeral and not as_json:
             _say(f"For other commands: export TANIST_DATA={cluster.folder}")
         if detach:
@@ -135,6 +143,16 @@ def up_command(
         if not ours:
             raise click.ClickException("interrupted; nothing is left running") from None
         _stop_all(cluster, err=as_json)
+
+
+def _say_how_to_connect(files: SecureFiles) -> None:
+    """The files that clients take: a password is in each, and on no screen."""
+    for user, may in ((APP, f"topics, groups and transactional ids that begin with {APP}"), (ADMIN, "everything")):
+        _say(f"User {user} ({may}):")
+        _say(f"  tanist, Java, kafka-*.sh  {files.client_config(user)}")
+        _say(f"  librdkafka, kcat -F       {files.folder / f'{user}.librdkafka.conf'}")
+        _say(f"  kafka-python, aiokafka    {files.folder / f'{user}.py'}")
+    _say("Commands with --data ask as admin. More: tanist acls, tanist users, tanist certs")
 
 
 def _temporary_folder(ctx: click.Context) -> Path:

@@ -39,7 +39,7 @@ from tanist.runtime.client.account import PartitionAccount, account_of
 from tanist.runtime.client.acknowledged import read_ledger
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import Producer
-from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.addresses import client_of
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.batch import NewRecord
@@ -259,7 +259,7 @@ class _Act:
             click.secho(line, bold=bold or None)
 
     def _client(self, timeout_s: float) -> Client:
-        return Client(addresses_of(load_existing(self._folder), self._folder), timeout_s=timeout_s)
+        return client_of(load_existing(self._folder), self._folder, timeout_s=timeout_s)
 
 
 def _ids(brokers: Sequence[int]) -> str:

@@ -62,7 +62,7 @@ def top_command(
     live = sys.stdout.isatty() and not as_json
     looks = count if count is not None or live else 1
 
-    security = security_given()
+    security = security_given(bootstrap, folder)
 
     def client() -> Client:
         return Client(addresses_given(bootstrap, folder), timeout_s=_ASK_S, security=security)

@@ -166,7 +166,7 @@ def wait_command(
         raise click.UsageError("give a condition: --topic, --brokers or --group")
     wanted = Wanted(topic, partition, isr, leader, brokers, group, members, lag)
     began = time.monotonic()
-    security = security_given()
+    security = security_given(bootstrap, folder)
     lack = wait_until_so(wanted.lack, lambda: Client(addresses_given(bootstrap, folder), security=security), timeout_s)
     took_s = round(time.monotonic() - began, 2)
     if as_json:

@@ -1,14 +1,18 @@
-"""Where to ask a cluster of processes: the brokers that are most likely to answer, and to know.
+"""Where to ask a cluster of processes, and as whom: the brokers that are most likely to answer, and to know.
 
-It reads `cluster.json` and the faults that are set, and contacts nobody.
+It reads `cluster.json`, the faults that are set and the files of a secure cluster, and contacts nobody.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tanist.client.security import ClientSecurity
+from tanist.runtime.client.client import Client
+from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
 from tanist.runtime.cluster.fault_requests import FaultRequests
+from tanist.runtime.cluster.secure_files import ADMIN, SecureFiles
 
 
 def address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
@@ -34,3 +38,19 @@ def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]
 
 def bootstrap_of(cluster: ClusterFile) -> str:
     return ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))
+
+
+def to_brokers(cluster: ClusterFile, folder: Path) -> ClientSecurity:
+    """As whom a command asks brokers: the administrator of a secure cluster. `ClusterError`."""
+    return SecureFiles(folder).to_brokers(ADMIN) if cluster.secure else ANYBODY
+
+
+def to_controllers(cluster: ClusterFile, folder: Path) -> ClientSecurity:
+    """As whom a command asks controllers. `ClusterError`."""
+    return SecureFiles(folder).to_controllers() if cluster.secure else ANYBODY
+
+
+def client_of(cluster: ClusterFile, folder: Path, *, client_id: str = "tanist", timeout_s: float = 30.0) -> Client:
+    """A client of the cluster in a data folder."""
+    addresses, security = addresses_of(cluster, folder), to_brokers(cluster, folder)
+    return Client(addresses, client_id=client_id, timeout_s=timeout_s, security=security)

@@ -64,6 +64,7 @@ class LocalCluster:
         host: str | None = None,
         port: int | None = None,
         log_dirs: int | None = None,
+        secure: bool | None = None,
         config: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
         patience_s: float = READY_PATIENCE_S,
@@ -73,9 +74,10 @@ class LocalCluster:
     ) -> ClusterFile:
         """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
 
-        `features` are those that a new cluster begins with. The folder of an `ephemeral` one goes with it. With
-        `ends_with_us` the cluster is stopped when this process has ended, however it ends (`parent_watch`), unless
-        `let_go` comes before. `join`: one that runs already is left as it is, and so is its shape.
+        `features` are those that a new cluster begins with. A `secure` one has certificates, users and an authorizer.
+        The folder of an `ephemeral` one goes with it. With `ends_with_us` the cluster is stopped when this process has
+        ended, however it ends (`parent_watch`), unless `let_go` comes before. `join`: one that runs already is left as
+        it is, and so is its shape.
         """
         if (problem := too_few()) is not None:
             raise ClusterError(problem)
@@ -85,7 +87,7 @@ class LocalCluster:
             if cluster is not None and join:
                 if cluster.running:
                     return cluster
-                brokers = controllers = host = port = log_dirs = features = None
+                brokers = controllers = host = port = log_dirs = secure = features = None
             if cluster is None:
                 cluster, moved = layout.lay_out(
                     cluster_id=random_id(),
@@ -95,11 +97,17 @@ class LocalCluster:
                     port=PORT if port is None else port,
                     config=config or {},
                     log_dirs=log_dirs or 1,
+                    secure=bool(secure),
                 )
                 cluster.features = dict(features or {})
                 cluster.ephemeral = ephemeral
             else:
                 self._refuse_other_shape(cluster, brokers, controllers, log_dirs)
+                if secure and not cluster.secure:
+                    raise ClusterError(
+                        f"the cluster in {self.folder} was made without --secure: leave it out to start it, or name "
+                        "another folder with --data"
+                    )
                 self._refuse_other_place(cluster, host, port)
                 if features:
                     raise ClusterError(

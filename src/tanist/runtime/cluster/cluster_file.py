@@ -87,6 +87,8 @@ class ClusterFile:
     """The folder is removed once the cluster is stopped."""
     moved: dict[int, int] = field(default_factory=dict)
     """Ports that were given in place of others, which were taken; and those."""
+    secure: bool = False
+    """Clients and nodes authenticate: the folder has certificates and users (`secure_files`)."""
 
     @property
     def port(self) -> int:
@@ -146,6 +148,7 @@ def load(folder: Path) -> ClusterFile | None:
             content.get("features", {}),
             content.get("ephemeral", False),
             {int(given): wanted for given, wanted in content.get("moved", {}).items()},
+            content.get("secure", False),
         )
     except FileNotFoundError:
         return None

@@ -18,6 +18,7 @@ from tanist.broker.config import METRICS_LISTENER, NodeConfig
 from tanist.log.properties import encode_properties, join_paths
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 from tanist.runtime.cluster.port_holders import holder_of
+from tanist.runtime.cluster.secure_files import CLIENT_LISTENER, CONTROLLER_LISTENER, SecureFiles
 
 DEFAULT_DATA = "./tanist-data"
 """The folder of a cluster, where no other is given."""
@@ -70,6 +71,7 @@ def lay_out(
     port: int,
     config: Mapping[str, str],
     log_dirs: int = 1,
+    secure: bool = False,
 ) -> tuple[ClusterFile, list[PickedPort]]:
     """A new cluster, and the ports that were not to be had. `controllers` 0: the first brokers are controllers too.
 
@@ -109,6 +111,7 @@ def lay_out(
     for node in nodes:
         node.metrics_port = pick() if meant[-1] <= _PORT_MAX else 0
     file = ClusterFile(cluster_id, host, nodes, dict(config), log_dirs)
+    file.secure = secure
     file.moved = {picked.given: picked.wanted for picked in moved}
     return file, moved
 
@@ -243,16 +246,19 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
     """The node's `server.properties`."""
     at = _bracketed(cluster.host)
     listeners = []
+    to_clients = CLIENT_LISTENER if cluster.secure else "PLAINTEXT"
     if node.is_broker:
-        listeners.append(f"PLAINTEXT://{at}:{node.broker_port}")
+        listeners.append(f"{to_clients}://{at}:{node.broker_port}")
     if node.is_controller:
-        listeners.append(f"CONTROLLER://{at}:{node.controller_port}")
+        listeners.append(f"{CONTROLLER_LISTENER}://{at}:{node.controller_port}")
     properties = {
         "process.roles": ",".join(node.roles),
         "node.id": str(node.node_id),
         "listeners": ",".join(listeners),
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": (
+            f"{to_clients}:{to_clients},{CONTROLLER_LISTENER}:{'SSL' if cluster.secure else 'PLAINTEXT'}"
+        ),
         "controller.quorum.voters": ",".join(
             f"{voter.node_id}@{at}:{voter.controller_port}" for voter in cluster.controllers
         ),
@@ -262,8 +268,8 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
         ),
     }
     if node.is_broker:
-        properties["advertised.listeners"] = f"PLAINTEXT://{at}:{node.broker_port}"
-        properties["inter.broker.listener.name"] = "PLAINTEXT"
+        properties["advertised.listeners"] = f"{to_clients}://{at}:{node.broker_port}"
+        properties["inter.broker.listener.name"] = to_clients
     if node.rack is not None:
         properties["broker.rack"] = node.rack
     if node.metrics_port:
@@ -271,6 +277,8 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
     brokers = len(cluster.brokers)
     for name, value in _CLUSTER_SETTINGS.items():
         properties[name] = str(min(value, brokers if "factor" in name else max(1, brokers - 1)))
+    if cluster.secure:
+        properties |= SecureFiles(folder).node_properties(node.node_id, [each.node_id for each in cluster.nodes])
     return properties | _ONE_MACHINE_SETTINGS | cluster.config
 
 

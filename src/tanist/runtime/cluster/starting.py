@@ -12,14 +12,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tanist.broker.config import ConfigError, NodeConfig
+from tanist.controller.image.acls import Acl
 from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster import layout
-from tanist.runtime.cluster.addresses import address_of
+from tanist.runtime.cluster.addresses import address_of, bootstrap_of, to_brokers, to_controllers
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.parent_watch import ParentWatch, watch_arguments
 from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, uninterrupted, wait_until
+from tanist.runtime.cluster.secure_files import SecureFiles
 from tanist.runtime.faults.settings import FOLDER_VARIABLE, folder_of
 from tanist.runtime.format import FormatError, format_folders
 from tanist.runtime.ports.files import replace_file
@@ -53,16 +55,28 @@ class Starter:
 
     def write_properties(self, cluster: ClusterFile, nodes: Sequence[NodeEntry] = ()) -> None:
         """Of these nodes, or of all."""
+        users: list[str] = []
+        acls: list[Acl] = []
+        if cluster.secure:
+            files = SecureFiles(self._folder)
+            files.make(
+                cluster.cluster_id, [node.node_id for node in cluster.nodes], [cluster.host], bootstrap_of(cluster)
+            )
+            users, acls = files.scram_arguments(), files.acls()
         for node in nodes or cluster.nodes:
             properties = layout.properties_of(cluster, node, self._folder)
             try:
                 config = NodeConfig.from_properties(properties)
                 layout.node_folder(self._folder, node.node_id).mkdir(parents=True, exist_ok=True)
-                format_folders(config, cluster.cluster_id, ignore_formatted=True, features=cluster.features)
+                format_folders(
+                    config, cluster.cluster_id, ignore_formatted=True, features=cluster.features, scram=users, acls=acls
+                )
             except (ConfigError, FormatError) as error:
                 raise ClusterError(str(error)) from None
             path = layout.properties_path(self._folder, node.node_id)
             replace_file(str(path), layout.properties_text(properties).encode())
+            if cluster.secure:
+                path.chmod(0o600)  # it has a password
 
     @contextmanager
     def launcher(self, owner: ProcessMark | None = None) -> Iterator[tuple[Launcher, Readiness]]:
@@ -109,7 +123,13 @@ class Starter:
         lack = ""
         with ExitStack() as stack:
             clients = {
-                node.node_id: stack.enter_context(Client([address_of(cluster, node)], timeout_s=_ASK_PATIENCE_S))
+                node.node_id: stack.enter_context(
+                    Client(
+                        [address_of(cluster, node)],
+                        timeout_s=_ASK_PATIENCE_S,
+                        security=(to_brokers if node.is_broker else to_controllers)(cluster, self._folder),
+                    )
+                )
                 for node in running
             }
 

@@ -14,10 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tanist.client.security import ClientSecurity
 from tanist.runtime.client import node_pages
 from tanist.runtime.client.admin import quorum_leader
-from tanist.runtime.client.client import Address, BrokerConnection, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.client import (
+    Address,
+    AuthenticationFailed,
+    BrokerConnection,
+    Client,
+    KafkaError,
+    Unreachable,
+    Unsupported,
+)
 from tanist.runtime.cluster import layout
+from tanist.runtime.cluster.addresses import to_brokers, to_controllers
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
@@ -112,16 +122,17 @@ def cluster_status(cluster: ClusterFile, folder: Path, bootstrap: str, askable: 
 
     It answers within seconds, whatever is wrong.
     """
-    asked, controller = _ask(cluster, askable), None
+    asking = _Asking(cluster, to_brokers(cluster, folder), to_controllers(cluster, folder))
+    asked, controller = _ask(asking, askable), None
     known = _best(asked.values())
     current = known is not None and known.metadata_age_ms < 0
-    if current and (controller := _controller(cluster, asked)) is None:
+    if current and (controller := _controller(asking, asked)) is None:
         # It has just gone, and was believed in for a moment: by now that moment is over.
-        asked = _ask(cluster, askable)
+        asked = _ask(asking, askable)
         known = _best(asked.values())
         current = known is not None and known.metadata_age_ms < 0
-        controller = _controller(cluster, asked) if current else None
-    if not current and (controller := _by_controllers(cluster)) is not None:
+        controller = _controller(asking, asked) if current else None
+    if not current and (controller := _by_controllers(asking)) is not None:
         # There is a quorum, and no broker hears from it: none of them counts among the unfenced for long.
         current, known = True, None
     seen = {broker.broker_id for broker in known.brokers if not broker.is_fenced} if known is not None else set()
@@ -148,7 +159,16 @@ def is_cut_off(folder: Path, node_id: int) -> bool:
 # -- asking -----------------------------------------------------------------------------------------------------------
 
 
-def _ask(cluster: ClusterFile, askable: Sequence[NodeEntry]) -> dict[int, DescribeClusterResponse | None]:
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """The cluster, and as whom its nodes are asked."""
+
+    cluster: ClusterFile
+    to_brokers: ClientSecurity
+    to_controllers: ClientSecurity
+
+
+def _ask(asking: _Asking, askable: Sequence[NodeEntry]) -> dict[int, DescribeClusterResponse | None]:
     """Ask brokers until one knows how things are; if none does, give an election the time it needs.
 
     Those that are not asked, because they do not count among the unfenced, are asked at last: do they answer at all?
@@ -157,12 +177,12 @@ def _ask(cluster: ClusterFile, askable: Sequence[NodeEntry]) -> dict[int, Descri
     while True:
         answers: dict[int, DescribeClusterResponse | None] = {}
         for node in askable:
-            found = answers[node.node_id] = _describe(cluster, node)
+            found = answers[node.node_id] = _describe(asking, node)
             if found is not None and found.metadata_age_ms < 0:
                 unfenced = {broker.broker_id for broker in found.brokers if not broker.is_fenced}
                 for other in askable:
                     if other.node_id not in unfenced and other.node_id not in answers:
-                        answers[other.node_id] = _describe(cluster, other)
+                        answers[other.node_id] = _describe(asking, other)
                 return answers
         known = _best(answers.values())
         if known is None or known.metadata_age_ms > _ELECTION_S * 1000 or time.monotonic() > deadline:
@@ -170,12 +190,14 @@ def _ask(cluster: ClusterFile, askable: Sequence[NodeEntry]) -> dict[int, Descri
         time.sleep(_POLL_EVERY_S)
 
 
-def _describe(cluster: ClusterFile, node: NodeEntry, kind: int = _BROKERS) -> DescribeClusterResponse | None:
+def _describe(asking: _Asking, node: NodeEntry, kind: int = _BROKERS) -> DescribeClusterResponse | None:
     """By the node's broker, or by its controller."""
-    port = node.broker_port if kind == _BROKERS else node.controller_port
+    to_broker = kind == _BROKERS
+    port = node.broker_port if to_broker else node.controller_port
+    security = asking.to_brokers if to_broker else asking.to_controllers
     try:
-        connection = BrokerConnection((cluster.host, port), "tanist", _ANSWER_S)
-    except (OSError, WireError, KafkaError):
+        connection = BrokerConnection((asking.cluster.host, port), "tanist", _ANSWER_S, security)
+    except (OSError, WireError, KafkaError, AuthenticationFailed):
         return None
     try:
         answer = connection.ask(DescribeClusterRequest(include_fenced_brokers=True, endpoint_type=kind), _ANSWER_S)
@@ -191,24 +213,24 @@ def _best(answers: Iterable[DescribeClusterResponse | None]) -> DescribeClusterR
     return min((each for each in answers if each is not None), key=lambda each: each.metadata_age_ms, default=None)
 
 
-def _controller(cluster: ClusterFile, asked: dict[int, DescribeClusterResponse | None]) -> int | None:
+def _controller(asking: _Asking, asked: dict[int, DescribeClusterResponse | None]) -> int | None:
     ports = [
-        (cluster.host, node.broker_port)
-        for node in cluster.brokers
+        (asking.cluster.host, node.broker_port)
+        for node in asking.cluster.brokers
         if (found := asked.get(node.node_id)) is not None and found.metadata_age_ms < 0
     ]
-    with Client(ports, timeout_s=_CONTROLLER_S) as client:
+    with Client(ports, timeout_s=_CONTROLLER_S, security=asking.to_brokers) as client:
         try:
             return quorum_leader(client)
         except (Unreachable, KafkaError, Unsupported):
             return None
 
 
-def _by_controllers(cluster: ClusterFile) -> int | None:
+def _by_controllers(asking: _Asking) -> int | None:
     """The active controller, as controllers say it themselves. One that has just gone is still in their minds."""
-    running = {node.node_id: node for node in cluster.controllers if node.alive and not node.paused}
+    running = {node.node_id: node for node in asking.cluster.controllers if node.alive and not node.paused}
     for node in running.values():
-        answer = _describe(cluster, node, _CONTROLLERS)
+        answer = _describe(asking, node, _CONTROLLERS)
         if answer is not None and answer.metadata_age_ms < 0 and answer.controller_id in running:
             return answer.controller_id
     return None
@@ -292,7 +314,7 @@ def _listens(address: Address) -> bool:
         connection = BrokerConnection(address, "tanist", _ANSWER_S)
     except ConnectionRefusedError:
         return False
-    except (OSError, WireError, KafkaError):
+    except (OSError, WireError, KafkaError):  # such as silence, or a listener that wants to know more
         return True
     connection.close()
     return True

@@ -14,6 +14,7 @@ from pathlib import Path
 from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
 from tanist.runtime.cluster import layout, parent_watch
 from tanist.runtime.cluster.cluster_file import FILE_NAME, LOCK_NAME, TESTS_LOCK_NAME, ClusterError, ClusterFile
+from tanist.runtime.cluster.secure_files import SecureFiles
 from tanist.runtime.faults.settings import folder_of
 
 
@@ -39,6 +40,8 @@ def wipe_nodes(folder: Path, cluster: ClusterFile) -> None:
 def wipe(folder: Path, cluster: ClusterFile) -> None:
     """Remove the cluster; the folder as well, if it had nothing else."""
     wipe_nodes(folder, cluster)
+    if cluster.secure:
+        _remove(SecureFiles(folder).folder)
     for name in (FILE_NAME, parent_watch.LOG_NAME, LOCK_NAME, TESTS_LOCK_NAME):
         (folder / name).unlink(missing_ok=True)
     try:

@@ -1,0 +1,287 @@
+"""The folder `secure` of a cluster that `tanist up --secure` has made: its authority, certificates, users and the
+configurations that clients take.
+
+Owns what lies there and how it is written: keys and passwords for the owner's eyes only (0600), each file whole. The
+settings of the nodes that use it are `layout`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tanist.client.security import ClientSecurity, client_security
+from tanist.log.properties import encode_properties, parse_properties
+from tanist.runtime.cluster.cluster_file import ClusterError
+from tanist.runtime.ports.files import replace_file
+from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from tanist.controller.image.acls import Acl
+
+FOLDER: Final = "secure"
+CONTROLLER_LISTENER: Final = "CONTROLLER"
+CLIENT_LISTENER: Final = "SASL_SSL"
+MECHANISM: Final = "SCRAM-SHA-512"
+ADMIN: Final = "admin"
+"""May do everything."""
+APP: Final = "app"
+"""May use topics, groups and transactional ids whose names begin with its own."""
+NODES_USER: Final = "tanist-node"
+"""The brokers among each other."""
+USERS: Final = (ADMIN, APP, NODES_USER)
+
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
+"""What people dial to reach this machine, from it and from a container on it."""
+_PRIVATE: Final = 0o600
+_PASSWORD_BYTES: Final = 18
+_WATCH_MS: Final = 1_000
+"""A node takes a renewed certificate by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateState:
+    """A certificate of the folder, by its file."""
+
+    path: Path
+    expires: datetime
+
+    def days_left(self, now: datetime) -> int:
+        """Whole days; negative once it has expired."""
+        return (self.expires - now).days
+
+
+class SecureFiles:
+    """The files of one cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is the cluster's."""
+        self.folder = folder / FOLDER
+
+    # -- making them
+
+    def make(self, cluster_id: str, nodes: Iterable[int], hosts: Iterable[str], bootstrap: str) -> None:
+        """Everything, for a new cluster: what is there is left, so that a second call changes nothing."""
+        from tanist.runtime.cluster import certificates  # cryptography, of which most commands have no use
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)  # so that a file is nobody else's to read before it has its own mode
+        now = certificates.now_utc()
+        if not self.authority_path.exists():
+            made = certificates.authority(f"tanist {cluster_id}", now)
+            self._write("ca.key", made.key)
+            self._write("ca.pem", made.certificate, mode=0o644)
+            self._write("truststore.p12", certificates.as_trust_store(made, self._store_password()))
+        for node_id in nodes:
+            if not self.node_path(node_id).exists():
+                self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_DAYS)
+        if not (self.folder / f"{ADMIN}.pem").exists():
+            self._issue(ADMIN, (), certificates.CERTIFICATE_DAYS)
+        for user in USERS:
+            if not self._password_path(user).exists():
+                self._write(f"{user}.password", secrets.token_urlsafe(_PASSWORD_BYTES).encode())
+        self.write_clients(bootstrap)
+
+    def renew(self, nodes: Iterable[int], days: int | None = None) -> list[Path]:
+        """New certificates for these nodes, with the hosts of the old ones. Brokers take them without a restart."""
+        from tanist.runtime.cluster import certificates
+
+        renewed = []
+        for node_id in nodes:
+            path = self.node_path(node_id)
+            try:
+                hosts = certificates.hosts_of(path.read_bytes())
+            except (OSError, ValueError) as error:
+                raise ClusterError(f"{path} cannot be read: {error}") from None
+            self._issue(_name_of(node_id), hosts, certificates.CERTIFICATE_DAYS if days is None else days)
+            renewed.append(path)
+        return renewed
+
+    def certificates(self) -> list[CertificateState]:
+        """Those of the authority and the nodes, by their names."""
+        from tanist.runtime.cluster import certificates
+
+        found = []
+        for path in sorted(self.folder.glob("*.pem")):
+            try:
+                found.append(CertificateState(path, certificates.expires(path.read_bytes())))
+            except (OSError, ValueError) as error:
+                raise ClusterError(f"{path} cannot be read: {error}") from None
+        return found
+
+    def _issue(self, name: str, hosts: Iterable[str], days: int) -> None:
+        from tanist.runtime.cluster import certificates
+
+        by = certificates.Certified(self.authority_path.read_bytes(), (self.folder / "ca.key").read_bytes())
+        made = certificates.issue(by, name, hosts, certificates.now_utc(), days)
+        self._write(f"{name}.pem", made.pem)
+
+    # -- what lies there
+
+    @property
+    def authority_path(self) -> Path:
+        return self.folder / "ca.pem"
+
+    def node_path(self, node_id: int) -> Path:
+        return self.folder / f"{_name_of(node_id)}.pem"
+
+    def password(self, user: str) -> str:
+        """`ClusterError` if the folder has no such user."""
+        try:
+            return self._password_path(user).read_text()
+        except OSError as error:
+            raise ClusterError(f"{self._password_path(user)} cannot be read: {error.strerror}") from None
+
+    def _password_path(self, user: str) -> Path:
+        return self.folder / f"{user}.password"
+
+    def _store_password(self) -> str:
+        path = self._password_path("truststore")
+        if not path.exists():
+            self._write(path.name, secrets.token_urlsafe(_PASSWORD_BYTES).encode())
+        return path.read_text()
+
+    def client_config(self, user: str) -> Path:
+        """Kafka's properties for a user: for `--client-config`, Java's clients and Kafka's own tools."""
+        return self.folder / f"{user}.properties"
+
+    # -- what nodes take
+
+    def node_properties(self, node_id: int, nodes: Iterable[int]) -> dict[str, str]:
+        """The settings by which a node of the cluster proves who it is, and asks others.
+
+        Clients authenticate by SCRAM on the brokers' listener, and so do the brokers among each other. Controllers
+        take certificates: their users' credentials are in the log that they are about to read.
+        """
+        listener, mechanism = CLIENT_LISTENER.lower(), MECHANISM.lower()
+        principals = [
+            f"User:{ADMIN}",
+            f"User:CN={ADMIN}",
+            f"User:{NODES_USER}",
+            *(f"User:CN={_name_of(each)}" for each in nodes),
+        ]
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.node_path(node_id)),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority_path),
+            "tanist.ssl.watch.interval.ms": str(_WATCH_MS),
+            f"listener.name.{CONTROLLER_LISTENER.lower()}.ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": MECHANISM,
+            "sasl.mechanism.inter.broker.protocol": MECHANISM,
+            f"listener.name.{listener}.{mechanism}.sasl.jaas.config": self._login(NODES_USER),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": ";".join(principals),
+        }
+
+    def scram_arguments(self) -> list[str]:
+        """The users that the cluster begins with, as `--add-scram` takes them."""
+        return [f"{MECHANISM}=[name={user},password={self.password(user)}]" for user in USERS]
+
+    def acls(self) -> list[Acl]:
+        """What its users may do from the beginning; super users need no entry."""
+        from tanist.controller.image.acls import Acl
+
+        kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+        rest = (PatternType.PREFIXED, f"User:{APP}", "*", AclOperation.ALL, AclPermission.ALLOW)
+        return [Acl(kind, APP, *rest) for kind in kinds]
+
+    def _login(self, user: str) -> str:
+        return (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="{user}" password="{self.password(user)}";'
+        )
+
+    # -- as whom commands ask
+
+    def to_brokers(self, user: str) -> ClientSecurity:
+        """As a user, by its configuration. `ClusterError`."""
+        path = self.client_config(user)
+        try:
+            return client_security(parse_properties(path.read_text()), os.urandom)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"{path} cannot be read: {error}") from None
+
+    def to_controllers(self) -> ClientSecurity:
+        """As the administrator, by its certificate: controllers take no passwords."""
+        return ClientSecurity(
+            tls={
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(self.authority_path),
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(self.folder / f"{ADMIN}.pem"),
+            }
+        )
+
+    # -- what clients take
+
+    def write_clients(self, bootstrap: str) -> None:
+        """The ready configurations of the users, for each kind of client."""
+        for user in (ADMIN, APP):
+            self._write(
+                self.client_config(user).name, encode_properties(self.kafka_properties(user, bootstrap)).encode()
+            )
+            self._write(f"{user}.librdkafka.conf", _equals(self.librdkafka(user, bootstrap)).encode())
+            self._write(f"{user}.py", self._python(user, bootstrap).encode())
+
+    def kafka_properties(self, user: str, bootstrap: str) -> dict[str, str]:
+        return {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": CLIENT_LISTENER,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority_path),
+            "sasl.mechanism": MECHANISM,
+            "sasl.jaas.config": self._login(user),
+        }
+
+    def librdkafka(self, user: str, bootstrap: str) -> dict[str, str]:
+        """For confluent-kafka, kcat (`-F FILE`) and everything else that librdkafka is in."""
+        return {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": CLIENT_LISTENER.lower(),
+            "ssl.ca.location": str(self.authority_path),
+            "sasl.mechanisms": MECHANISM,
+            "sasl.username": user,
+            "sasl.password": self.password(user),
+        }
+
+    def _python(self, user: str, bootstrap: str) -> str:
+        """kafka-python's arguments, and aiokafka's."""
+        arguments = {
+            "bootstrap_servers": bootstrap,
+            "security_protocol": CLIENT_LISTENER,
+            "ssl_cafile": str(self.authority_path),
+            "sasl_mechanism": MECHANISM,
+            "sasl_plain_username": user,
+            "sasl_plain_password": self.password(user),
+        }
+        lines = [f"    {name!r}: {value!r}," for name, value in arguments.items()]
+        return "\n".join(
+            [
+                '"""Arguments of kafka-python: `KafkaProducer(**settings)`. aiokafka takes an `ssl_context` instead of',
+                '`ssl_cafile`: `aiokafka.helpers.create_ssl_context(cafile=...)`."""',
+                "",
+                "settings = {",
+                *lines,
+                "}",
+                "",
+            ]
+        )
+
+    def _write(self, name: str, content: bytes, mode: int = _PRIVATE) -> None:
+        path = self.folder / name
+        replace_file(str(path), content)
+        path.chmod(mode)
+
+
+def _name_of(node_id: int) -> str:
+    return f"node-{node_id}"
+
+
+def _equals(settings: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
