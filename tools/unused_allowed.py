@@ -131,6 +131,9 @@ _.should_exit
 # Fields of messages: the codec reads them.
 _.last_caught_up_timestamp
 _.last_fetch_timestamp
+_.issue_timestamp_ms
+_.expiry_timestamp_ms
+_.max_timestamp_ms
 
 # What a property's line in the catalogue says, and this program does not ask.
 _.importance

@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from tanist.runtime.cluster.certificates import (
     Certified,
-    as_pkcs12,
     as_trust_store,
     authority,
     expires,
@@ -86,12 +85,7 @@ def test_one_of_another_authority_is_refused(signer: Certified, tmp_path: Path) 
         handshake(signer, server, "localhost", tmp_path)
 
 
-def test_java_forms_hold_the_same(signer: Certified) -> None:
-    user = issue(signer, "alice", [], NOW)
-    key, certificate, signers = pkcs12.load_key_and_certificates(as_pkcs12(user, signer, "secret"), b"secret")
-    assert key is not None
-    assert certificate is not None
-    assert [each.subject.rfc4514_string() for each in (certificate, *signers)] == ["CN=alice", "CN=tanist test"]
+def test_the_trust_store_of_java_holds_the_authority(signer: Certified) -> None:
     trusted = pkcs12.load_pkcs12(as_trust_store(signer, "secret"), b"secret").additional_certs
     assert [each.certificate.subject.rfc4514_string() for each in trusted] == ["CN=tanist test"]
 

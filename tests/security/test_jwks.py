@@ -14,7 +14,8 @@ from joserfc import jws
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
 from tanist.security.jwks import KeyRing, UnknownKey
-from tanist.security.sasl.oauthbearer import InvalidToken, unsecured_token
+from tanist.security.sasl.oauthbearer import InvalidToken
+from tests.security.tokens import unsecured_token
 
 RSA = RSAKey.generate_key(2048, parameters={"kid": "rsa"})
 EC = ECKey.generate_key("P-256", parameters={"kid": "ec"})

@@ -13,13 +13,14 @@ from tanist.broker.config import ConfigError, NodeConfig
 from tanist.broker.sasl_properties import SECURED, UNSECURED
 from tanist.events.process import TokenKeysFailed, TokenKeysFetched
 from tanist.security.jaas import OAUTH_MODULE
-from tanist.security.sasl.oauthbearer import OAuthBearerClient, unsecured_token
+from tanist.security.sasl.oauthbearer import OAuthBearerClient
 from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, RawClient
 from tests.broker.cluster_rig import Cluster
+from tests.security.tokens import unsecured_token
 
 HANDLER = "listener.name.plaintext.oauthbearer.sasl.server.callback.handler.class"
 PATH = "/keys/jwks.json"

@@ -11,7 +11,6 @@ from tanist.controller.configs.description import describe_broker
 from tanist.controller.configs.settings import Levels
 from tanist.controller.security.scram import ALGORITHMS
 from tanist.events.process import PeerAuthenticationFailed
-from tanist.security.sasl.scram import BY_TYPE
 from tanist.sim.scripted.cluster import ScriptedCluster
 from tanist.sim.world.world import World
 from tanist.wire.errors import ErrorCode
@@ -23,6 +22,7 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
 from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from tests.broker.authentication.sasl_rig import PLAIN_JAAS, SASL_EVERYWHERE, failures_of, login
 from tests.broker.cluster_rig import Cluster, Heard
+from tests.security.tokens import BY_TYPE
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.security.scram import SCRAM_FROM, alter_credentials
-from tanist.security.sasl.scram import BY_TYPE, ScramCredential
+from tanist.security.sasl.scram import ScramCredential
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -14,6 +14,7 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialUpsertion,
 )
 from tanist.wire.metadata import FeatureLevelRecord, RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from tests.security.tokens import BY_TYPE
 
 
 def image_of(*names: str, level: int = SCRAM_FROM) -> MetadataImage:

@@ -15,9 +15,9 @@ from tanist.security.sasl.oauthbearer import (
     OAuthBearerServer,
     TokenRules,
     unsecured_claims,
-    unsecured_token,
 )
 from tanist.security.sasl.outcome import Challenge, Done, Failed, SaslError
+from tests.security.tokens import unsecured_token
 
 NOW_MS = 1_700_000_000_000
 NOW = NOW_MS // 1000

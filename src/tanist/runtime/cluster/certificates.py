@@ -1,7 +1,7 @@
 """The certificates of a secure cluster: an authority of its own, which signs one for each node and user.
 
-Owns how they are made, as PEM (for librdkafka, Python and tanist) and PKCS12 (for Java). Keys are of P-256: a handshake
-costs half a millisecond, and every client takes them. Keeps nothing: `secure_files` writes them to the folder.
+Owns how they are made, as PEM, which all clients take, and the trust store that older ones of Java need. Keys are of
+P-256: a handshake costs half a millisecond. Keeps nothing: `secure_files` writes them to the folder.
 """
 
 from __future__ import annotations
@@ -72,16 +72,6 @@ def issue(by: Certified, name: str, hosts: Iterable[str], now: datetime, days: i
     if names := [_general_name(host) for host in dict.fromkeys(hosts)]:
         built = built.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return _as_pem(built.sign(signer_key, hashes.SHA256()), key)
-
-
-def as_pkcs12(certified: Certified, by: Certified, password: str) -> bytes:
-    """Key, certificate and authority in the form that Java reads."""
-    key = serialization.load_pem_private_key(certified.key, None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
-    certificate = x509.load_pem_x509_certificate(certified.certificate)
-    signers = x509.load_pem_x509_certificates(by.certificate)
-    encryption = serialization.BestAvailableEncryption(password.encode())
-    return pkcs12.serialize_key_and_certificates(b"tanist", key, certificate, signers, encryption)
 
 
 def as_trust_store(by: Certified, password: str) -> bytes:

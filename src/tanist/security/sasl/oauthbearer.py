@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -175,11 +175,6 @@ def unsecured_claims(token: str) -> Claims:
     return claims
 
 
-def unsecured_token(claims: Claims) -> str:
-    """A token without a signature."""
-    return ".".join((*(_encoded(each) for each in ({"alg": "none"}, claims)), ""))
-
-
 def json_object(part: str) -> dict[str, object]:
     """The object in one part of a token. `InvalidToken`."""
     try:
@@ -189,7 +184,3 @@ def json_object(part: str) -> dict[str, object]:
     if not isinstance(found, dict):
         raise InvalidToken("a part of it is no JSON object")
     return found
-
-
-def _encoded(value: Claims) -> str:
-    return urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")

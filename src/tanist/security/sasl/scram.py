@@ -64,7 +64,6 @@ class ScramHash:
 SHA_256: Final = ScramHash(SCRAM_SHA_256, "sha256", 1)
 SHA_512: Final = ScramHash(SCRAM_SHA_512, "sha512", 2)
 HASHES: Final = {hash_.name: hash_ for hash_ in (SHA_256, SHA_512)}
-BY_TYPE: Final = {hash_.type: hash_ for hash_ in (SHA_256, SHA_512)}
 
 
 @dataclass(frozen=True, slots=True)
