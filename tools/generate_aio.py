@@ -21,12 +21,14 @@ from tanist.testing.cluster import Cluster
 from tanist.testing.namespace import Kafka
 from tanist.testing.operations import Operations
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
+from tanist.testing.security import Security
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "tanist" / "testing" / "aio.py"
 
 MIRRORED: dict[type, str] = {
     InjectedFault: "`InjectedFault`, awaited.",
     RequestFaultBuilder: "`RequestFaultBuilder`, whose triggers are awaited.",
+    Security: "`Security`, awaited.",
     Operations: "`Operations`, awaited.",
     Cluster: "`Cluster` as an asynchronous context manager.",
     Kafka: "`Kafka`, awaited: the cluster as one test sees it.",
@@ -36,7 +38,7 @@ USERS_MAKE = {"Cluster"}
 """Its asynchronous side has the same constructor. The others wrap what there is."""
 ASYNC_NAMES = {each.__name__: f"Async{each.__name__}" for each in MIRRORED}
 
-AT_ONCE = {"__str__", "topic", "group"}
+AT_ONCE = {"__str__", "client", "security", "topic", "group"}
 """Methods that ask no node, like all that give a `RequestFaultBuilder`: nobody awaits them."""
 SPECIAL = {"__enter__": "__aenter__", "__exit__": "__aexit__", "__str__": "__str__"}
 LEFT_OUT = {"backend", "clean_up", "did", "named_topics", "own_topics"}

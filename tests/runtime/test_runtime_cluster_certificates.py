@@ -21,6 +21,7 @@ from tanist.runtime.cluster.certificates import (
 from tanist.runtime.cluster.secure_files import ADMIN, APP, SecureFiles
 
 NOW = now_utc()
+YEAR = timedelta(days=365)
 
 
 @pytest.fixture(scope="module")
@@ -58,29 +59,31 @@ def handshake(signer: Certified, server: Certified, host: str, folder: Path, cli
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "broker-1.example"])
 def test_a_client_takes_the_certificate_under_its_hosts(signer: Certified, tmp_path: Path, host: str) -> None:
-    server = issue(signer, "node-1", ["localhost", "127.0.0.1", "broker-1.example"], NOW)
+    server = issue(signer, "node-1", ["localhost", "127.0.0.1", "broker-1.example"], NOW, YEAR)
     handshake(signer, server, host, tmp_path)
     assert hosts_of(server.certificate) == ["localhost", "127.0.0.1", "broker-1.example"]
 
 
 def test_a_client_does_not_take_it_under_another(signer: Certified, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLCertVerificationError, match="not valid for"):
-        handshake(signer, issue(signer, "node-1", ["localhost"], NOW), "other.example", tmp_path)
+        handshake(signer, issue(signer, "node-1", ["localhost"], NOW, YEAR), "other.example", tmp_path)
 
 
 def test_nodes_take_each_others(signer: Certified, tmp_path: Path) -> None:
-    handshake(signer, issue(signer, "a", ["localhost"], NOW), "localhost", tmp_path, issue(signer, "b", [], NOW))
+    handshake(
+        signer, issue(signer, "a", ["localhost"], NOW, YEAR), "localhost", tmp_path, issue(signer, "b", [], NOW, YEAR)
+    )
 
 
 def test_one_that_has_expired_is_refused(signer: Certified, tmp_path: Path) -> None:
-    server = issue(signer, "node-1", ["localhost"], NOW, days=-1)
+    server = issue(signer, "node-1", ["localhost"], NOW, timedelta(days=-1))
     assert expires(server.certificate) < NOW - timedelta(hours=23)
     with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
         handshake(signer, server, "localhost", tmp_path)
 
 
 def test_one_of_another_authority_is_refused(signer: Certified, tmp_path: Path) -> None:
-    server = issue(authority("another", NOW), "node-1", ["localhost"], NOW)
+    server = issue(authority("another", NOW), "node-1", ["localhost"], NOW, YEAR)
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(signer, server, "localhost", tmp_path)
 
@@ -125,7 +128,7 @@ def test_renewed_certificates_have_the_hosts_of_the_old_ones(tmp_path: Path) -> 
     files = SecureFiles(tmp_path)
     files.make("cluster", (1,), ["broker.example"], "127.0.0.1:9092")
     old = files.node_path(1).read_bytes()
-    assert files.renew([1], days=7) == [files.node_path(1)]
+    assert files.renew([1], timedelta(days=7)) == [files.node_path(1)]
     new = files.node_path(1).read_bytes()
     assert new != old
     assert hosts_of(new) == hosts_of(old)

@@ -19,6 +19,7 @@ from tanist.testing.namespace import Kafka
 from tanist.testing.observations import PartitionState, SalvageEntry
 from tanist.testing.operations import Lost, Member, Operations
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
+from tanist.testing.security import ClientKind, Security
 from tanist.wire.batch import Record
 
 
@@ -96,6 +97,57 @@ class AsyncRequestFaultBuilder:
     async def with_probability(self, probability: float) -> AsyncInjectedFault:
         """At each call with this probability."""
         return AsyncInjectedFault(await asyncio.to_thread(self.sync.with_probability, probability))
+
+
+class AsyncSecurity:
+    """`Security`, awaited."""
+
+    sync: Security
+    """The same without asyncio."""
+
+    def __init__(self, security: Security) -> None:
+        self.sync = security
+
+    def client(self, kind: ClientKind = "librdkafka", user: str = "app") -> dict[str, str]:
+        """The settings by which a client gets in as this user, bootstrap.servers included.
+
+        `app` may use what begins with `app`, `admin` everything; others are those of `add_user`. "librdkafka" is for
+        confluent-kafka too.
+        """
+        return self.sync.client(kind, user)
+
+    async def add_user(self, user: str, password: str) -> None:
+        """Make a user, or give one another password. It may do nothing yet: `allow`."""
+        await asyncio.to_thread(self.sync.add_user, user, password)
+
+    async def revoke(self, user: str) -> None:
+        """Nobody gets in as this user any more; connections that it has stay."""
+        await asyncio.to_thread(self.sync.revoke, user)
+
+    async def allow(self, principal: str, operation: str, resource: str) -> None:
+        """Let a principal do something: `allow("User:alice", "WRITE", "topic:orders")`.
+
+        A resource is `topic:NAME`, `group:NAME`, `transactional-id:NAME` or `cluster`; a name that ends in `*` is a
+        prefix. A denial of the same is taken back.
+        """
+        await asyncio.to_thread(self.sync.allow, principal, operation, resource)
+
+    async def deny(self, principal: str, operation: str, resource: str) -> None:
+        """Deny a principal something, whatever allows it: `deny("User:app", "READ", "topic:app-orders")`."""
+        await asyncio.to_thread(self.sync.deny, principal, operation, resource)
+
+    async def throttle(self, user: str, **quotas: float | None) -> None:
+        """Give a user quotas: `throttle("app", producer_byte_rate=1000)`; None removes one."""
+        await asyncio.to_thread(self.sync.throttle, user, **quotas)
+
+    async def expire_certificate(self, broker: int) -> None:
+        """The broker's certificate has expired: handshakes fail from now on, connections stay. `rotate_certificates`
+        ends it."""
+        await asyncio.to_thread(self.sync.expire_certificate, broker)
+
+    async def rotate_certificates(self) -> None:
+        """Each node has a new certificate of the same authority, and shows it to who comes from now on."""
+        await asyncio.to_thread(self.sync.rotate_certificates)
 
 
 class AsyncOperations:
@@ -315,6 +367,10 @@ class AsyncOperations:
             self.sync.wait_until, condition, topic=topic, partition=partition, isr=isr, leader=leader, timeout=timeout
         )
 
+    def security(self) -> AsyncSecurity:
+        """Client settings, users, permissions and certificates of a cluster that was made with `secure=True`."""
+        return AsyncSecurity(self.sync.security())
+
 
 class AsyncCluster(AsyncOperations):
     """`Cluster` as an asynchronous context manager."""
@@ -329,14 +385,18 @@ class AsyncCluster(AsyncOperations):
         config: Mapping[str, str] | None = None,
         *,
         log_dirs: int = 1,
+        secure: bool = False,
         features: Mapping[str, int] | None = None,
         folder: Path | str | None = None,
     ) -> None:
         """`controllers` 0: brokers are controllers too. `config`: Kafka's settings, for every node.
+        `secure`: with TLS, users and ACLs; `security()` has what clients need.
 
         With a `folder` the cluster stays: it is started there, or used if it runs already, and `close` leaves it alone.
         """
-        self.sync = Cluster(brokers, controllers, config, log_dirs=log_dirs, features=features, folder=folder)
+        self.sync = Cluster(
+            brokers, controllers, config, log_dirs=log_dirs, secure=secure, features=features, folder=folder
+        )
 
     @classmethod
     async def connect(cls, bootstrap: str) -> AsyncCluster:

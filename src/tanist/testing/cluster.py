@@ -39,10 +39,12 @@ class Cluster(Operations):
         config: Mapping[str, str] | None = None,
         *,
         log_dirs: int = 1,
+        secure: bool = False,
         features: Mapping[str, int] | None = None,
         folder: Path | str | None = None,
     ) -> None:
         """`controllers` 0: brokers are controllers too. `config`: Kafka's settings, for every node.
+        `secure`: with TLS, users and ACLs; `security()` has what clients need.
 
         With a `folder` the cluster stays: it is started there, or used if it runs already, and `close` leaves it alone.
         """
@@ -56,6 +58,7 @@ class Cluster(Operations):
         self._controllers = controllers
         self._config = SETTINGS | dict(config or {})
         self._log_dirs = log_dirs
+        self._secure = secure
         self._features = dict(features or {})
         self._folder = None if folder is None else Path(folder)
         self._kept = folder is not None
@@ -96,6 +99,7 @@ class Cluster(Operations):
             controllers=self._controllers,
             port=0,
             log_dirs=self._log_dirs,
+            secure=self._secure,
             config=self._config,
             features=self._features,
             ends_with_us=not self._kept,

@@ -18,7 +18,7 @@ from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.cluster import cluster as runtime
 from tanist.runtime.cluster.addresses import client_of
-from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
+from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.node_events import NodeEvent
 from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_code_of, error_fault
@@ -29,6 +29,7 @@ from tanist.testing.errors import NotAvailable, as_cluster_errors
 from tanist.testing.history import Event
 from tanist.testing.observations import PartitionState, SalvageEntry
 from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
+from tanist.testing.security import Security
 from tanist.wire.batch import Record
 
 CLIENT_ID = "tanist"
@@ -361,6 +362,15 @@ class Operations:
                 wait_for(condition, self._client, timeout)
         else:
             wait_for_true(condition, timeout)
+
+    # -- who gets in
+
+    def security(self) -> Security:
+        """Client settings, users, permissions and certificates of a cluster that was made with `secure=True`."""
+        local = self._need("security", "change certificates and users")
+        if not self._file().secure:
+            raise ClusterError("security: the cluster has none: make it by Cluster(secure=True)")
+        return Security(local)
 
     # -- inner
 

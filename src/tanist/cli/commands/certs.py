@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -55,7 +56,7 @@ def renew_command(nodes: tuple[int, ...], days: int | None, folder: Path) -> Non
     with locked_existing(folder) as cluster:
         files = _files(cluster, folder)
         chosen = [cluster.node(each) for each in nodes] if nodes else cluster.nodes
-        for path in files.renew([each.node_id for each in chosen], days):
+        for path in files.renew([each.node_id for each in chosen], None if days is None else timedelta(days=days)):
             click.echo(f"renewed {path}")
 
 

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-AUTHORITY_DAYS = 3_650
-CERTIFICATE_DAYS = 365
+AUTHORITY_LIFE = timedelta(days=3_650)
+CERTIFICATE_LIFE = timedelta(days=365)
 _CLOCKS_DIFFER = timedelta(minutes=5)
 """A certificate is valid a little before it is made, for machines whose clocks are behind."""
 
@@ -42,7 +42,7 @@ def authority(name: str, now: datetime) -> Certified:
     subject = _named(name)
     own_id = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     built = (
-        _begun(subject, subject, key, now, timedelta(days=AUTHORITY_DAYS))
+        _begun(subject, subject, key, now, AUTHORITY_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .add_extension(own_id, critical=False)
@@ -51,17 +51,17 @@ def authority(name: str, now: datetime) -> Certified:
     return _as_pem(built, key)
 
 
-def issue(by: Certified, name: str, hosts: Iterable[str], now: datetime, days: int = CERTIFICATE_DAYS) -> Certified:
+def issue(by: Certified, name: str, hosts: Iterable[str], now: datetime, life: timedelta) -> Certified:
     """A certificate for `CN=name`, which its holder may use as a server under these hosts, and as a client.
 
-    `hosts`: names and addresses, each once. A negative number of `days` makes one that has expired.
+    `hosts`: names and addresses, each once. A negative `life` makes one that has expired.
     """
     signer_key = serialization.load_pem_private_key(by.key, None)
     assert isinstance(signer_key, ec.EllipticCurvePrivateKey)
     signer = x509.load_pem_x509_certificate(by.certificate)
     key = ec.generate_private_key(ec.SECP256R1())
     built = (
-        _begun(_named(name), signer.subject, key, now, timedelta(days=days))
+        _begun(_named(name), signer.subject, key, now, life)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(

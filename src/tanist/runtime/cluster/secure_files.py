@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -79,15 +79,15 @@ class SecureFiles:
             self._write("truststore.p12", certificates.as_trust_store(made, self._store_password()))
         for node_id in nodes:
             if not self.node_path(node_id).exists():
-                self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_DAYS)
+                self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_LIFE)
         if not (self.folder / f"{ADMIN}.pem").exists():
-            self._issue(ADMIN, (), certificates.CERTIFICATE_DAYS)
+            self._issue(ADMIN, (), certificates.CERTIFICATE_LIFE)
         for user in USERS:
             if not self._password_path(user).exists():
                 self._write(f"{user}.password", secrets.token_urlsafe(_PASSWORD_BYTES).encode())
         self.write_clients(bootstrap)
 
-    def renew(self, nodes: Iterable[int], days: int | None = None) -> list[Path]:
+    def renew(self, nodes: Iterable[int], life: timedelta | None = None) -> list[Path]:
         """New certificates for these nodes, with the hosts of the old ones. Brokers take them without a restart."""
         from tanist.runtime.cluster import certificates
 
@@ -98,7 +98,7 @@ class SecureFiles:
                 hosts = certificates.hosts_of(path.read_bytes())
             except (OSError, ValueError) as error:
                 raise ClusterError(f"{path} cannot be read: {error}") from None
-            self._issue(_name_of(node_id), hosts, certificates.CERTIFICATE_DAYS if days is None else days)
+            self._issue(_name_of(node_id), hosts, certificates.CERTIFICATE_LIFE if life is None else life)
             renewed.append(path)
         return renewed
 
@@ -114,11 +114,17 @@ class SecureFiles:
                 raise ClusterError(f"{path} cannot be read: {error}") from None
         return found
 
-    def _issue(self, name: str, hosts: Iterable[str], days: int) -> None:
+    def expires(self, node_id: int) -> datetime:
+        """When the node's certificate ends."""
+        from tanist.runtime.cluster import certificates
+
+        return certificates.expires(self.node_path(node_id).read_bytes())
+
+    def _issue(self, name: str, hosts: Iterable[str], life: timedelta) -> None:
         from tanist.runtime.cluster import certificates
 
         by = certificates.Certified(self.authority_path.read_bytes(), (self.folder / "ca.key").read_bytes())
-        made = certificates.issue(by, name, hosts, certificates.now_utc(), days)
+        made = certificates.issue(by, name, hosts, certificates.now_utc(), life)
         self._write(f"{name}.pem", made.pem)
 
     # -- what lies there
@@ -136,6 +142,10 @@ class SecureFiles:
             return self._password_path(user).read_text()
         except OSError as error:
             raise ClusterError(f"{self._password_path(user)} cannot be read: {error.strerror}") from None
+
+    def keep_password(self, user: str, password: str) -> None:
+        """Note the password of a user that was made later, for its clients' settings."""
+        self._write(f"{user}.password", password.encode())
 
     def _password_path(self, user: str) -> Path:
         return self.folder / f"{user}.password"
@@ -250,9 +260,9 @@ class SecureFiles:
             "sasl.password": self.password(user),
         }
 
-    def _python(self, user: str, bootstrap: str) -> str:
-        """kafka-python's arguments, and aiokafka's."""
-        arguments = {
+    def kafka_python(self, user: str, bootstrap: str) -> dict[str, str]:
+        """kafka-python's arguments, and nearly aiokafka's."""
+        return {
             "bootstrap_servers": bootstrap,
             "security_protocol": CLIENT_LISTENER,
             "ssl_cafile": str(self.authority_path),
@@ -260,6 +270,9 @@ class SecureFiles:
             "sasl_plain_username": user,
             "sasl_plain_password": self.password(user),
         }
+
+    def _python(self, user: str, bootstrap: str) -> str:
+        arguments = self.kafka_python(user, bootstrap)
         lines = [f"    {name!r}: {value!r}," for name, value in arguments.items()]
         return "\n".join(
             [
