@@ -28,6 +28,7 @@ SETTERS = {
     "lab/model/transactions/model.py": "the same, of a transaction",
     "lab/scenarios/brokers.py": "a scenario begins with the configuration that it names",
     "lab/scenarios/quorum_node.py": "a scenario begins in the role that it names",
+    "sim/scripted/cluster.py": "a request of its own names a rack",
     "sim/oracle.py": "reads below a log's start, which it puts back",
 }
 """Modules that set attributes of objects of the product, and why."""

@@ -95,6 +95,9 @@ CASES = {
     "reassign list": Case("{move}", has=("topic", "partition", "state", "copied")),
     "configs describe": Case("--topic {topic} --all", has=("name", "value", "source")),
     "configs alter": Case("--topic {topic} --config retention.bytes=1000000", has=("altered",)),
+    "users add": Case("u --password one-secret", has=("user", "mechanism")),
+    "users list": Case(before=("users add v --password one-secret",), has=("user", "mechanism")),
+    "users remove": Case("w", before=("users add w --password one-secret",), has=("user", "removed")),
     "quotas describe": Case(
         before=("quotas alter --user u --add-config producer_byte_rate=5",), has=("entity", "quotas")
     ),

@@ -60,10 +60,10 @@ def test_a_user_is_refused_and_then_allowed(tanist: Tanist, folder: Path) -> Non
     assert refused.returncode == 1
     assert "TOPIC_AUTHORIZATION_FAILED" in refused.stderr
     entry = ("--allow-principal", "User:app", "--producer", "--topic", "orders")
-    assert "added 3 entries" in tanist("acls", "add", *entry)
+    assert len(tanist("acls", "add", *entry, "--json")["added"]) == 3
     assert wait_until(lambda: as_user(folder, "app", "produce", "orders", stdin="1\n").returncode == 0, 30)
     assert len(tanist("acls", "list", "--topic", "orders", "--json")) == 3
-    assert "removed 3 entries" in tanist("acls", "remove", *entry)
+    assert len(tanist("acls", "remove", *entry, "--json")["removed"]) == 3
     assert wait_until(lambda: as_user(folder, "app", "produce", "orders", stdin="1\n").returncode == 1, 30)
 
 
@@ -111,7 +111,7 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tanist: Tanist, folder
         return ssl.get_server_certificate(("127.0.0.1", node.broker_port), ca_certs=str(folder / "secure" / "ca.pem"))
 
     before, pid = shown(), node.process
-    assert "renewed" in tanist("certs", "renew", "1", "--days", "30")
+    assert tanist("certs", "renew", "1", "--days", "30", "--json")["renewed"] == [str(folder / "secure" / "node-1.pem")]
     assert wait_until(lambda: shown() != before, 30)
     assert load_existing(folder).node(1).process == pid
     days = {Path(each["file"]).stem: each["days_left"] for each in tanist("certs", "list", "--json")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tanist.invariants import InvariantError
@@ -15,9 +17,13 @@ RED = (AssertionError, InvariantError, Mismatch, pytest.fail.Exception)
 """A fault of the planted code itself would be another exception."""
 
 
-@pytest.mark.parametrize(
-    "bug", [each for each in BUGS if each.planted is not None], ids=lambda each: f"{each.source} {each.test}"
-)
+def case(bug: Bug) -> Any:
+    """One whose test waits in vain for a controller, again and again, is long."""
+    marks = pytest.mark.long if "KAFKA-14996" in bug.source else ()
+    return pytest.param(bug, id=f"{bug.source} {bug.test}", marks=marks)
+
+
+@pytest.mark.parametrize("bug", [case(each) for each in BUGS if each.planted is not None])
 def test_with_the_bug_the_test_is_red(bug: Bug) -> None:
     assert bug.planted is not None
     with replaced(bug.planted()), pytest.raises(RED):

@@ -48,16 +48,22 @@ def list_command(folder: Path, as_json: bool) -> None:
 @click.argument("nodes", nargs=-1, type=int)
 @click.option("--days", type=click.IntRange(1, 3650), help="How long the new ones are good for.  [default: 365]")
 @data_option
-def renew_command(nodes: tuple[int, ...], days: int | None, folder: Path) -> None:
-    """Give nodes new certificates, of the same authority and for the same hosts; without NODES, to all.
+@json_option
+def renew_command(nodes: tuple[int, ...], days: int | None, folder: Path, as_json: bool) -> None:
+    """Give NODES, or all, new certificates.
 
-    Nodes that run take them within seconds, for connections that come then. Those that are open stay.
+    They are of the same authority and for the same hosts. Nodes that run take them within seconds, for connections that
+    come then. Those that are open stay.
     """
     with locked_existing(folder) as cluster:
         files = _files(cluster, folder)
         chosen = [cluster.node(each) for each in nodes] if nodes else cluster.nodes
-        for path in files.renew([each.node_id for each in chosen], None if days is None else timedelta(days=days)):
-            click.echo(f"renewed {path}")
+        renewed = files.renew([each.node_id for each in chosen], None if days is None else timedelta(days=days))
+    if as_json:
+        print_json({"renewed": renewed})
+        return
+    for path in renewed:
+        click.echo(f"renewed {path}")
 
 
 def _files(cluster: ClusterFile, folder: Path) -> SecureFiles:

@@ -62,9 +62,8 @@ def top_command(
     live = sys.stdout.isatty() and not as_json
     looks = count if count is not None or live else 1
 
-    security = security_given(bootstrap, folder)
-
     def client() -> Client:
+        security = security_given(bootstrap, folder)
         return Client(addresses_given(bootstrap, folder), timeout_s=_ASK_S, security=security)
 
     def show(samples: tuple[Sample, Sample] | str) -> None:

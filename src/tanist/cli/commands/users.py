@@ -53,13 +53,19 @@ def list_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -
 )
 @_mechanism_option
 @client_options
-def add_command(name: str, password: str, mechanism: str, bootstrap: list[Address] | None, folder: Path) -> None:
+@json_option
+def add_command(
+    name: str, password: str, mechanism: str, bootstrap: list[Address] | None, folder: Path, as_json: bool
+) -> None:
     """Make a user, or give one another password. What it may do says `tanist acls`."""
     with connect(bootstrap, folder) as client:
         try:
             set_password(client, name, mechanism, password, MIN_ITERATIONS)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
+    if as_json:
+        print_json({"user": name, "mechanism": mechanism})
+        return
     click.echo(f"{name} authenticates by {mechanism} with this password from now on")
 
 
@@ -67,10 +73,14 @@ def add_command(name: str, password: str, mechanism: str, bootstrap: list[Addres
 @click.argument("name")
 @_mechanism_option
 @client_options
-def remove_command(name: str, mechanism: str, bootstrap: list[Address] | None, folder: Path) -> None:
+@json_option
+def remove_command(name: str, mechanism: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Remove a user's password. Its connections stay until they end, or authenticate again."""
     with connect(bootstrap, folder) as client:
         found = remove_user(client, name, mechanism)
     if not found:
         raise click.ClickException(f"there is no user {name} with {mechanism}: `tanist users list` shows them")
+    if as_json:
+        print_json({"user": name, "mechanism": mechanism, "removed": True})
+        return
     click.echo(f"{name} can no longer authenticate by {mechanism}")

@@ -166,8 +166,11 @@ def wait_command(
         raise click.UsageError("give a condition: --topic, --brokers or --group")
     wanted = Wanted(topic, partition, isr, leader, brokers, group, members, lag)
     began = time.monotonic()
-    security = security_given(bootstrap, folder)
-    lack = wait_until_so(wanted.lack, lambda: Client(addresses_given(bootstrap, folder), security=security), timeout_s)
+
+    def client() -> Client:
+        return Client(addresses_given(bootstrap, folder), security=security_given(bootstrap, folder))
+
+    lack = wait_until_so(wanted.lack, client, timeout_s)
     took_s = round(time.monotonic() - began, 2)
     if as_json:
         print_json({"came": not lack, "took_s": took_s, "lack": lack or None})

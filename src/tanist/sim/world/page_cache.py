@@ -74,6 +74,12 @@ class Cut:
     entry: Entry
 
 
+def _one_of_four(content: bytearray, rng: random.Random) -> bool:
+    """True for one of four. Nothing is drawn, so that the rest of a seed has the same story."""
+    state: tuple[int, ...] = rng.getstate()[1]
+    return (crc32(content) ^ state[0]) % 4 == 0
+
+
 class Inode:
     """A file: its content in the page cache and on the disk, and the changes in between."""
 
@@ -160,13 +166,8 @@ class Inode:
     def lose_power(self, rng: random.Random, now_us: int) -> None:
         """Keep those changes that may have reached the disk."""
         since_us, self.whole_since_us = self.whole_since_us, None
-        if (
-            since_us is not None
-            and since_us > now_us - WRITE_BACK_US
-            and crc32(self.durable, since_us & 0xFFFFFFFF) % 4 == 0
-        ):
-            # Its name came through, its content did not. Not drawn, so that the rest of a seed has the same story.
-            self.durable.clear()
+        if since_us is not None and since_us > now_us - WRITE_BACK_US and _one_of_four(self.durable, rng):
+            self.durable.clear()  # its name came through, its content did not
         fate = rng.random()
         last = len(self.changes)
         if fate < 0.3:
