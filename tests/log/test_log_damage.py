@@ -180,6 +180,11 @@ def test_the_images_are_in_order() -> None:
         use(log, random.Random(0), whole=True)
 
 
+def test_a_header_that_claims_offsets_beyond_the_end_fails_the_log() -> None:
+    """It was cut behind that batch, which no start had read, and rolled to the offset that the batch claims."""
+    one_round(71_530)
+
+
 @pytest.mark.parametrize("block", range(20))
 def test_damaged_files(block: int) -> None:
     for seed in range(block * 150, block * 150 + 150):

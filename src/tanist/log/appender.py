@@ -32,6 +32,7 @@ from tanist.log.config import LogConfig
 from tanist.log.markers import note_batch
 from tanist.log.producer_checks import check_producers
 from tanist.log.recovery import LoadedLog
+from tanist.log.scan import DamagedBatch
 from tanist.log.segment import Segment
 from tanist.log.segments import Segments
 from tanist.log.torn import as_failure
@@ -434,9 +435,14 @@ class Appender:
     def roll_for(self, first_offset: int, last_offset: int, now_ms: int) -> Segment:
         """Roll to a segment for these offsets. It begins where the last one ends, even if compaction left a hole.
 
-        So a start can tell records lost between two segments from records that were never there.
+        So a start can tell records lost between two segments from records that were never there. A header that claims
+        offsets beyond those is damaged, and fails the log: DamagedBatch.
         """
-        end_offset = self.segments.active.next_offset
+        active = self.segments.active
+        end_offset = active.next_offset
+        if end_offset > first_offset:
+            with self.changing():
+                raise DamagedBatch(active.file.path, active.size, f"it claims to end at offset {end_offset}")
         return self.roll(end_offset if last_offset - end_offset <= _RELATIVE_MAX else first_offset, now_ms)
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
