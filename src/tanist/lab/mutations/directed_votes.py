@@ -32,6 +32,11 @@ def _has_voted(run: Directed, voter: int, candidate: int) -> bool:
     return raft is not None and raft.stored.voted is not None and raft.stored.voted.node_id == candidate
 
 
+def _voter(run: Directed, among: Iterable[int], candidate: int) -> int | None:
+    """The first that has voted for the candidate: which one that is depends on the seed."""
+    return next((each for each in among if _has_voted(run, each, candidate)), None)
+
+
 def _stands(run: Directed, among: Iterable[int]) -> Callable[[], bool]:
     return lambda: _candidate(run, among) is not None
 
@@ -55,8 +60,10 @@ def a_voter_restarts_between_two_candidates(run: Directed) -> Script:
         return
     left.remove(second)
     unheard = [run.hold(second, each) for each in left]
-    voter = left[0]
-    yield Until(lambda: _has_voted(run, voter, second))
+    yield Until(lambda: _voter(run, left, second) is not None or _candidate(run, [second]) is None)
+    voter = _voter(run, left, second)
+    if voter is None:
+        return
     run.host(voter).kill()
     unread[voter].release()
     yield 5
