@@ -62,13 +62,12 @@ def a_voter_restarts_between_two_candidates(run: Directed) -> Script:
     unheard = [run.hold(second, each) for each in left]
     yield Until(lambda: _voter(run, left, second) is not None or _candidate(run, [second]) is None)
     voter = _voter(run, left, second)
-    if voter is None:
-        return
-    run.host(voter).kill()
-    unread[voter].release()
-    yield 5
-    run.host(voter).start()
-    yield 300
+    if voter is not None:
+        run.host(voter).kill()
+        unread[voter].release()
+        yield 5
+        run.host(voter).start()
+        yield 300
     for hold in (*unread.values(), *unheard):
         hold.release()
     run.host(leader).start()
