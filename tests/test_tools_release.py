@@ -60,7 +60,7 @@ def test_a_file_is_missing(tmp_path: Path, name: str) -> None:
         ("tanist/__pycache__/one.pyc", ""),
         ("tanist/.env", ""),
         ("elsewhere/one.py", ""),
-        ("tanist/one.py", "-----BEGIN RSA " + "PRIVATE KEY-----"),
+        ("tanist/one.py", "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "M" * 64),
         ("tanist/one.py", "AKIA" + "A" * 16),
         ("tanist/one.py", "ghp_" + "a" * 36),
         ("tanist/one.py", "open('/ho" + "me/somebody/x')"),

@@ -51,7 +51,7 @@ COMMANDS = ("tanist = tanist.cli.main:main", "tanist = tanist.testing.plugin")
 _TEST = re.compile(r"(^|/)(tests?|conftest\.py|test_[^/]*\.py)(/|$)")
 _UNWANTED = re.compile(r"(^|/)(\.env|\.git|\.venv|node_modules|__pycache__|[^/]*\.(pyc|pem|key|map|log))(/|$)")
 _SECRETS = (
-    (re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
+    (re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{16}"), "a private key"),
     (re.compile(rb"\bAKIA[0-9A-Z]{16}\b"), "an AWS key"),
     (re.compile(rb"\bgh[pousr]_[A-Za-z0-9]{36}\b"), "a GitHub token"),
     (re.compile(rb"\bpypi-[A-Za-z0-9_-]{50,}"), "a PyPI token"),
