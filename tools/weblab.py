@@ -20,7 +20,7 @@ STAND_INS = ROOT / "web" / "stand_ins"
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 ENTRY = "tanist.web.simulated.recording"
 
-WHOLE = ("wire", "client", "log", "replica", "quorum", "controller", "coordinator", "broker", "sim")
+WHOLE = ("wire", "client", "log", "replica", "quorum", "controller", "coordinator", "security", "broker", "sim")
 """Packages of which modules are imported only when they are needed: the nodes, and the simulator."""
 
 _LIST = f"""

@@ -46,9 +46,9 @@ def names(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     found: set[str] = set()
     connect = BrokerConnection.__init__
 
-    def noted(self: BrokerConnection, address: Any, client_id: str, timeout_s: float) -> None:
+    def noted(self: BrokerConnection, address: Any, client_id: str, *more: Any) -> None:
         found.add(client_id)
-        connect(self, address, client_id, timeout_s)
+        connect(self, address, client_id, *more)
 
     monkeypatch.setattr(BrokerConnection, "__init__", noted)
     return found
