@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tanist.ports import FileRange
-from tanist.runtime.faults.disk import apply_disk_faults
+from tanist.runtime.faults.disk import _Troubles, apply_disk_faults
 from tanist.runtime.faults.settings import BadDisk
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import DiskFile
@@ -176,6 +176,39 @@ def test_a_disk_is_healed_while_a_slow_sync_and_a_slow_job_are_under_way(
     runner.until(lambda: len(results) == 3)
     assert results == [None, None, None]
     assert disk.read_file(f"{tmp_path}/small") == disk.read_file(f"{tmp_path}/other") == b"late"
+    file.close()
+
+
+def test_whatever_a_thread_does_a_disk_may_be_healed_meanwhile(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node ended by a TypeError: the disk had another class than the method that was running."""
+    (tmp_path / "small").write_bytes(b"x")
+    file = disk.open(f"{tmp_path}/log")
+
+    def heal(*_: object, **__: object) -> None:
+        apply_disk_faults(disk, [])
+
+    uses: dict[str, Callable[[], object]] = {
+        "make_durable": lambda: disk.make_durable(f"{tmp_path}/small"),
+        "read_file": lambda: disk.read_file(f"{tmp_path}/small"),
+        "write_file": lambda: disk.write_file(f"{tmp_path}/small", b"y"),
+        "list": lambda: disk.list(str(tmp_path)),
+        "exists": lambda: disk.exists(f"{tmp_path}/small"),
+        "open": lambda: disk.open(f"{tmp_path}/other").close(),
+        "make_directory": lambda: disk.make_directory(f"{tmp_path}/folder"),
+        "rename": lambda: disk.rename(f"{tmp_path}/small", f"{tmp_path}/renamed"),
+        "remove": lambda: disk.remove(f"{tmp_path}/renamed"),
+        "truncate": lambda: file.truncate(0),
+        "write": lambda: file.write(0, [b"abc"]),
+    }
+    for use in uses.values():
+        apply_disk_faults(disk, [BadDisk(1, "slow")])
+        with monkeypatch.context() as patch:
+            for check in ("check", "check_change", "check_space", "wait"):
+                patch.setattr(_Troubles, check, heal)
+            use()
+        assert type(disk) is RealDisk
     file.close()
 
 

@@ -83,11 +83,11 @@ class FaultyFile(DiskFile):
             else:
                 troubles.check_change(self._path)
             troubles.wait(self._path, write=True)
-        DiskFile.write(self, offset, buffers)  # not super(): meanwhile it may be well again
+        DiskFile.write(self, offset, buffers)
 
     def truncate(self, size: int) -> None:
         self.troubles.check_change(self._path)
-        super().truncate(size)
+        DiskFile.truncate(self, size)
 
     def sync_blocking(self) -> None:
         self.troubles.wait(self._path, write=False)
@@ -108,7 +108,7 @@ _descriptor: Callable[[DiskFile], int] = DiskFile.__dict__["fd"].__get__
 
 
 class FaultyDisk(RealDisk):
-    """A disk with troubles."""
+    """A disk with troubles. Another thread may end them halfway through a method: none of them calls `super()`."""
 
     troubles: _Troubles
     file_class: type[FaultyFile]
@@ -117,38 +117,39 @@ class FaultyDisk(RealDisk):
         self.troubles.check(path)
         if create and not os.path.exists(path):
             self.troubles.check_space(path)
-        file = super().open(path, create=create)
-        file.__class__ = self.file_class
+        file = RealDisk.open(self, path, create=create)
+        if isinstance(self, FaultyDisk):
+            file.__class__ = self.file_class
         return file
 
     def exists(self, path: str) -> bool:
         self.troubles.check(path)
-        return super().exists(path)
+        return RealDisk.exists(self, path)
 
     def list(self, path: str) -> builtins.list[str]:
         self.troubles.check(path)
-        return super().list(path)
+        return RealDisk.list(self, path)
 
     def make_directory(self, path: str) -> bool:
         self.troubles.check_space(path)
-        return super().make_directory(path)
+        return RealDisk.make_directory(self, path)
 
     def remove(self, path: str) -> None:
         self.troubles.check_change(path)
-        super().remove(path)
+        RealDisk.remove(self, path)
 
     def rename(self, source: str, target: str) -> None:
         self.troubles.check_change(source)
-        super().rename(source, target)
+        RealDisk.rename(self, source, target)
 
     def read_file(self, path: str) -> bytes:
         self.troubles.check(path)
-        return super().read_file(path)
+        return RealDisk.read_file(self, path)
 
     def make_durable(self, path: str) -> None:
         self.troubles.check(path)
         self.troubles.wait(path, write=False)
-        super().make_durable(path)
+        RealDisk.make_durable(self, path)
 
     def _write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         self.troubles.check_space(path)
