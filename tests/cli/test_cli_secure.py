@@ -116,6 +116,8 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tanist: Tanist, folder
     assert load_existing(folder).node(1).process == pid
     days = {Path(each["file"]).stem: each["days_left"] for each in tanist("certs", "list", "--json")}
     assert days["node-1"] == 29
+    assert "the certificate node-1.pem expires in 29 days: `tanist certs renew 1`" in tanist("status")
+    assert len(tanist("status", "--json")["certificates"]) == 5
     assert days["node-2"] == 364
 
 

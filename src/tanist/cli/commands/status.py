@@ -19,7 +19,8 @@ from tanist.runtime.cluster.cluster import LocalCluster
 def status_command(folder: Path, as_json: bool) -> None:
     """Show the cluster's nodes and the active controller.
 
-    Also shows a missing quorum (first), and records that were cut from logs and saved (last).
+    Also shows a missing quorum (first), certificates that expire within 30 days, and records that were cut from logs
+    and saved (last).
 
     \b
     running      a member of the cluster

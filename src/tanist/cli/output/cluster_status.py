@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from tanist.cli.output.lines import say, say_all
 from tanist.cli.output.tables import print_table
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.status import CRASHED, ClusterStatus
+from tanist.text import counted
+
+_SOON_DAYS = 30
 
 
 def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Path) -> None:
@@ -36,7 +40,20 @@ def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Pat
     for node in status.nodes:
         if node.why is not None:
             say(f"node {node.node_id} {'has' if node.state == CRASHED else 'is'} {node.state}: {node.why}")
+    say_all(_certificate_lines(status))
     say_all(salvage_lines(news, folder))
+
+
+def _certificate_lines(status: ClusterStatus) -> Iterator[str]:
+    """Of those that have expired, or will soon."""
+    now = datetime.now(UTC)
+    for each in status.certificates:
+        node = each.path.stem.removeprefix("node-")
+        remedy = f": `tanist certs renew {node}`" if node.isdecimal() else ""
+        if each.expires <= now:
+            yield f"the certificate {each.path.name} has expired{remedy}"
+        elif each.days_left(now) < _SOON_DAYS:
+            yield f"the certificate {each.path.name} expires in {counted(each.days_left(now), 'day')}{remedy}"
 
 
 def status_json(status: ClusterStatus) -> dict[str, Any]:
@@ -63,6 +80,14 @@ def status_json(status: ClusterStatus) -> dict[str, Any]:
         "warnings": status.without_quorum,
         "brokers": described("broker"),
         "controllers": described("controller"),
+        "certificates": [
+            {
+                "file": str(each.path),
+                "expires": each.expires.isoformat(),
+                "days_left": each.days_left(datetime.now(UTC)),
+            }
+            for each in status.certificates
+        ],
     }
 
 

@@ -31,6 +31,7 @@ from tanist.runtime.cluster.addresses import to_brokers, to_controllers
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
+from tanist.runtime.cluster.secure_files import CertificateState, SecureFiles
 from tanist.text import counted, span
 from tanist.wire.errors import WireError
 from tanist.wire.ids import KNOWS_NOTHING_MS
@@ -80,6 +81,8 @@ class ClusterStatus:
     nodes: tuple[NodeStatus, ...]
     metadata_age_ms: int | None = None
     """How old is what the brokers know, where none of them hears from an active controller; None: it is current."""
+    certificates: tuple[CertificateState, ...] = ()
+    """Of a secure cluster."""
 
     @property
     def controllers(self) -> tuple[NodeStatus, ...]:
@@ -147,7 +150,8 @@ def cluster_status(cluster: ClusterFile, folder: Path, bootstrap: str, askable: 
     else:
         ages_ms = [known.metadata_age_ms]
     age_ms = None if current else min((each for each in ages_ms if each is not None), default=None)
-    return ClusterStatus(bootstrap, controller, nodes, age_ms)
+    certificates = SecureFiles(folder).certificates() if cluster.secure else ()
+    return ClusterStatus(bootstrap, controller, nodes, age_ms, tuple(certificates))
 
 
 def is_cut_off(folder: Path, node_id: int) -> bool:
