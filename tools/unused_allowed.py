@@ -34,6 +34,10 @@ _.build_decide
 _.build_heartbeat
 _.build_forward
 _.build_quorum
+_.build_renew
+_.build_expire
+_.build_decide_renew
+_.build_decide_expire
 _._rolling  # sim/faults/nemesis.py: each fault's method
 _._pause
 _._crash_mid_turn
