@@ -68,6 +68,24 @@ def test_who_a_client_is(more: Mapping[str, str], principal: str) -> None:
     assert cluster.asked_by(None, tls=True, name="alice") == principal
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({}, "lacks User:CN=node1, which this node is to the others by listener PLAINTEXT (SSL): "),
+        ({"ssl.client.auth": "none"}, ", or set listener.name.plaintext.ssl.client.auth=required"),
+    ],
+)
+def test_a_node_whose_certificate_names_no_super_user_does_not_start(more: Mapping[str, str], says: str) -> None:
+    authorizer = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    cluster = Cluster(nodes=1, config={**TLS_EVERYWHERE, **authorizer, "super.users": "User:CN=node1"}, tls=True)
+    host = cluster.host(1)
+    host.properties.update({**more, "super.users": "User:CN=node9"})
+    host.kill()
+    host.start()
+    assert host.node is None or not host.up
+    assert any("super.users lacks " in line and says in line for line in cluster.log)
+
+
 def test_a_name_that_no_rule_takes_does_not_get_in() -> None:
     rules = "RULE:^CN=(node.*|client)$/$1/"
     cluster = Cluster(nodes=1, config={**TLS_EVERYWHERE, "ssl.principal.mapping.rules": rules}, tls=True)

@@ -6,13 +6,13 @@ two properties are the authorizer's own, and no settings of a broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tanist.broker.endpoints import ConfigError, Endpoint
 from tanist.broker.sasl_properties import Login
-from tanist.security.principal import ANONYMOUS, USER, Principal, parse_principal
+from tanist.security.principal import ANONYMOUS, Principal, parse_principal
 
 CLASS_NAME: Final = "authorizer.class.name"
 SUPER_USERS: Final = "super.users"
@@ -47,28 +47,23 @@ def authorizer_config(static: Mapping[str, str]) -> AuthorizerConfig | None:
 
 
 def refuse_a_stranger(
-    authorizer: AuthorizerConfig | None, ways: Iterable[tuple[Endpoint, Login | None]], *, alone: bool
+    authorizer: AuthorizerConfig | None, own: Principal, listener: str, protocol: str, *, alone: bool, remedy: str = ""
 ) -> None:
     """Nodes are clients of each other: one that its peers deny neither registers nor replicates. ConfigError.
 
-    `ways`: the listeners by which this node reaches others, with its login there. `alone`: it is the only controller.
+    `own`: as whom they know it by the listener. `alone`: it is the only controller. `remedy`: what else to write.
     """
-    if authorizer is None or (authorizer.allow_everyone and alone):
+    if authorizer is None or str(own) in authorizer.super_users or (authorizer.allow_everyone and alone):
         return
-    for listener, login in ways:
-        own = _own_principal(listener, login)
-        if own is None or str(own) in authorizer.super_users:
-            continue
-        users = ";".join(sorted({*authorizer.super_users, str(own)}))
-        raise ConfigError(
-            f"{SUPER_USERS} lacks {own}, which this node is to the others by listener {listener.name} "
-            f"({listener.security_protocol}): they would deny all that it asks; write {SUPER_USERS}={users}"
-        )
+    users = ";".join(sorted({*authorizer.super_users, str(own)}))
+    raise ConfigError(
+        f"{SUPER_USERS} lacks {own}, which this node is to the others by listener {listener} ({protocol}): they would "
+        f"deny all that it asks; write {SUPER_USERS}={users}{remedy}"
+    )
 
 
-def _own_principal(listener: Endpoint, login: Login | None) -> Principal | None:
-    """As whom the others know this node; None where the file does not say it."""
+def own_principal(listener: Endpoint, login: Login | None) -> Principal | None:
+    """As whom the others know this node, with this login; None where the file does not say it."""
     if login is not None:
-        name = login.options.get("username")
-        return None if name is None else Principal(USER, name)
+        return login.principal
     return ANONYMOUS if listener.security_protocol == "PLAINTEXT" else None

@@ -21,6 +21,7 @@ from tanist.broker.authorizer_properties import (
     SUPER_USERS,
     AuthorizerConfig,
     authorizer_config,
+    own_principal,
     refuse_a_stranger,
 )
 from tanist.broker.endpoints import (
@@ -235,6 +236,11 @@ class NodeConfig:
         return "broker" in self.roles
 
     @property
+    def has_one_controller(self) -> bool:
+        """Whether the cluster has no other, as far as the file says."""
+        return len(self.controller_quorum_voters) + len(self.controller_quorum_bootstrap_servers) == 1
+
+    @property
     def is_controller(self) -> bool:
         return "controller" in self.roles
 
@@ -316,7 +322,11 @@ class NodeConfig:
         ways = [(to_controllers, sasl.to_controllers)]
         if "broker" in roles and to_brokers is not None:
             ways.append((to_brokers, sasl.between_brokers))
-        refuse_a_stranger(config.authorizer, ways, alone=len(voters) + len(servers) == 1)
+        for listener, login in ways:
+            own = own_principal(listener, login)
+            if own is not None:
+                protocol = listener.security_protocol
+                refuse_a_stranger(config.authorizer, own, listener.name, protocol, alone=config.has_one_controller)
         _check_relations(config)
         return config
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from tanist.broker.authorizer_properties import refuse_a_stranger
 from tanist.broker.context import NodeContext
-from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.tls_properties import names_of, profile_properties
 from tanist.controller.configs.settings import BROKER_RESOURCE, Levels
@@ -101,23 +101,17 @@ class NodeProfiles:
                 context.events.emit(CertificateExpires(name, identity.subject, expires_ms, left_ms))
 
     def _check_own_principal(self, name: str) -> None:
-        """Nodes are clients of each other: one that its peers deny neither registers nor replicates."""
+        """By its certificate, whose name the properties file does not have."""
         config = self._context.config
-        authorizer, mapping = config.authorizer, config.tls.mappings.get(name)
-        if authorizer is None or mapping is None:
+        mapping = config.tls.mappings.get(name)
+        if config.authorizer is None or mapping is None:
             return
         asked = self._properties[name].get("ssl.client.auth", "none").strip().lower() != "none"
         identity = self.identities.get(name)
         principal = mapping.principal_of(identity.subject if asked and identity is not None else None)
-        alone = len(config.controller_quorum_voters) + len(config.controller_quorum_bootstrap_servers) == 1
-        if str(principal) in authorizer.super_users or (authorizer.allow_everyone and alone):
-            return
-        users = ";".join(sorted({*authorizer.super_users, str(principal)}))
-        raise ConfigError(
-            f"super.users lacks {principal}, which this node is to the others by {name} (SSL): they would deny all "
-            f"that it asks; write super.users={users}"
-            + ("" if asked else f", or set listener.name.{name.lower()}.ssl.client.auth=required")
-        )
+        remedy = "" if asked else f", or set listener.name.{name.lower()}.ssl.client.auth=required"
+        alone = config.has_one_controller
+        refuse_a_stranger(config.authorizer, principal, name, "SSL", alone=alone, remedy=remedy)
 
     def _of(self, name: str, levels: Levels) -> dict[str, str]:
         return profile_properties(levels, name, has_sasl=name in self._context.config.tls.has_sasl)
