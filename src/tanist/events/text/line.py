@@ -1,4 +1,4 @@
-"""The type of an operator's line, and of a table of them."""
+"""The type of an operator's line, and of a table of them; and how one line speaks for several events."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ Line = tuple[str, str]
 
 Lines = dict[type[Event], Callable[[Any], Line | None]]
 """By the kind of event. None: the operator does not read of this one."""
+
+
+def and_more(left_out: int) -> str:
+    """The end of a line that speaks for events that had none (`broker.throttled`)."""
+    return f" (and {left_out} like it)" if left_out else ""

@@ -21,7 +21,7 @@ from tanist.events.metadata import (
     UncleanElection,
     UnfencingLearned,
 )
-from tanist.events.text.line import Line, Lines
+from tanist.events.text.line import Line, Lines, and_more
 from tanist.text import counted
 
 
@@ -92,7 +92,7 @@ def _forwarding_refused(event: ForwardingRefused) -> Line:
 
 
 def _internal_topic_not_created(event: InternalTopicNotCreated) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     return "WARN", f"{event.topic} can't be created: {event.error or 'no controller answers'}{more}"
 
 

@@ -46,7 +46,7 @@ from tanist.events.process import (
     TokenKeysFetched,
     UnexpectedError,
 )
-from tanist.events.text.line import Line, Lines
+from tanist.events.text.line import Line, Lines, and_more
 from tanist.text import timestamp_text
 
 # -- life
@@ -196,23 +196,23 @@ def _connections_exhausted(event: ConnectionsExhausted) -> Line:
 
 
 def _connection_refused(event: ConnectionRefused) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     return "INFO", f"closing a connection from {event.host}: {event.problem}{more}"
 
 
 def _malformed_request(event: MalformedRequest) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     return "WARN", f"closing {event.peer}: malformed request: {event.problem}{more}"
 
 
 def _authentication_failed(event: AuthenticationFailed) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     how = f" by {event.mechanism}" if event.mechanism else ""
     return "WARN", f"{event.peer} could not authenticate{how} on listener {event.listener}: {event.problem}{more}"
 
 
 def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
 
 
@@ -247,7 +247,7 @@ def _advertised_host_not_in_certificate(event: AdvertisedHostNotInCertificate) -
 
 
 def _tls_handshake_failed(event: TlsHandshakeFailed) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     if event.dialled:
         return "WARN", f"no TLS with {event.peer} (listener {event.listener}): {event.problem}{more}"
     return "WARN", f"no TLS with {event.peer} on listener {event.listener}: {event.problem}{more}"
@@ -262,7 +262,7 @@ def _token_keys_failed(event: TokenKeysFailed) -> Line:
 
 
 def _authorization_denied(event: AuthorizationDenied) -> Line:
-    more = f" (and {event.left_out} like it)" if event.left_out else ""
+    more = and_more(event.left_out)
     return (
         "WARN",
         f"denied: {event.principal} from {event.host} may not {event.operation} {event.resource_type} "
