@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tanist.broker.network.call import Call, Handler
+from tanist.controller.refusals import NOT_CONTROLLER
 from tanist.security.controller_requirements import CONTROLLER_ROWS
 from tanist.security.requirements import BROKER_ROWS, Row
 from tanist.wire.apis import ApiKey, response_class
@@ -30,7 +31,7 @@ MESSAGES: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
-    ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
+    ErrorCode.NOT_CONTROLLER: NOT_CONTROLLER,
 }
 """Apache Kafka's words for these errors."""
 

@@ -7,7 +7,7 @@ alone: NOT_CONTROLLER by a controller that is not active, REQUEST_TIMED_OUT by a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from tanist.controller.token_request import TokenRequest
 from tanist.wire.apis import response_class
@@ -53,10 +53,18 @@ from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 from tanist.wire.schema import Request, Response
 
+NOT_CONTROLLER: Final = "This is not the correct controller for this cluster."
+"""Apache Kafka's words."""
+
 
 def not_controller_response(request: Any) -> Any:
     """The response of a node that is not the active controller."""
-    return refusal(request, ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+    return refusal(request, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER)
+
+
+def too_large_response(request: Any) -> Any:
+    """The response to a request that would need more records than one batch may have."""
+    return refusal(request, ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 def refusal(request: Any, code: int, message: str) -> Any:

@@ -30,7 +30,7 @@ from tanist.controller.features import kraft_version_refusal, update_features_re
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
 from tanist.controller.partitions.unclean_recovery import LogInfo
-from tanist.controller.refusals import refusal
+from tanist.controller.refusals import too_large_response
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer
 from tanist.quorum import BatchTooLarge
@@ -47,7 +47,6 @@ from tanist.wire.metadata import (
 )
 
 _MAX_PENDING = 10_000
-_TOO_LARGE = "Unable to perform excessively large batch operation."
 _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
@@ -316,7 +315,7 @@ class ControllerService:
 
     def _refuse_too_large(self, call: Call, request: Any) -> None:
         """Nothing is written or torn. A controller that resigned for it would be followed by the next (KAFKA-14996)."""
-        call.reply(refusal(request, ErrorCode.POLICY_VIOLATION, _TOO_LARGE))
+        call.reply(too_large_response(request))
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
         for record in records:

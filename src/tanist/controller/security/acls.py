@@ -13,7 +13,7 @@ from uuid import UUID
 from tanist.controller.decision import Decision
 from tanist.controller.image.acls import Acl
 from tanist.controller.image.image import MetadataImage
-from tanist.controller.refusals import refusal
+from tanist.controller.refusals import too_large_response
 from tanist.ports import Random
 from tanist.wire.acls import CLUSTER_NAME, WILDCARD, AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.errors import ErrorCode
@@ -30,7 +30,6 @@ from tanist.wire.metadata import RemoveAccessControlEntryRecord
 
 MAX_RECORDS: Final = 10_000
 """Of one request, as Apache Kafka's limit."""
-_TOO_MANY: Final = "Unable to perform excessively large batch operation."
 
 
 class AclFilter(NamedTuple):
@@ -114,7 +113,7 @@ def create_acls(image: MetadataImage, request: CreateAclsRequest, random: Random
             added[_new_id(image, random)] = acl
         results.append(AclCreationResult())
     if len(added) > MAX_RECORDS:
-        return Decision(response=refusal(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY))
+        return Decision(response=too_large_response(request))
     records = tuple(acl.record(acl_id) for acl_id, acl in added.items())
     return Decision(records, CreateAclsResponse(results=tuple(results)))
 
@@ -133,7 +132,7 @@ def delete_acls(image: MetadataImage, request: DeleteAclsRequest) -> Decision:
         removed.update(dict.fromkeys(found))
         results.append(DeleteAclsFilterResult(error_message=None, matching_acls=tuple(_deleted(found))))
     if len(removed) > MAX_RECORDS:
-        return Decision(response=refusal(request, ErrorCode.POLICY_VIOLATION, _TOO_MANY))
+        return Decision(response=too_large_response(request))
     records = tuple(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed)
     return Decision(records, DeleteAclsResponse(filter_results=tuple(results)))
 
