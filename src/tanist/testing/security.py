@@ -94,7 +94,8 @@ class Security:
         ends it."""
         self._renew([self._file.node(broker)], _SHORT_LIFE)
         expires = self._files.expires(broker)
-        if not wait_until(lambda: time.time() > expires.timestamp(), _PATIENCE_S):
+        ended_s = expires.timestamp() + 1  # it is good to the end of that second
+        if not wait_until(lambda: time.time() >= ended_s, _PATIENCE_S):
             raise ClusterError(f"expire_certificate: the certificate of broker {broker} is good until {expires}")
 
     def rotate_certificates(self) -> None:
