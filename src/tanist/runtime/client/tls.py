@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from tanist.runtime.security.profile import TlsProfile
+from tanist.runtime.security.words import alert_of, in_words
 
 
 class TlsRefused(Exception):
@@ -34,11 +35,10 @@ def with_refusals_named(step: Callable[[], object]) -> None:
     except ssl.SSLEOFError:
         raise
     except ssl.SSLError as error:
-        reason = error.reason or str(error)
-        if "_ALERT_" in reason:
-            said = reason.partition("_ALERT_")[2].replace("_", " ").lower()
+        said = alert_of(error)
+        if said is not None:
             raise TlsRefused(f"the broker does not accept this client: {said}") from None
-        raise TlsRefused(f"no TLS with it: {reason.replace('_', ' ').lower()}; is security.protocol right?") from None
+        raise TlsRefused(f"no TLS with it: {in_words(error)}; is security.protocol right?") from None
 
 
 @lru_cache(maxsize=8)

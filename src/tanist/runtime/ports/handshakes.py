@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tanist.runtime.ports.loop import HeapTimer, Loop
 from tanist.runtime.ports.workers import Workers
+from tanist.runtime.security.words import alert_of, in_words
 from tanist.security.ssl_principal import subject_name
 
 if TYPE_CHECKING:
@@ -302,10 +303,8 @@ def _advance(tls: ssl.SSLObject) -> str | None:
     except ssl.SSLCertVerificationError as error:
         return f"certificate not accepted: {error.verify_message}"
     except ssl.SSLError as error:
-        reason = error.reason or str(error)
-        if "_ALERT_" in reason:
-            return f"the other side says: {reason.partition('_ALERT_')[2].replace('_', ' ').lower()}"
-        return reason.replace("_", " ").lower()
+        said = alert_of(error)
+        return in_words(error) if said is None else f"the other side says: {said}"
     except (OSError, ValueError) as error:
         return str(error)
     return None

@@ -20,6 +20,7 @@ from tanist.ports import Chunk
 from tanist.runtime.ports.cipher_queue import CIPHER_BYTES_MAX, STEP_BYTES, CipherQueue, gathered
 from tanist.runtime.ports.connection import ConnectionOwner, SocketConnection, not_open
 from tanist.runtime.ports.handshakes import Handshake, Handshakes
+from tanist.runtime.security.words import in_words
 
 _RECEIVED_BYTES: Final = 65_536
 _RECEIVES_MAX: Final = 4
@@ -252,7 +253,7 @@ class TlsConnection(SocketConnection):
                 pass
             except ssl.SSLError as error:
                 self.push(self._outgoing.read())  # the alert
-                raise OSError(f"TLS: {_words(error)}") from None
+                raise OSError(f"TLS: {in_words(error)}") from None
             if self._outgoing.pending:
                 self.push(self._outgoing.read())  # new keys
             if got == size:
@@ -263,7 +264,3 @@ class TlsConnection(SocketConnection):
                     return got
                 if count:
                     raise BlockingIOError
-
-
-def _words(error: ssl.SSLError) -> str:
-    return (error.reason or str(error)).lower().replace("_", " ")

@@ -22,6 +22,7 @@ from cryptography.x509.oid import NameOID
 from tanist.ports import TlsIdentity, TlsProblem
 from tanist.runtime.security.stores import KeyStore, key_store, pem_of, trust_store
 from tanist.runtime.security.suites import openssl_ciphers
+from tanist.runtime.security.words import in_words
 from tanist.security.ssl_principal import subject_name
 
 _VERSIONS: Final = {
@@ -98,7 +99,7 @@ class TlsProfile:
                 except ssl.SSLCertVerificationError as error:
                     return error.verify_message
                 except ssl.SSLError as error:
-                    return (error.reason or str(error)).replace("_", " ").lower()
+                    return in_words(error)
             if not left:
                 return None
         return "the handshake does not end"
