@@ -82,6 +82,7 @@ def test_quotas_are_given(security: Security) -> None:
 
 
 def test_a_certificate_expires_and_is_rotated(kafka: Cluster, security: Security) -> None:
+    kafka.create_topic("app-rotated")
     first = kafka.bootstrap.split(",")[0]
     assert topics(security, "admin", first)
     security.expire_certificate(1)
