@@ -15,9 +15,9 @@ from typing import Final
 from tanist.broker.endpoints import ConfigError, Endpoint
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.configs.definitions import split_list
-from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, JaasError, parse_jaas
+from tanist.security.jaas import LOGIN_MODULES, JaasEntry, JaasError, parse_jaas
 from tanist.security.principal import USER, Principal
-from tanist.security.sasl.oauthbearer import TokenRules
+from tanist.security.sasl.oauthbearer import TokenRules, path_of
 from tanist.security.sasl.outcome import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 
 _BETWEEN_NODES: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
@@ -28,12 +28,6 @@ _SECURED: Final = (SECURED, f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandl
 _HANDLER: Final = "sasl.server.callback.handler.class"
 _JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _VALIDATORS: Final = (f"{_OAUTH}.DefaultJwtValidator", f"{_OAUTH}.BrokerJwtValidator")
-_MODULES: Final = {
-    PLAIN: PLAIN_MODULE,
-    SCRAM_SHA_256: SCRAM_MODULE,
-    SCRAM_SHA_512: SCRAM_MODULE,
-    OAUTHBEARER: OAUTH_MODULE,
-}
 _EXAMPLES: Final = {
     PLAIN: 'username="NAME" password="SECRET" user_NAME="SECRET"',
     SCRAM_SHA_256: 'username="NAME" password="SECRET"',
@@ -52,12 +46,6 @@ class KeySource:
     refresh_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
-
-    @property
-    def path(self) -> str | None:
-        """The path of a file; None of what is fetched."""
-        found = re.fullmatch(r"file:(?://)?(/.*)", self.url)
-        return None if found is None else found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +125,7 @@ class ListenerProperties:
         """The login module of a mechanism. ConfigError."""
         name = f"{self._prefix}{mechanism.lower()}.sasl.jaas.config"
         text = self._own.get(f"{mechanism.lower()}.sasl.jaas.config")
-        module = _MODULES[mechanism]
+        module = LOGIN_MODULES[mechanism]
         if text is None:
             unprefixed = any(each in self._static for each in ("sasl.jaas.config", "KafkaServer.sasl.jaas.config"))
             why = "; sasl.jaas.config without listener and mechanism is not read" if unprefixed else ""
@@ -221,7 +209,7 @@ def _bearer(properties: ListenerProperties, name: str) -> Bearer:
             f"{prefix}.{_HANDLER} is {handler or 'missing'}: without it Apache Kafka takes tokens that nobody has "
             f"signed; add {prefix}.{_HANDLER}={SECURED}, or, for tests, {UNSECURED}"
         )
-    if not re.fullmatch(r"https?://.+|file:(?://)?/.+", url):
+    if path_of(url) is None and not re.fullmatch(r"https?://.+", url):
         raise ConfigError(
             f"{_JWKS} is {url or 'missing'}; add {_JWKS}=https://HOST/PATH, or file:///PATH, where the keys are"
         )

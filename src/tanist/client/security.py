@@ -6,25 +6,18 @@ show a password in an error or a `repr`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas
+from tanist.security.jaas import LOGIN_MODULES, JaasError, parse_jaas
 from tanist.security.sasl.client import Credentials
+from tanist.security.sasl.oauthbearer import path_of
 from tanist.security.sasl.outcome import OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, SaslError
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MODULES: Final = {
-    PLAIN: PLAIN_MODULE,
-    SCRAM_SHA_256: SCRAM_MODULE,
-    SCRAM_SHA_512: SCRAM_MODULE,
-    OAUTHBEARER: OAUTH_MODULE,
-}
 _BUILT: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 _TOKEN: Final = "sasl.oauthbearer.token.endpoint.url"
-_FILE: Final = re.compile(r"file:(?://)?(/.+)")
 
 
 class ClientConfigError(ValueError):
@@ -90,16 +83,15 @@ def _tls(properties: Mapping[str, str]) -> Mapping[str, str]:
 def _bearer(properties: Mapping[str, str], read_file: Callable[[str], bytes] | None) -> Callable[[], str]:
     """What gives the token, which somebody else renews in a file."""
     url = properties.get(_TOKEN, "").strip()
-    found = _FILE.fullmatch(url)
-    if found is None or read_file is None:
+    path = path_of(url)
+    if path is None or read_file is None:
         raise ClientConfigError(
             f"{_TOKEN} is {url or 'missing'}: tanist's clients take a token from a file; add {_TOKEN}=file:///PATH"
         )
-    path, read = found[1], read_file
 
     def token() -> str:
         try:
-            return str(read(path), "ascii").strip()
+            return str(read_file(path), "ascii").strip()
         except OSError as error:
             raise SaslError(f"no token in {path}: {error.strerror or error}") from None
         except UnicodeDecodeError:
@@ -114,14 +106,14 @@ def _options(properties: Mapping[str, str], mechanism: str) -> Mapping[str, str]
         user, password = properties.get("sasl.username", ""), properties.get("sasl.password", "")
         if not user or not password:
             raise ClientConfigError(
-                f'sasl.jaas.config is missing; add sasl.jaas.config={_MODULES[mechanism]} required username="NAME" '
-                'password="SECRET"; or sasl.username and sasl.password'
+                f"sasl.jaas.config is missing; add sasl.jaas.config={LOGIN_MODULES[mechanism]} required "
+                'username="NAME" password="SECRET"; or sasl.username and sasl.password'
             )
         return {"username": user, "password": password}
     try:
         entry = parse_jaas(text)
     except JaasError as error:
         raise ClientConfigError(f"sasl.jaas.config: {error}") from None
-    if entry.module != _MODULES[mechanism]:
-        raise ClientConfigError(f"sasl.jaas.config: the login module of {mechanism} is {_MODULES[mechanism]}")
+    if entry.module != LOGIN_MODULES[mechanism]:
+        raise ClientConfigError(f"sasl.jaas.config: the login module of {mechanism} is {LOGIN_MODULES[mechanism]}")
     return entry.options

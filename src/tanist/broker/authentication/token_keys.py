@@ -14,7 +14,7 @@ from tanist.broker.context import NodeContext
 from tanist.broker.sasl_properties import KeySource
 from tanist.events.process import TokenKeysFailed, TokenKeysFetched
 from tanist.ports import Timer
-from tanist.security.sasl.oauthbearer import Claims, InvalidToken
+from tanist.security.sasl.oauthbearer import Claims, InvalidToken, path_of
 
 if TYPE_CHECKING:
     from tanist.security.jwks import KeyRing
@@ -76,7 +76,7 @@ class TokenKeys:
     def _read(self) -> KeyRing:
         from tanist.security.jwks import KeyRing
 
-        path = self._source.path
+        path = path_of(self._source.url)
         return KeyRing(self._context.read_url(self._source.url) if path is None else self._context.disk.read_file(path))
 
     def _fetched(self, found: KeyRing | BaseException) -> None:

@@ -26,6 +26,13 @@ _INITIAL = re.compile(f"n,(?:a=({_NAME}))?,\\x01((?:{_PAIR})*)\\x01")
 _AUTHORIZATION = re.compile(r"(?i:bearer) +([-_.a-zA-Z0-9]+)")
 _REFUSED: Final = '{"status":"invalid_token"}'
 _FAREWELL: Final = b"\x01"
+_FILE = re.compile(r"file:(?://)?(/.+)")
+
+
+def path_of(url: str) -> str | None:
+    """The path of a file where keys or tokens are, as properties name it; None of what is no file."""
+    found = _FILE.fullmatch(url)
+    return None if found is None else found[1]
 
 
 class InvalidToken(ValueError):
