@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from tanist.cli.output.warning import warn
-from tanist.client.security import ClientConfigError, ClientSecurity, client_security
-from tanist.log.properties import PropertiesError, parse_properties
+from tanist.client.security import ClientSecurity, client_security
+from tanist.log.properties import parse_properties
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
 from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.client.quorum import watching
@@ -66,7 +67,7 @@ def _client_config(ctx: click.Context, _parameter: click.Parameter, path: Path |
         security = client_security(properties, os.urandom, lambda name: Path(name).read_bytes())
         servers = properties.get("bootstrap.servers", "")
         bootstrap = parse_bootstrap(servers) if servers else None
-    except (PropertiesError, ClientConfigError, ValueError) as error:
+    except ValueError as error:  # of the file, or of what it says
         raise click.BadParameter(f"{path}: {error}") from None
     ctx.meta[_CLIENT_CONFIG] = _ClientConfig(security, bootstrap)
 
@@ -76,12 +77,10 @@ def _given() -> _ClientConfig | None:
     return None if ctx is None else ctx.meta.get(_CLIENT_CONFIG)
 
 
-def security_given(bootstrap: list[Address] | None, folder: Path) -> ClientSecurity:
-    """As whom the present command connects: by `--client-config`, else as the administrator of a secure cluster."""
+def security_given() -> ClientSecurity:
+    """As whom the present command connects to the brokers of `--bootstrap`: by `--client-config`."""
     given = _given()
-    if given is not None:
-        return given.security
-    return ANYBODY if bootstrap else to_brokers(load_existing(folder), folder)
+    return ANYBODY if given is None else given.security
 
 
 client_config_option = click.option(
@@ -109,11 +108,20 @@ def client_options(command: F) -> F:
     )(command)
 
 
-def addresses_given(bootstrap: list[Address] | None, folder: Path) -> list[Address]:
-    """Of `--bootstrap`, of the client's properties, or of the cluster in the folder."""
+def client_given(
+    bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0, first_answer_s: float = math.inf
+) -> Client:
+    """The client that the options ask for: to `--bootstrap`, or the brokers of the client's properties, or the cluster
+    in the folder; as whom `--client-config` says, or else as the administrator of a secure cluster in the folder.
+    """
     given = _given()
-    named = bootstrap or (None if given is None else given.bootstrap)
-    return named or addresses_of(load_existing(folder), folder)
+    addresses, security = bootstrap or (None if given is None else given.bootstrap), security_given()
+    if not addresses:
+        cluster = load_existing(folder)
+        addresses = addresses_of(cluster, folder)
+        if given is None:
+            security = to_brokers(cluster, folder)
+    return Client(addresses, timeout_s=timeout_s, first_answer_s=first_answer_s, security=security)
 
 
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
@@ -123,9 +131,7 @@ def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float =
     """
     ctx = click.get_current_context(silent=True)
     as_json = ctx is not None and bool(ctx.params.get("as_json"))
-    addresses = addresses_given(bootstrap, folder)
-    security = security_given(bootstrap, folder)
-    client = Client(addresses, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S, security=security)
+    client = client_given(bootstrap, folder, timeout_s=timeout_s, first_answer_s=_FIRST_ANSWER_S)
     return watching(client, lambda trouble: warn(f"{trouble}; waiting. See `tanist status`", as_json))
 
 

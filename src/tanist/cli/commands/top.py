@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from tanist.cli.options import addresses_given, client_options, json_option, security_given
+from tanist.cli.options import client_given, client_options, json_option
 from tanist.cli.output.lines import columns, wrapped
 from tanist.cli.output.top_screen import broker_ids, refresh_json, screen
 from tanist.runtime.client.activity import Sample, sample
@@ -63,8 +63,7 @@ def top_command(
     looks = count if count is not None or live else 1
 
     def client() -> Client:
-        security = security_given(bootstrap, folder)
-        return Client(addresses_given(bootstrap, folder), timeout_s=_ASK_S, security=security)
+        return client_given(bootstrap, folder, timeout_s=_ASK_S)
 
     def show(samples: tuple[Sample, Sample] | str) -> None:
         if as_json and not isinstance(samples, str):

@@ -60,7 +60,7 @@ def _source(bootstrap: list[Address] | None, folder: Path) -> Source:
     if bootstrap:
         from tanist.web.bootstrap_source import BootstrapSource
 
-        return BootstrapSource(bootstrap, security_given(bootstrap, folder))
+        return BootstrapSource(bootstrap, security_given())
     from tanist.web.folder_source import FolderSource
 
     return FolderSource(folder)

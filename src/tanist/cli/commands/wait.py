@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tanist.cli.options import addresses_given, client_options, json_option, security_given
+from tanist.cli.options import client_given, client_options, json_option
 from tanist.cli.output.tables import print_json
 from tanist.client.positions import LATEST
 from tanist.runtime.client import admin
@@ -166,11 +166,7 @@ def wait_command(
         raise click.UsageError("give a condition: --topic, --brokers or --group")
     wanted = Wanted(topic, partition, isr, leader, brokers, group, members, lag)
     began = time.monotonic()
-
-    def client() -> Client:
-        return Client(addresses_given(bootstrap, folder), security=security_given(bootstrap, folder))
-
-    lack = wait_until_so(wanted.lack, client, timeout_s)
+    lack = wait_until_so(wanted.lack, lambda: client_given(bootstrap, folder), timeout_s)
     took_s = round(time.monotonic() - began, 2)
     if as_json:
         print_json({"came": not lack, "took_s": took_s, "lack": lack or None})

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tanist.broker.config import ConfigError, NodeConfig
-from tanist.controller.image.acls import Acl
 from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster import layout
@@ -28,6 +28,9 @@ from tanist.runtime.ports.files import replace_file
 from tanist.runtime.readiness import Readiness
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from tanist.controller.image.acls import Acl
 
 _SAY_AFTER_S = 2.0
 """A cluster is ready by then, or says what it waits for."""
