@@ -5,16 +5,18 @@ Owns the form in which commands have them. What an entry allows is the brokers' 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from tanist.runtime.client.changes import ask_once, carry_out, raise_first_error
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.quorum import ask_controller
+from tanist.text import counted
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_acls_response import CreateAclsResponse
 from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from tanist.wire.messages.delete_acls_response import DeleteAclsMatchingAcl, DeleteAclsResponse
+from tanist.wire.messages.delete_acls_response import DeleteAclsResponse
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.describe_acls_response import DescribeAclsResponse
 
@@ -97,14 +99,12 @@ def create_acls(client: Client, entries: Iterable[AclEntry]) -> None:
 
     def attempt() -> None:
         answer = ask_controller(client, request, CreateAclsResponse, timeout_s=client.timeout_s)
-        for result in answer.results:
-            if result.error_code:
-                raise KafkaError(result.error_code, result.error_message)
+        raise_first_error(answer.results)
 
     client.persist(attempt)
 
 
-def delete_acls(client: Client, entries: Iterable[AclEntry]) -> list[AclEntry]:
+def delete_acls(client: Client, entries: Collection[AclEntry]) -> list[AclEntry]:
     """Remove entries that are exactly these, and give those that were there. `KafkaError`."""
     request = DeleteAclsRequest(
         filters=tuple(
@@ -121,31 +121,18 @@ def delete_acls(client: Client, entries: Iterable[AclEntry]) -> list[AclEntry]:
         )
     )
 
-    def attempt() -> list[AclEntry]:
-        answer = ask_controller(client, request, DeleteAclsResponse, timeout_s=client.timeout_s)
-        removed = []
-        for result in answer.filter_results:
-            for matching in result.matching_acls:
-                _raise_if_failed(result.error_code or matching.error_code, result.error_message)
-                removed.append(_entry_of(matching))
-            _raise_if_failed(result.error_code, result.error_message)
-        return sorted(removed)
+    wanted = set(entries)
+    removed = [each for each in describe_acls(client, AclFilter()) if each in wanted]
+    if not removed:
+        return []
 
-    return client.persist(attempt)
+    def attempt(patience_s: float) -> list[AclEntry]:
+        results = ask_once(client, request, DeleteAclsResponse, patience_s).filter_results
+        raise_first_error(results)
+        raise_first_error(each for result in results for each in result.matching_acls)
+        return removed
 
+    def find_result() -> list[AclEntry] | None:
+        return removed if wanted.isdisjoint(describe_acls(client, AclFilter())) else None
 
-def _raise_if_failed(code: int, message: str | None) -> None:
-    if code:
-        raise KafkaError(code, message)
-
-
-def _entry_of(acl: DeleteAclsMatchingAcl) -> AclEntry:
-    return AclEntry(
-        ResourceType(acl.resource_type),
-        acl.resource_name,
-        PatternType(acl.pattern_type),
-        acl.principal,
-        acl.host,
-        AclOperation(acl.operation),
-        AclPermission(acl.permission_type),
-    )
+    return carry_out(client, f"remove {counted(len(removed), 'ACL')}", attempt, find_result)

@@ -13,8 +13,8 @@ has written the records and loses its leadership before they are committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
 
 from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
 from tanist.runtime.client.quorum import ask_controller
@@ -32,6 +32,13 @@ def ask_once(client: Client, request: Request, answer: type[T], patience_s: floa
     way.
     """
     return ask_controller(client, request, answer, timeout_s=patience_s + ANSWER_MARGIN_S, once=True)
+
+
+def raise_first_error(results: Iterable[Any]) -> None:
+    """`KafkaError` of the first result in an answer that has one."""
+    for result in results:
+        if result.error_code:
+            raise KafkaError(result.error_code, result.error_message)
 
 
 def carry_out(

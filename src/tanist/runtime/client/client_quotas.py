@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tanist.runtime.client.changes import raise_first_error
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -74,8 +75,6 @@ def alter_quotas(client: Client, entity: Entity, changes: Mapping[str, float | N
 
     def attempt() -> None:
         answer = ask_controller(client, AlterClientQuotasRequest(entries=(entry,)), AlterClientQuotasResponse)
-        for each in answer.entries:
-            if each.error_code:
-                raise KafkaError(each.error_code, each.error_message or "")
+        raise_first_error(answer.entries)
 
     client.persist(attempt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from tanist.runtime.client.changes import ask_once, carry_out, raise_first_error
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.quorum import ask_controller
 from tanist.security.sasl.scram import HASHES, MIN_ITERATIONS
@@ -54,39 +55,40 @@ def set_password(client: Client, name: str, mechanism: str, password: str, itera
     """Make a user, or give one another password. `KafkaError`; ValueError for a password that SCRAM does not take."""
     hash_ = HASHES[mechanism]
     salt = os.urandom(_SALT_BYTES)
-    _alter(
-        client,
-        AlterUserScramCredentialsRequest(
-            upsertions=(
-                ScramCredentialUpsertion(
-                    name=name,
-                    mechanism=hash_.type,
-                    iterations=iterations,
-                    salt=salt,
-                    salted_password=hash_.salted_password(password, salt, iterations),
-                ),
-            )
-        ),
+    upsertion = ScramCredentialUpsertion(
+        name=name,
+        mechanism=hash_.type,
+        iterations=iterations,
+        salt=salt,
+        salted_password=hash_.salted_password(password, salt, iterations),
     )
+    request = AlterUserScramCredentialsRequest(upsertions=(upsertion,))
+
+    def attempt() -> None:
+        answer = ask_controller(client, request, AlterUserScramCredentialsResponse, timeout_s=client.timeout_s)
+        raise_first_error(answer.results)
+
+    client.persist(attempt)
 
 
 def remove_user(client: Client, name: str, mechanism: str) -> bool:
     """Whether there was one. Connections that it has stay open until they authenticate again. `KafkaError`."""
+    deletion = ScramCredentialDeletion(name=name, mechanism=HASHES[mechanism].type)
+    request = AlterUserScramCredentialsRequest(deletions=(deletion,))
+
+    def attempt(patience_s: float) -> bool:
+        raise_first_error(ask_once(client, request, AlterUserScramCredentialsResponse, patience_s).results)
+        return True
+
+    def find_result() -> bool | None:
+        return (
+            None if any((each.name, each.mechanism) == (name, mechanism) for each in describe_users(client)) else True
+        )
+
+    missing = ErrorCode.RESOURCE_NOT_FOUND
     try:
-        deletion = ScramCredentialDeletion(name=name, mechanism=HASHES[mechanism].type)
-        _alter(client, AlterUserScramCredentialsRequest(deletions=(deletion,)))
+        return carry_out(client, f"remove user {name} with {mechanism}", attempt, find_result, already=(missing,))
     except KafkaError as error:
-        if error.code == ErrorCode.RESOURCE_NOT_FOUND:
+        if error.code == missing:
             return False
         raise
-    return True
-
-
-def _alter(client: Client, request: AlterUserScramCredentialsRequest) -> None:
-    def attempt() -> None:
-        answer = ask_controller(client, request, AlterUserScramCredentialsResponse, timeout_s=client.timeout_s)
-        for result in answer.results:
-            if result.error_code:
-                raise KafkaError(result.error_code, result.error_message)
-
-    client.persist(attempt)
