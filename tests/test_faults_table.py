@@ -144,4 +144,4 @@ def test_names_and_former_names_mean_one_fault() -> None:
 
 def test_the_page_of_the_documentation_has_the_table() -> None:
     page = Path(PAGE).read_text()
-    assert rewritten(page) == page, "python tools/faults_page.py writes it anew"
+    assert rewritten(page) == page, "python -m tools.faults_page writes it anew"

@@ -1,6 +1,6 @@
 """Write the tables of docs/authorization.md from `tanist.security.requirements`.
 
-python tools/authorization_page.py
+python -m tools.authorization_page
 """
 
 from __future__ import annotations
@@ -12,20 +12,14 @@ from tanist.security.controller_requirements import CONTROLLER_ROWS
 from tanist.security.requirements import BROKER_ROWS, OMITTED, Need, Row
 from tanist.wire.acls import ResourceType
 from tanist.wire.apis import FORWARDABLE
+from tools.page_tables import with_table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "authorization.md"
 
 
 def rewritten(page: str) -> str:
     """The page with its tables made anew."""
-    for name, lines in (("brokers", _table(BROKER_ROWS)), ("controllers", _table(CONTROLLER_ROWS))):
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, _, rest = page.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise ValueError(f"there is no table between {begin} and {end}")
-        page = "\n".join([before + begin, *lines, end + after])
-    return page
+    return with_table(with_table(page, "brokers", _table(BROKER_ROWS)), "controllers", _table(CONTROLLER_ROWS))
 
 
 def _table(rows: tuple[Row, ...]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Write the tables of docs/faults.md from `tanist.faults`.
 
-python tools/faults_page.py
+python -m tools.faults_page
 """
 
 from __future__ import annotations
@@ -9,22 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tanist.faults import FAULTS, FaultKind, Parameter, Where, names_of
+from tools.page_tables import with_table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "faults.md"
-LIVE, SIMULATED = "live", "simulated"
 _PLACES = {Where.PAGE: "live view", Where.JEPSEN: "jepsen", Where.SEEDS | Where.SOME_SEEDS: "simulator"}
 
 
 def rewritten(page: str) -> str:
     """The page with both tables made anew."""
-    for name, lines in ((LIVE, _live()), (SIMULATED, _simulated())):
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, _, rest = page.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise ValueError(f"there is no table between {begin} and {end}")
-        page = "\n".join([before + begin, *lines, end + after])
-    return page
+    return with_table(with_table(page, "live", _live()), "simulated", _simulated())
 
 
 def _live() -> Iterator[str]:

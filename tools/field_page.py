@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.field.catalogue import Bug, all_bugs
+from tools.page_tables import with_table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "field.md"
-BEGIN, END = "<!-- bugs: begin -->", "<!-- bugs: end -->"
 _ISSUES = {
     "KAFKA-": "https://issues.apache.org/jira/browse/{}",
     "apache/kafka#": "https://github.com/apache/kafka/pull/{}",
@@ -28,11 +28,7 @@ _ISSUES = {
 
 def rewritten(page: str) -> str:
     """The page with the table made anew."""
-    before, _, rest = page.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"there is no table between {BEGIN} and {END}")
-    return "\n".join([before + BEGIN, *_table(all_bugs()), END + after])
+    return with_table(page, "bugs", _table(all_bugs()))
 
 
 def _table(bugs: tuple[Bug, ...]) -> Iterator[str]:
