@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tanist.log.properties import parse_properties
-from tanist.runtime.client.client import BrokerConnection, Client, Unreachable, parse_bootstrap
+from tanist.runtime.client.client import BrokerConnection, Client, Unreachable, format_bootstrap, parse_bootstrap
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
@@ -514,6 +514,7 @@ def test_what_is_given_wins_and_survives_the_file() -> None:
 
 def test_bootstrap_addresses() -> None:
     assert parse_bootstrap("a:1, [::1]:2") == [("a", 1), ("::1", 2)]
+    assert format_bootstrap([("a", 1), ("::1", 2)]) == "a:1,[::1]:2"
     for bad in ("a", "a:b", ":1", "a:0", "a:70000", ""):
         with pytest.raises(ValueError, match="host:port"):
             parse_bootstrap(bad)

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 
 from tanist.events.event import Event as KindOfEvent
 from tanist.runtime.client import admin
-from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.client import Address, Client, format_bootstrap
 from tanist.runtime.cluster import cluster as runtime
 from tanist.runtime.cluster.addresses import client_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, load_existing
@@ -71,7 +71,7 @@ class Operations:
     @property
     def bootstrap(self) -> str:
         """`host:port,host:port` of every broker: what clients take as bootstrap.servers."""
-        return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._addresses())
+        return format_bootstrap(self._addresses())
 
     @property
     def brokers(self) -> tuple[int, ...]:

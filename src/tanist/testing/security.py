@@ -13,7 +13,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from tanist.runtime.client.acls import AclEntry, create_acls, delete_acls
-from tanist.runtime.client.client import Client
+from tanist.runtime.client.client import Client, format_bootstrap
 from tanist.runtime.client.client_quotas import alter_quotas
 from tanist.runtime.client.users import remove_user, set_password
 from tanist.runtime.cluster import cluster as runtime
@@ -44,7 +44,8 @@ class Security:
         `app` may use what begins with `app`, `admin` everything; others are those of `add_user`. "librdkafka" is for
         confluent-kafka too.
         """
-        bootstrap = ",".join(f"{self._file.host}:{node.broker_port}" for node in self._file.brokers)
+        file = self._file
+        bootstrap = format_bootstrap((file.host, node.broker_port) for node in file.brokers)
         settings = {
             "librdkafka": self._files.librdkafka,
             "java": self._files.kafka_properties,

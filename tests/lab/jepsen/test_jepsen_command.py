@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
 from tanist.installed import add_extra
-from tanist.lab.jepsen.plan import Plan, bootstrap_text
+from tanist.lab.jepsen.plan import Plan
 from tanist.lab.jepsen.run import choose_client
 from tanist.lab.jepsen.target import RunFailed
+from tanist.runtime.client.client import format_bootstrap
 
 BOOTSTRAP = ("--bootstrap", "127.0.0.1:1")
 
@@ -66,7 +67,7 @@ def test_a_cluster_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_plan_survives_its_command_line() -> None:
     plan = Plan("writer", "w1", "tanist", (("h", 1), ("::1", 2)), "jepsen", 4, 100.0, 7)
     assert Plan.decode(plan.encode()) == plan
-    assert bootstrap_text(plan.addresses) == "h:1,[::1]:2"
+    assert format_bootstrap(plan.addresses) == "h:1,[::1]:2"
 
 
 def test_the_client_is_confluents_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

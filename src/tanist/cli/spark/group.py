@@ -29,7 +29,7 @@ from tanist.cli.output.tables import print_json
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.installed import add_extra
-from tanist.runtime.client.client import Address
+from tanist.runtime.client.client import Address, format_bootstrap
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 
@@ -70,7 +70,7 @@ def spark_command() -> None:
 
 
 def _servers(bootstrap: list[Address] | None, folder: Path) -> str:
-    return ",".join(f"{host}:{port}" for host, port in bootstrap or addresses_of(load_existing(folder), folder))
+    return format_bootstrap(bootstrap or addresses_of(load_existing(folder), folder))
 
 
 def _say(what: str) -> None:

@@ -18,8 +18,8 @@ from tanist.lab.jepsen.plan import (
     Plan,
     SharedHistory,
     Stopping,
-    bootstrap_text,
 )
+from tanist.runtime.client.client import format_bootstrap
 
 _BATCH_MAX = 500
 _COMMON = {"topic.metadata.refresh.interval.ms": 1000, "socket.timeout.ms": 5000, "log_level": 0}
@@ -39,7 +39,7 @@ _CONSUMER = {
 
 def work(plan: Plan, history: SharedHistory, stopping: Stopping) -> None:
     """One client in this thread."""
-    common = {"bootstrap.servers": bootstrap_text(plan.addresses), "client.id": plan.name} | _COMMON
+    common = {"bootstrap.servers": format_bootstrap(plan.addresses), "client.id": plan.name} | _COMMON
     if plan.role == "writer":
         _write(plan, common, history, stopping)
     else:

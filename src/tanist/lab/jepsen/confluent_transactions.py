@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.lab.jepsen.own_client import back_from, value_of
-from tanist.lab.jepsen.plan import SEND_PATIENCE_S, Plan, SharedHistory, Stopping, bootstrap_text
+from tanist.lab.jepsen.plan import SEND_PATIENCE_S, Plan, SharedHistory, Stopping
 from tanist.lab.jepsen.transactions import (
     BATCH_MAX,
     POLL,
@@ -26,6 +26,7 @@ from tanist.lab.jepsen.transactions import (
     crashed,
     draw,
 )
+from tanist.runtime.client.client import format_bootstrap
 
 _COMMON = {"topic.metadata.refresh.interval.ms": 1000, "socket.timeout.ms": 5000, "log_level": 0}
 _CALL_S = 5.0
@@ -78,7 +79,7 @@ class _Transactor:
         from confluent_kafka import Consumer, Producer
 
         plan = self._plan
-        common = {"bootstrap.servers": bootstrap_text(plan.addresses), "client.id": plan.name} | _COMMON
+        common = {"bootstrap.servers": format_bootstrap(plan.addresses), "client.id": plan.name} | _COMMON
         self._producer = Producer(
             common
             | {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
@@ -73,7 +72,3 @@ class Worker(Protocol):
     """The work of the process until `stopping` is set; one for each kind of client."""
 
     def __call__(self, plan: Plan, history: SharedHistory, stopping: Stopping) -> None: ...
-
-
-def bootstrap_text(addresses: Sequence[Address]) -> str:
-    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

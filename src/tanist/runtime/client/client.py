@@ -355,6 +355,11 @@ def parse_bootstrap(text: str) -> list[Address]:
     return found
 
 
+def format_bootstrap(addresses: Iterable[Address]) -> str:
+    """Addresses as clients take them for bootstrap.servers; `parse_bootstrap` reads them back."""
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)
+
+
 def _placed(error: Exception, address: Address) -> Exception:
     """The error with the address it is about."""
     where = f"{address[0]}:{address[1]}"

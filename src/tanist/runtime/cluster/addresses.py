@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tanist.client.security import ClientSecurity
-from tanist.runtime.client.client import Client
+from tanist.runtime.client.client import Client, format_bootstrap
 from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
 from tanist.runtime.cluster.fault_requests import FaultRequests
@@ -37,7 +37,7 @@ def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]
 
 
 def bootstrap_of(cluster: ClusterFile) -> str:
-    return ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))
+    return format_bootstrap(addresses_of(cluster))
 
 
 def to_brokers(cluster: ClusterFile, folder: Path) -> ClientSecurity:
