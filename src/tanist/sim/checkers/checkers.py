@@ -12,7 +12,7 @@ from uuid import UUID
 from tanist.events.event import Event as NodeEvent
 from tanist.events.metadata import UncleanElection
 from tanist.events.replication import RecordsRefused
-from tanist.events.storage import RecordsCut
+from tanist.events.storage import LogDirectoryFailed, RecordsCut
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.checkers.voters import VoterChecks
@@ -73,7 +73,9 @@ class Checkers(Watcher):
 
     def observed(self, host: Host, event: NodeEvent) -> None:
         """Judged when the turn has ended: an exception from here would be one of the node."""
-        if isinstance(event, UncleanElection | RecordsCut | RecordsRefused):
+        if isinstance(event, LogDirectoryFailed):
+            self.replicas.directory_fails(host, event.directory)
+        elif isinstance(event, UncleanElection | RecordsCut | RecordsRefused):
             self._observed.append(event)
 
     def _sent_torn(self, host_name: str, path: str) -> None:

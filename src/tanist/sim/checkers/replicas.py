@@ -103,6 +103,8 @@ class ReplicaChecks:
         self._changed: dict[TopicIdPartition, PartitionState] = {}
         """Partitions that the present turn has changed."""
         self._seen: dict[HostedPartition, _Seen] = {}
+        self._failing: list[tuple[HostedPartition, LeaderState]] = []
+        """Leaders whose high watermark has moved in the present turn, before their directory failed in it."""
         self.changes = 0
 
     def oracle_of(self, key: TopicIdPartition) -> PartitionOracle:
@@ -137,13 +139,16 @@ class ReplicaChecks:
                 else:
                     self._in_two_places(host, self.oracles[key])
         self.metadata.check_node(host, node)
+        failing, self._failing = self._failing, []
+        for hosted, deposed in failing:
+            self._check_replica(host, node, hosted, deposed, self._seen[hosted])
         for topic, partitions in node.replicas.by_topic.items():
             if topic.__class__ is not str:
                 continue  # the same table under the topic's id
             for hosted in partitions.values():
                 seen = self._seen.get(hosted)
                 if (seen is None or seen.is_outdated(hosted)) and not hosted.stale and hosted.log.failed is None:
-                    self._check_replica(host, node, hosted, seen)
+                    self._check_replica(host, node, hosted, hosted.leader, seen)
         # Only now, because the leader has seen all changes of its partition in this turn.
         if self._changed:
             for key, state in self._changed.items():
@@ -160,10 +165,20 @@ class ReplicaChecks:
             mirror.mid_turn = True
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        self._failing.clear()
         broker = self.metadata.image.brokers.get(host.node_id)
         epoch = -1 if broker is None else broker.epoch
         for oracle in self.oracles.values():
             self.logs.went_down(host, oracle, lost_power=lost_power, mid_turn=mid_turn, broker_epoch=epoch)
+
+    def directory_fails(self, host: Host, path: str) -> None:
+        """Its replicas go offline in this turn. What their leaders have committed in it was answered, and counts."""
+        for hosted in () if host.node is None else host.node.replicas:
+            seen, leader = self._seen.get(hosted), hosted.leader
+            if seen is None or leader is None or hosted.directory.path != path or hosted.log.failed is not None:
+                continue
+            if hosted.shown_high_watermark > seen.high_watermark:
+                self._failing.append((hosted, leader))
 
     def records_cut(self, host: Host, event: RecordsCut) -> None:
         """A log of the node was truncated."""
@@ -281,8 +296,10 @@ class ReplicaChecks:
     def _batch_ended(self) -> None:
         self.elections.batch_ended()
 
-    def _check_replica(self, host: Host, node: Node, hosted: HostedPartition, seen: _Seen | None) -> None:
-        replica, log, leader = hosted.replica, hosted.log, hosted.leader
+    def _check_replica(
+        self, host: Host, node: Node, hosted: HostedPartition, leader: LeaderState | None, seen: _Seen | None
+    ) -> None:
+        replica, log = hosted.replica, hosted.log
         if seen is None:
             if hosted.topic_id not in self.metadata.image.topics:
                 return  # deleted, and the node does not know it yet
