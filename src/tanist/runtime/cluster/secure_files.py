@@ -40,6 +40,8 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
 """What people dial to reach this machine, from it and from a container on it."""
 _PRIVATE: Final = 0o600
 _PASSWORD_BYTES: Final = 18
+_TOKENS: Final = "delegation-tokens"
+"""The secret of which the nodes make delegation tokens; it has a file as a user's password has."""
 _WATCH_MS: Final = 1_000
 """A node takes a renewed certificate by then."""
 
@@ -82,7 +84,7 @@ class SecureFiles:
                 self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_LIFE)
         if not (self.folder / f"{ADMIN}.pem").exists():
             self._issue(ADMIN, (), certificates.CERTIFICATE_LIFE)
-        for user in USERS:
+        for user in (*USERS, _TOKENS):
             if not self._password_path(user).exists():
                 self._write(f"{user}.password", secrets.token_urlsafe(_PASSWORD_BYTES).encode())
         self.write_clients(bootstrap)
@@ -187,6 +189,7 @@ class SecureFiles:
             f"listener.name.{listener}.{mechanism}.sasl.jaas.config": self._login(NODES_USER),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(principals),
+            "delegation.token.secret.key": self.password(_TOKENS),
         }
 
     def scram_arguments(self) -> list[str]:
