@@ -7,7 +7,6 @@ settings of the nodes that use it are `layout`'s.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tanist.client.security import ClientSecurity, client_security
+from tanist.client.security import ClientSecurity
 from tanist.log.properties import encode_properties, parse_properties
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.ports.files import replace_file
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
@@ -212,13 +212,20 @@ class SecureFiles:
 
     # -- as whom commands ask
 
-    def to_brokers(self, user: str) -> ClientSecurity:
-        """As a user, by its configuration. `ClusterError`."""
+    def properties_of(self, user: str) -> Mapping[str, str]:
+        """What a user's configuration says. `ClusterError`."""
         path = self.client_config(user)
         try:
-            return client_security(parse_properties(path.read_text()), os.urandom)
+            return parse_properties(path.read_text())
         except (OSError, ValueError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from None
+
+    def to_brokers(self, user: str) -> ClientSecurity:
+        """As a user, by its configuration. `ClusterError`."""
+        try:
+            return security_by(self.properties_of(user))
+        except ValueError as error:
+            raise ClusterError(f"{self.client_config(user)}: {error}") from None
 
     def to_controllers(self) -> ClientSecurity:
         """As the administrator, by its certificate: controllers take no passwords."""
