@@ -150,6 +150,23 @@ def test_a_token_lets_a_client_in_until_it_ends(tanist: Tanist, folder: Path) ->
         assert hmac not in log.read_text()
 
 
+def test_a_roll_sees_each_node_of_a_secure_cluster(tanist: Tanist, folder: Path) -> None:
+    """Controllers take certificates only, here."""
+    plan = tanist("migrate", "plan", "--back", "--json")
+    assert {node["software"] for node in plan["nodes"]} == {"tanist"}
+    refused = as_user(folder, "admin", "migrate", "plan", "--back", "--json")
+    assert refused.returncode == 1
+    assert "--controller-config says who you are to controllers" in refused.stderr
+    secure = folder / "secure"
+    config = folder.parent / "controllers.properties"
+    config.write_text(
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={secure}/ca.pem\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={secure}/admin.pem\n"
+    )
+    asked = as_user(folder, "admin", "migrate", "plan", "--back", "--json", "--controller-config", str(config))
+    assert json.loads(asked.stdout) == plan
+
+
 def test_a_renewed_certificate_is_shown_without_a_restart(tanist: Tanist, folder: Path) -> None:
     node = load_existing(folder).node(1)
 
