@@ -9,8 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from tanist.cli.app import app
 from tanist.client.positions import LATEST
+from tanist.log.properties import encode_properties
 from tanist.runtime.client.client import BrokerConnection
 from tanist.runtime.client.connection import AuthenticationFailed
 from tanist.runtime.client.records import list_offset
@@ -133,3 +136,34 @@ def test_a_wrong_password_is_one_clear_error(spark: Any, place: dict[str, str], 
             attempt()
         assert "refuses SCRAM-SHA-512: Authentication failed" in str(raised.value)
         assert "not-this-one" not in str(raised.value)
+
+
+def test_the_jobs_commands_connect_as_the_client_config_says(
+    spark: Any, cluster: Cluster, place: dict[str, str], password: str, tmp_path: Path
+) -> None:
+    del spark  # the commands take this session
+
+    def run(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, ["spark", *words, "--client-config", str(tmp_path / "client.properties")])
+        assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
+        assert password not in done.output
+        return done.output
+
+    def configure(settings: dict[str, str]) -> None:
+        text = encode_properties({name.removeprefix("kafka."): value for name, value in settings.items()})
+        (tmp_path / "client.properties").write_text(text)
+
+    options = SinkOptions.parse({**place, "topic": "app-task"})
+    with options.connecting.client() as client:
+        before = list_offset(client, "app-task", 0, LATEST)
+    rows = pa.record_batch({"value": pa.array([b"a", b"b", b"c"]), "partition": pa.array([0] * 3, pa.int32())})
+    write_rows(iter([rows]), options, None)
+    configure(place)
+    run("ingest", str(tmp_path / "table"), "--topic", "app-task", "--kind", "parquet")
+    run("egress", str(tmp_path / "table"), "--topic", "app-out", "--by-key")
+    with options.connecting.client() as client:
+        assert list_offset(client, "app-task", 0, LATEST) == before + 3
+        assert sum(list_offset(client, "app-out", number, LATEST) for number in range(2)) >= 3
+    configure(with_another_password(place, password))
+    for words in (("ingest", str(tmp_path / "other"), "--topic", "app-task"), ("egress", str(tmp_path / "table"))):
+        assert "refuses SCRAM-SHA-512: Authentication failed" in run(*words, code=2)
