@@ -61,14 +61,19 @@ class CertificateState:
 class SecureFiles:
     """The files of one cluster."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is the cluster's."""
+    def __init__(self, folder: Path, *, portable: bool = False) -> None:
+        """`folder` is the cluster's. `portable`: clients of other machines take the settings for Java as they are,
+        without the authority's file.
+        """
         self.folder = folder / FOLDER
+        self._portable = portable
 
     # -- making them
 
     def make(self, cluster_id: str, nodes: Iterable[int], hosts: Iterable[str], bootstrap: str) -> None:
-        """Everything, for a new cluster: what is there is left, so that a second call changes nothing."""
+        """Everything, for a new cluster: what is there is left, so that a second call changes nothing. A certificate
+        that lacks a host is made anew.
+        """
         from tanist.runtime.cluster import certificates  # cryptography, of which most commands have no use
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -79,9 +84,11 @@ class SecureFiles:
             self._write("ca.key", made.key)
             self._write("ca.pem", made.certificate, mode=0o644)
             self._write("truststore.p12", certificates.as_trust_store(made, self._store_password()))
+        wanted = [*hosts, *_LOCAL]
         for node_id in nodes:
-            if not self.node_path(node_id).exists():
-                self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_LIFE)
+            path = self.node_path(node_id)
+            if not path.exists() or not set(certificates.hosts_of(path.read_bytes())).issuperset(wanted):
+                self._issue(_name_of(node_id), wanted, certificates.CERTIFICATE_LIFE)
         if not (self.folder / f"{ADMIN}.pem").exists():
             self._issue(ADMIN, (), certificates.CERTIFICATE_LIFE)
         for user in (*USERS, _TOKENS):
@@ -164,13 +171,20 @@ class SecureFiles:
 
     # -- what nodes take
 
-    def node_properties(self, node_id: int, nodes: Iterable[int]) -> dict[str, str]:
+    def node_properties(
+        self,
+        node_id: int,
+        nodes: Iterable[int],
+        *,
+        listeners: Iterable[str] = (CLIENT_LISTENER,),
+        controllers: Iterable[str] = (CONTROLLER_LISTENER,),
+    ) -> dict[str, str]:
         """The settings by which a node of the cluster proves who it is, and asks others.
 
         Clients authenticate by SCRAM on the brokers' listener, and so do the brokers among each other. Controllers
         take certificates: their users' credentials are in the log that they are about to read.
         """
-        listener, mechanism = CLIENT_LISTENER.lower(), MECHANISM.lower()
+        logins = (f"listener.name.{each.lower()}.{MECHANISM.lower()}.sasl.jaas.config" for each in listeners)
         principals = [
             f"User:{ADMIN}",
             f"User:CN={ADMIN}",
@@ -183,10 +197,10 @@ class SecureFiles:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority_path),
             "tanist.ssl.watch.interval.ms": str(_WATCH_MS),
-            f"listener.name.{CONTROLLER_LISTENER.lower()}.ssl.client.auth": "required",
+            **{f"listener.name.{each.lower()}.ssl.client.auth": "required" for each in controllers},
             "sasl.enabled.mechanisms": MECHANISM,
             "sasl.mechanism.inter.broker.protocol": MECHANISM,
-            f"listener.name.{listener}.{mechanism}.sasl.jaas.config": self._login(NODES_USER),
+            **dict.fromkeys(logins, self._login(NODES_USER)),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(principals),
             "delegation.token.secret.key": self.password(_TOKENS),
@@ -250,11 +264,14 @@ class SecureFiles:
             self._write(f"{user}.py", self._python(user, bootstrap).encode())
 
     def kafka_properties(self, user: str, bootstrap: str) -> dict[str, str]:
+        trusted = ("location", str(self.authority_path))
+        if self._portable:
+            trusted = ("certificates", self.authority_path.read_text())
         return {
             "bootstrap.servers": bootstrap,
             "security.protocol": CLIENT_LISTENER,
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority_path),
+            f"ssl.truststore.{trusted[0]}": trusted[1],
             "sasl.mechanism": MECHANISM,
             "sasl.jaas.config": self._login(user),
         }
