@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from tanist.cli.app import app
 from tanist.client.positions import LATEST
 from tanist.log.properties import encode_properties
+from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import BrokerConnection
 from tanist.runtime.client.connection import AuthenticationFailed
 from tanist.runtime.client.records import list_offset
@@ -25,6 +26,7 @@ from tanist.spark.topic.options import TopicOptions
 from tanist.spark.topic.plan import OffsetRange
 from tanist.spark.topic.tasks import Task, read_task
 from tanist.testing import Cluster
+from tests.clusters_with_tls import TlsCluster
 
 LONG = {"kafka.request.timeout.ms": "3600000"}
 """Who tries again what is refused does not come back in this test's time."""
@@ -87,6 +89,32 @@ def test_tasks_write_and_read_by_tls_and_authenticate_again_meanwhile(
     found = [value for each in read_task(task, source, ["value"]) for value in each["value"].to_pylist()]
     assert found == values
     assert len(answers) > 5
+
+
+def test_tasks_show_a_certificate(tmp_path: Path) -> None:
+    node = TlsCluster(tmp_path, nodes=1, client_auth="required")
+    try:
+        node.start()
+        place = {
+            "kafka.bootstrap.servers": node.bootstrap,
+            "kafka.security.protocol": "SSL",
+            "kafka.ssl.truststore.type": "PEM",
+            "kafka.ssl.truststore.certificates": Path(node.trusted).read_text(),
+            "kafka.ssl.endpoint.identification.algorithm": "",
+        }
+        mine = {"kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.location": str(node.client("job"))}
+        options = SinkOptions.parse({**place, **mine, "topic": "t"})
+        with options.connecting.client() as client:
+            create_topic(client, "t", partitions=1)
+        assert write_rows(iter([pa.record_batch({"value": pa.array([b"x"])})]), options, None).records == 1
+        task = Task((OffsetRange("t", 0, 0, 1),))
+        source = TopicOptions.parse({**place, **mine, "subscribe": "t"})
+        assert [each["value"].to_pylist() for each in read_task(task, source, ["value"])] == [[b"x"]]
+        stranger = TopicOptions.parse({**place, "subscribe": "t", **LONG})
+        with pytest.raises(AuthenticationFailed, match="the broker does not accept this client"):
+            next(iter(read_task(task, stranger, ["value"])))
+    finally:
+        node.stop()
 
 
 def test_a_wrong_password_ends_a_task_at_once(place: dict[str, str], password: str) -> None:
