@@ -304,6 +304,7 @@ def test_a_secure_node(run: Run, root: Path, ports: tuple[int, int, int]) -> Non
     [
         ({"KAFKA_PROCESS_ROLES": "broker"}, "is for a node that is broker and controller"),
         ({"KAFKA_CONTROLLER_QUORUM_VOTERS": "1@a:1,2@b:2"}, "is for a cluster of one node"),
+        ({"KAFKA_NODE_ID": "one"}, "needs node.id"),
         ({"KAFKA_SSL_KEYSTORE_LOCATION": "x"}, "ssl.keystore.location is security of your own"),
         (
             {"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"},

@@ -12,6 +12,7 @@ from typing import Final
 
 from tanist.broker.config import ConfigError
 from tanist.controller.configs.definitions import split_list
+from tanist.runtime.client.client import format_bootstrap
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.cluster.secure_files import CLIENT_LISTENER, SecureFiles
 from tanist.runtime.format import FormatError
@@ -31,26 +32,28 @@ def secured(properties: Mapping[str, str], environment: Mapping[str, str]) -> di
 
     The controllers' listeners get TLS with certificates of clients, all others TLS and SCRAM.
     """
-    controllers = split_list(properties.get("controller.listener.names", ""))
+    controllers = [name.upper() for name in split_list(properties.get("controller.listener.names", ""))]
     listeners = _addresses(properties.get("listeners", ""))
     _refuse(properties, controllers)
     clients = [name for name in listeners if name not in controllers]
-    between = properties.get("inter.broker.listener.name") or clients[0]
+    node_id = properties.get("node.id") or properties.get("broker.id") or ""
+    if not clients or not node_id.isdecimal():
+        raise ConfigError(f"{SECURE}=1 needs node.id, and listeners for clients and controllers")
+    between = (properties.get("inter.broker.listener.name") or clients[0]).upper()
     advertised = _addresses(properties.get("advertised.listeners", "")) or listeners
     voters = [each.partition("@")[2] for each in split_list(properties.get("controller.quorum.voters", ""))]
     dialled = [address for name, address in advertised.items() if name not in controllers]
     outside = [address for name, address in advertised.items() if name not in (*controllers, between)] or dialled
-    node_id = int(properties.get("node.id") or properties.get("broker.id") or 0)
     files = _files(environment)
     try:
         files.make(
             environment.get("CLUSTER_ID") or "in a container",
-            [node_id],
+            [int(node_id)],
             [host for host in map(_host, (*dialled, *voters)) if host],
-            ",".join(address if _host(address) else f"localhost{address}" for address in outside),
+            format_bootstrap((_host(address) or "localhost", int(address.rpartition(":")[2])) for address in outside),
         )
-        security = files.node_properties(node_id, [node_id], listeners=clients, controllers=controllers)
-    except (ClusterError, OSError) as error:
+        security = files.node_properties(int(node_id), [int(node_id)], listeners=clients, controllers=controllers)
+    except (ClusterError, ValueError, OSError) as error:
         raise ConfigError(f"{SECURE}=1: {error}") from None
     protocols = dict.fromkeys((*clients, *advertised), CLIENT_LISTENER) | dict.fromkeys(controllers, "SSL")
     return {
