@@ -197,7 +197,7 @@ def _dialogue(user: str, password: str, credential: ScramCredential, *, by_token
     server = ScramServer(SHA_256, lambda count: b"y" * count, lambda name: credential)
     first = client.first()
     challenge = server.step(first.replace(b",tokenauth=true", b""))
-    token: bytes = challenge.token  # type: ignore[union-attr]
+    token: bytes = challenge.token
     final = client.step(token)
     assert final is not None
     return first, token, final, b"v="

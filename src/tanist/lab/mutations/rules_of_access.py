@@ -26,6 +26,7 @@ from tanist.security import acls
 from tanist.security.acls import AclImage
 from tanist.security.authorizer import Authorizer
 from tanist.security.sasl.scram import ScramHash
+from tanist.security.session import Access
 from tanist.wire.acls import AclOperation, AclPermission
 from tanist.wire.apis import ApiKey
 
@@ -112,6 +113,9 @@ def plans_are_not_asked_about() -> tuple[Patch, ...]:
     return (Patch(Fetch, "_respond_as_planned", respond),)
 
 
+lists_are_everybodys = fixed(Authorizer, "visible", Access.visible)
+
+
 def allowed_before_denied() -> tuple[Patch, ...]:
     """An entry that allows it is enough."""
     decide = AclImage.decide
@@ -154,12 +158,15 @@ ACCESS_MUTANTS: Mapping[str, Mutation] = {
     "access-inner": drawn(
         "a request in an envelope is that of the broker that has sent it", inner_requests_are_the_brokers, secured
     ),
-    "access-token": drawn("a revoked token is believed", revoked_tokens_go_on, secured),
+    "access-token": drawn("a token is believed that was revoked, or has expired", revoked_tokens_go_on, secured),
     "access-session": drawn("a session outlives the token that began it", sessions_outlive_tokens, secured),
     "access-password": drawn("a broker believes the password that it has known first", first_passwords_stay, secured),
     "access-snapshot": drawn("users of SCRAM in a snapshot are not read", users_are_not_in_snapshots, secured),
     "access-decisions": drawn("a decision outlives a change of the entries", decisions_stay, secured),
-    "access-plan": drawn("a planned fetch is not asked about again", plans_are_not_asked_about, secured),
+    "access-plan": drawn(
+        "a planned fetch is answered whatever the entries say by now", plans_are_not_asked_about, secured
+    ),
+    "access-lists": drawn("an encoded list of all topics is everybody's", lists_are_everybodys, secured),
     "access-deny": drawn("an entry that allows wins over one that denies", allowed_before_denied, secured),
     "access-prefix": drawn("a prefix does not stand for the name that equals it", prefixes_are_longer, secured),
     "access-prefix-wide": drawn("a prefix stands for names without its last letter", prefixes_are_shorter, secured),

@@ -122,8 +122,8 @@ class ChaosRun:
             directories=config.directories,
             config={
                 "min.insync.replicas": str(config.min_insync_replicas),
-                **config.properties,
                 **(SECURED if config.secured else {}),
+                **config.properties,
             },
             own_config=config.own_properties,
             conditions=NetworkConditions(

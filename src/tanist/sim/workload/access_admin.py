@@ -39,7 +39,7 @@ _TIMEOUT_MS: Final = 5_000
 _SHA_256: Final = 1
 _ROUNDS: Final = 4_096
 _ENTRIES_MAX: Final = 12
-_OF_TOPICS: Final = (_O.READ, _O.READ, _O.WRITE, _O.WRITE, _O.DESCRIBE, _O.ALL, _O.DELETE)
+_OF_TOPICS: Final = (_O.READ, _O.READ, _O.WRITE, _O.WRITE, _O.DESCRIBE, _O.DESCRIBE, _O.ALL, _O.DELETE)
 _LITERAL: Final = (*TOPICS, *TOPICS, "*")
 _PREFIXES: Final = ("led", "ledger", "ledger-", "ledger-eu", "l")
 _LIFETIMES_MS: Final = (400, 1_500, 6_000, -1)
@@ -52,6 +52,7 @@ ORDER: Final = (
     (BY_SCRAM, _O.READ, _R.TOPIC, "letters", PatternType.LITERAL, AclPermission.DENY),
     (BY_PASSWORD, _O.READ, _R.TOPIC, "ledger-", PatternType.PREFIXED, AclPermission.ALLOW),
     (BY_PASSWORD, _O.DESCRIBE, _R.CLUSTER, CLUSTER_NAME, PatternType.LITERAL, AclPermission.ALLOW),
+    (BY_TOKEN, _O.DESCRIBE, _R.TOPIC, "ledger", PatternType.LITERAL, AclPermission.ALLOW),
     (BY_TOKEN, _O.ALL, _R.TOPIC, "letters", PatternType.LITERAL, AclPermission.ALLOW),
 )
 """The entries that stay: subject, operation, type and name of the resource, pattern, permission."""
