@@ -244,7 +244,7 @@ class AccessChecks:
                 for each in entries
             }:
                 return
-        self._fail(f"{asked.what} is told entries that never stood together")
+        self._fail(f"{asked.what} gets entries that never stood together")
 
     # -- what is committed
 
@@ -327,11 +327,11 @@ def _find_coordinator(request: Any, response: Any) -> Iterator[Outcome]:
 
 
 def _metadata(request: Any, response: Any) -> Iterator[Outcome]:
-    """Who asks for all topics is not told of those that it may not describe."""
+    """An answer about all topics leaves out those that its client may not describe."""
     if request.topics is None:
-        told = {topic.name for topic in response.topics}
+        named = {topic.name for topic in response.topics}
         for name in TOPICS:
-            yield Outcome(Need(_O.DESCRIBE, _R.TOPIC, name), name not in told)
+            yield Outcome(Need(_O.DESCRIBE, _R.TOPIC, name), name not in named)
     else:
         for topic in response.topics:
             yield _topic(_O.DESCRIBE, topic.name, topic.error_code)
