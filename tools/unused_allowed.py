@@ -61,6 +61,11 @@ _._throttled_move
 _._unthrottle
 _._add_voter  # sim/workload/voter_operations.py: the same
 _._remove_voter
+_._allow  # sim/workload/access_admin.py: the same
+_._deny
+_._forget_user
+_._give_token
+_._end_token
 _._producer_perf  # bench/measure.py: each workload's method
 _._consumer_perf
 _._kcat

@@ -151,16 +151,15 @@ def sasl_config(
     """What a properties file says. `controllers`: how many there are. ConfigError.
 
     A node that is only a controller asks brokers for their logs in an unclean recovery, which Apache Kafka's does not:
-    it is not refused for what its file does not say of their listener.
+    it is not refused for what its file does not say of their listener, and shows them then what it shows controllers.
     """
     found = {endpoint.name: _listener(static, endpoint.name) for endpoint in listeners if endpoint.has_sasl}
-    return SaslConfig(
-        found,
-        _login(static, inter_broker_listener, BETWEEN_BROKERS, found)
-        if is_broker or _has_jaas(static, inter_broker_listener)
-        else None,
-        _login(static, controller_listener, TO_CONTROLLERS, found, controllers),
-    )
+    to_controllers = _login(static, controller_listener, TO_CONTROLLERS, found, controllers)
+    if is_broker or _has_jaas(static, inter_broker_listener):
+        to_brokers = _login(static, inter_broker_listener, BETWEEN_BROKERS, found)
+    else:
+        to_brokers = to_controllers
+    return SaslConfig(found, to_brokers, to_controllers)
 
 
 def _listener(static: Mapping[str, str], name: str) -> SaslListener:

@@ -321,6 +321,12 @@ class VoterRequested(Event):
     adds: bool
 
 
+class AccessRequested(Event):
+    """An operator asks for a change of access: entries, users or tokens."""
+
+    what: str
+
+
 class GroupMoved(Event):
     """A group goes over to the other protocol."""
 

@@ -6,9 +6,11 @@ from base64 import b64encode
 
 import pytest
 
+from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
 from tanist.broker.metrics.scrape import scrape
 from tanist.controller.configs.description import describe_broker
 from tanist.controller.configs.settings import Levels
+from tanist.controller.partitions.unclean_recovery import AskReplica
 from tanist.controller.security.scram import ALGORITHMS
 from tanist.events.process import PeerAuthenticationFailed
 from tanist.sim.scripted.cluster import ScriptedCluster
@@ -92,6 +94,48 @@ def test_a_node_with_a_wrong_password_logs_it_once_a_second_and_stays_out() -> N
     cluster.run(10_000)
     assert len(heard.events) <= 32
     assert cluster.node(3).lifecycle.state.value != "RUNNING"
+
+
+def _log_ends(cluster: Cluster) -> object:
+    """What a controller that is no broker hears of a broker's logs."""
+    node, topic_id = cluster.node(2), cluster.image.topic_ids["t"]
+    answers: list[object] = []
+    asking = ReplicaLogInfoRequests(
+        node.context, lambda: node.metadata.image, lambda broker_id, logs: answers.append(logs)
+    )
+    question = AskReplica(1, ((topic_id, 0),))
+    cluster.world.scheduler.after(0, lambda: asking.ask(question), cluster.host(2).process)
+    cluster.until(lambda: bool(answers))
+    asking.close()
+    return answers[0]
+
+
+def test_a_controller_alone_authenticates_to_the_brokers_that_it_asks_for_their_logs() -> None:
+    """In an unclean recovery. Its file says nothing of how brokers talk to each other."""
+    cluster = Cluster(
+        roles={1: "broker", 2: "controller"}, config=SASL_EVERYWHERE, login=login("PLAIN", "alice", "alice-secret")
+    )
+    cluster.create_topic("t", factor=1)
+    assert _log_ends(cluster)
+
+
+def test_a_password_of_controllers_with_tls_is_shown_to_no_broker_without_it() -> None:
+    cluster = Cluster(
+        roles={1: "broker", 2: "controller"},
+        config={
+            **SASL_EVERYWHERE,
+            "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_SSL",
+            "ssl.keystore.location": "/node.pem",
+        },
+        login=login("PLAIN", "alice", "alice-secret"),
+    )
+    cluster.create_topic("t", factor=1)
+    assert _log_ends(cluster) is None
+    assert not [
+        connection
+        for connection in cluster.node(1).components.connections
+        if connection.session.principal.name == "node"
+    ]
 
 
 def test_no_secret_is_in_a_log_an_event_a_metric_or_a_crash_report() -> None:

@@ -140,13 +140,22 @@ def test_scram_between_several_controllers_is_refused_with_what_to_take_instead(
         config(CONTROLLER, **scram, **{"controller.quorum.voters": "9@h:9093,10@i:9093"})
 
 
-def test_a_controller_needs_no_login_for_brokers() -> None:
-    """Apache Kafka's never connect to them."""
-    sasl = "CONTROLLER:SASL_PLAINTEXT,B:SASL_PLAINTEXT"
-    more = {"listener.security.protocol.map": sasl, "inter.broker.listener.name": "B"}
-    assert config(CONTROLLER, **more).sasl.between_brokers is None
-    more |= {"listener.name.b.plain.sasl.jaas.config": PLAIN_JAAS, "sasl.mechanism.inter.broker.protocol": "PLAIN"}
-    assert config(CONTROLLER, **more).sasl.between_brokers is not None
+def test_a_controller_whose_file_has_no_login_for_brokers_shows_what_it_shows_controllers() -> None:
+    """Apache Kafka's never connect to them, so its files say nothing; ours asks them in an unclean recovery."""
+    sasl = config(CONTROLLER).sasl
+    assert sasl.to_controllers is not None
+    assert sasl.between_brokers == sasl.to_controllers
+    more = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,B:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "B",
+    }
+    sasl = config(CONTROLLER, **more).sasl
+    assert sasl.between_brokers == sasl.to_controllers
+    other = PLAIN_JAAS.replace('username="node"', 'username="other"')
+    more |= {"listener.name.b.plain.sasl.jaas.config": other, "sasl.mechanism.inter.broker.protocol": "PLAIN"}
+    said = config(CONTROLLER, **more).sasl.between_brokers
+    assert said is not None
+    assert said.options["username"] == "other"
 
 
 def test_no_password_is_described_warned_of_or_shown() -> None:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
+from tanist.broker.logins import ChannelLogin
 from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
-from tanist.broker.metadata.view import endpoint_in, has_tls_in
+from tanist.broker.metadata.view import endpoint_in, has_sasl_in, has_tls_in
 from tanist.broker.network.channel import Channel
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo
@@ -92,10 +93,19 @@ class ReplicaLogInfoRequests:
         # The file of a node that is only a controller need not say how brokers talk to each other.
         listener = self._context.config.inter_broker_listener_name
         tls = self._context.config.tls.to_brokers if has_tls_in(image, broker_id, listener) else None
+        login = self._login(tls) if has_sasl_in(image, broker_id, listener) else None
         peer = self._peers[broker_id] = _Peer(
-            self._context, self._image, broker_id, image.brokers[broker_id].epoch, endpoint, tls
+            self._context, self._image, broker_id, image.brokers[broker_id].epoch, endpoint, tls, login
         )
         return peer
+
+    def _login(self, tls: str | None) -> ChannelLogin | None:
+        """By what to authenticate there. A password of controllers that talk by TLS is shown to nobody without it."""
+        config = self._context.config
+        is_controllers = config.sasl.between_brokers is config.sasl.to_controllers
+        if is_controllers and tls is None and config.tls.to_controllers is not None:
+            return None
+        return self._context.logins.to_brokers
 
     def _note_silence(self, question: AskReplica, logs: dict[TopicIdPartition, LogInfo] | None) -> None:
         broker_id = question.broker_id
@@ -118,6 +128,7 @@ class _Peer:
         broker_epoch: int,
         endpoint: tuple[str, int],
         tls: str | None,
+        login: ChannelLogin | None,
     ) -> None:
         self._context = context
         self._image = image
@@ -134,7 +145,7 @@ class _Peer:
             *endpoint,
             client_id=self._client_id,
             max_frame_bytes=context.config.socket_request_max_bytes,
-            login=context.logins.to_brokers,
+            login=login,
             tls=tls,
         )
 

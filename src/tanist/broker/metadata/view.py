@@ -129,8 +129,16 @@ def has_tls_in(image: MetadataImage, broker_id: int, listener: str) -> bool:
     return endpoint is not None and endpoint.security_protocol in _WITH_TLS
 
 
+def has_sasl_in(image: MetadataImage, broker_id: int, listener: str) -> bool:
+    """Whether clients authenticate at that endpoint by SASL."""
+    endpoint = _registered(image, broker_id, listener)
+    return endpoint is not None and endpoint.security_protocol in _WITH_SASL
+
+
 _WITH_TLS = (1, 3)
 """The numbers of SSL and SASL_SSL."""
+_WITH_SASL = (2, 3)
+"""Those of SASL_PLAINTEXT and SASL_SSL."""
 
 
 def _registered(image: MetadataImage, broker_id: int, listener: str) -> Endpoint | None:

@@ -54,6 +54,7 @@ class _Story:
 @click.option("--transactions", is_flag=True, help="SEED is of `tanist lab run --transactions`.")
 @click.option("--voters", is_flag=True, help="SEED is of `tanist lab run --voters` (a FILE needs no option).")
 @click.option("--trimming", is_flag=True, help="SEED is of `tanist lab run --trimming` (a FILE needs no option).")
+@click.option("--secured", is_flag=True, help="SEED is of `tanist lab run --secured` (a FILE needs no option).")
 @click.option(
     "--width",
     type=click.IntRange(min=_WIDTH_MIN),
@@ -76,6 +77,7 @@ def replay_command(
     transactions: bool,
     voters: bool,
     trimming: bool,
+    secured: bool,
     width: int | None,
     as_json: bool,
 ) -> None:
@@ -93,7 +95,13 @@ def replay_command(
     width = width or max(columns(), _WIDTH_MIN)
     if as_json and step:
         raise click.UsageError("--step and --json do not go together", ctx)
-    workload = {"groups": groups, "transactions": transactions, "voters": voters, "trimming": trimming}
+    workload = {
+        "groups": groups,
+        "transactions": transactions,
+        "voters": voters,
+        "trimming": trimming,
+        "secured": secured,
+    }
     story = _story(ctx, what, mutate, width, **workload)
     broken = any(moment.broken for moment in story.moments)
     partitions = {moment.about for moment in story.moments if moment.about is not None}

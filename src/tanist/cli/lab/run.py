@@ -102,6 +102,11 @@ def _names(value: str) -> frozenset[str]:
     help="Delete records, by retention and DeleteRecords, in every seed, and not only in some.",
 )
 @click.option(
+    "--secured",
+    is_flag=True,
+    help="Authenticate everybody and change access control in every seed, and not only in some.",
+)
+@click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after M minutes."
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [one a core]")
@@ -145,6 +150,7 @@ def run_command(
     transactions: bool,
     voters: bool,
     trimming: bool,
+    secured: bool,
     minutes: float | None,
     jobs: int | None,
     faults: frozenset[str],
@@ -191,6 +197,7 @@ def run_command(
             mutation=mutate,
             voters=voters,
             trimming=trimming,
+            secured=secured,
         )
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
@@ -383,6 +390,7 @@ def _as_json(
         "transactions": terms.workload == TRANSACTIONS,
         "voters": terms.voters,
         "trimming": terms.trimming,
+        "secured": terms.secured,
         "seeds": totals.seeds,
         "violations": [failure.as_json(each) for each in failures],
         "events": totals.events,

@@ -1,4 +1,4 @@
-"""All mutations of the simulator: rules of replication, of torn state, of invariants, of groups, of transactions.
+"""All mutations of the simulator: rules of replication, torn state, invariants, groups, transactions and access.
 
 Owns `MUTANTS`, in listing order. The mutations of the quorum's model are in `quorum`.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tanist.lab.mutations import simulator
+from tanist.lab.mutations.rules_of_access import ACCESS_MUTANTS
 from tanist.lab.mutations.rules_of_exceptions import EXCEPTION_MUTANTS
 from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
 from tanist.lab.mutations.rules_of_invariants import INVARIANT_MUTANTS
@@ -20,4 +21,5 @@ MUTANTS: Mapping[str, Mutation] = {
     **INVARIANT_MUTANTS,
     **GROUP_MUTANTS,
     **TRANSACTION_MUTANTS,
+    **ACCESS_MUTANTS,
 }

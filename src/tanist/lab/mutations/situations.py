@@ -13,7 +13,7 @@ from typing import Any
 from tanist.sim.run.additions import OLD_EVENTS_MS
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.run.drawing import config_of
-from tanist.sim.workload.operations import Topic
+from tanist.sim.workload.operations import ACCESS_OPERATIONS, Topic
 from tanist.sim.world.world import COMBINED
 
 Situation = Callable[[int], ChaosConfig]
@@ -107,6 +107,28 @@ def torn_links(seed: int) -> ChaosConfig:
         fault_pause_ms=(30, 300),
         operations=("preferred", "preferred", "reassign"),
         operation_pause_ms=(20, 100),
+    )
+
+
+def secured(seed: int) -> ChaosConfig:
+    """Access changes all the time, and nodes start from snapshots, while leaders and controllers fail."""
+    drawn = config_of(seed, secured=True)
+    return replace(
+        drawn,
+        topics=(Topic("events", 1, 3),),
+        producers=1,
+        careless_producers=0,
+        observers=0,
+        left_out=0,
+        pause_ms=150,
+        fault_time_ms=8_000,
+        kinds=("crash-controller", "crash-leader", "stop", "partition"),
+        fault_pause_ms=(200, 1_500),
+        operations=(),
+        throttle_operations=(),
+        access_operations=(*ACCESS_OPERATIONS, "allow", "allow", "revoke", "deny"),
+        access_pause_ms=(10, 150),
+        properties={**drawn.properties, "metadata.log.max.record.bytes.between.snapshots": "2000"},
     )
 
 

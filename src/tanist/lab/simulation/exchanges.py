@@ -54,7 +54,7 @@ class Exchanges:
         """By the receiving end, and the correlation id."""
 
     def read(self, end: SimConnection, frame: memoryview) -> None:
-        """`SimNetwork.on_frame`."""
+        """One of `SimNetwork.readers`."""
         try:
             said = list(self._request(end, frame) if end.accepted else self._answer(end, frame))
         except (WireError, ValueError):

@@ -116,7 +116,7 @@ class Player(Watcher):
         """The node that had the last turn."""
         world.watchers.insert(0, self)
         world.watchers.append(_AfterTheCheckers(self))
-        world.network.on_frame = Exchanges(self._image, self._said).read
+        world.network.readers.append(Exchanges(self._image, self._said).read)
 
     # -- sources
 

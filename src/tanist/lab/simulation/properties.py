@@ -37,6 +37,8 @@ MEANINGS: dict[str, str] = {
     "S26": "a log begins where retention or DeleteRecords allows it, never earlier again, and nothing else is gone",
     "S27": "no answer denies what was committed before the broker started",
     "S28": "an exception that a node meets is reported, or ends its process",
+    "S29": "a request is carried out only for a client that has proved who it is, and only if an access control entry "
+    "allowed it at a moment between its arrival and its answer",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
@@ -75,6 +77,7 @@ MEANINGS: dict[str, str] = {
     "L13": "the cluster comes to rest: elections and changes of ISRs end",
     "L14": "controllers can be added and removed until the voters are the ones that an operator wants",
     "L15": "DeleteRecords is acknowledged, and no replica's log begins before its leader's",
+    "L16": "when the faults are over, every client gets what it is allowed, and is denied what it is not, everywhere",
     CRASH: "nobody raises an error of his own: no node, whatever comes in, and nobody who looks on",
 }
 

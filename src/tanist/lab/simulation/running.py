@@ -17,7 +17,7 @@ from typing import Any
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun, Plan, SeedResult, run
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
-from tanist.sim.run.coverage import lacking
+from tanist.sim.run.coverage import ACCESS_EXPECTED, lacking
 from tanist.sim.run.drawing import NO_RESTRICTION, Restriction, config_of
 
 
@@ -33,10 +33,12 @@ class Terms:
     """Every seed has voters that change, and not only those that draw them."""
     trimming: bool = False
     """In every seed records go, by retention and DeleteRecords, and not only in those that draw it."""
+    secured: bool = False
+    """In every seed everybody authenticates, and subjects do what entries allow, and not only in those that draw it."""
 
     def __post_init__(self) -> None:
         """`ValueError` if there are no seeds of such a kind."""
-        if self.mutation is not None and (self.workload != RECORDS or self.voters or self.trimming):
+        if self.mutation is not None and (self.workload != RECORDS or self.voters or self.trimming or self.secured):
             raise ValueError("a broken rule has runs of its own, in which it shows: give --mutate alone")
         if self.workload == GROUPS and self.trimming:
             raise ValueError("the topics of groups hold no records, so there is nothing to trim")
@@ -51,7 +53,8 @@ class Terms:
     @property
     def expected(self) -> Mapping[str, str]:
         """Situation -> its meaning: a large range of seeds must reach each of them."""
-        return WORKLOADS[self.workload].expected
+        expected = WORKLOADS[self.workload].expected
+        return {**expected, **ACCESS_EXPECTED} if self.secured else expected
 
     @property
     def scripted(self) -> bool:
@@ -62,7 +65,8 @@ class Terms:
         """The configuration that a seed draws, restricted."""
         if self.mutation is not None:
             return self.restriction.applied(profile(self.mutation)(seed))
-        return self.restriction.applied(config_of(seed, self.workload, voters=self.voters, trims=self.trimming))
+        drawn = config_of(seed, self.workload, voters=self.voters, trims=self.trimming, secured=self.secured)
+        return self.restriction.applied(drawn)
 
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed draws, if it draws one."""

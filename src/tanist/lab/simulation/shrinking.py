@@ -263,6 +263,7 @@ _USUAL = (
     "left_out",
     "may_lose",
     "inquirers",
+    "secured",
     "late_consumers",
     "plain",
     "slices",

@@ -1,4 +1,4 @@
-"""The liveness phase after the faults: conditions that must hold within a time limit, and their excuses (L1-L13).
+"""The liveness phase after the faults: conditions that must hold within a time limit, and their excuses (L1-L16).
 
 Some brokers may be *left out* at first: they stay down while all others (the *core*) are healed. A partition may then
 have no leader only if its strategy waits for a broker that is left out: a member of the ISR or the ELR; without
@@ -18,9 +18,11 @@ from tanist.sim.checkers.violation import Said, Violation
 from tanist.sim.events import Place
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
+from tanist.sim.workload.access_admin import AccessAdmin
 from tanist.sim.workload.operations import Admin
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.readers import Consumer, Observer
+from tanist.sim.workload.subjects import Subject
 from tanist.sim.workload.trimmer import Trimmer
 from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.clock import stream
@@ -48,6 +50,8 @@ class LivenessPhase:
         *,
         voter_admin: VoterAdmin | None = None,
         trimmer: Trimmer | None = None,
+        access_admin: AccessAdmin | None = None,
+        subjects: Sequence[Subject] = (),
     ) -> None:
         self._world = world
         self._checkers = checkers
@@ -55,6 +59,8 @@ class LivenessPhase:
         self._admin = admin
         self._voter_admin = voter_admin
         self._trimmer = trimmer
+        self._access_admin = access_admin
+        self._subjects = subjects
         self._settle_time_ms = settle_time_ms
 
     def run(
@@ -80,6 +86,8 @@ class LivenessPhase:
         self._checkers.healed()
         self._must_be_led(frozenset())
         self._admin.run(self._attend)
+        if self._access_admin is not None:
+            self._check_access(self._access_admin)
         goals = {producer: producer.finished + 2 for producer in producers}
         self.must(lambda: _all_stopped(goals), "L5", lambda: "writes are not accepted again")
         for observer in observers:
@@ -125,6 +133,24 @@ class LivenessPhase:
             admin.has_changed, "L14", lambda: f"the voters are {admin.described()}, and are to be {sorted(wanted)}"
         )
         self._must_be_up(frozenset())
+
+    # -- access
+
+    def _check_access(self, admin: AccessAdmin) -> None:
+        """L16: who is allowed something gets it, and who is not is denied it, everywhere."""
+        self.must(lambda: admin.idle, "L3", lambda: "the operator of access is not answered")
+        admin.put_in_order()
+        self.must(lambda: admin.in_order, "L16", lambda: "access cannot be put in order")
+        for subject in self._subjects:
+            subject.ask_for_everything()
+        self.must(
+            lambda: not any(subject.left for subject in self._subjects),
+            "L16",
+            lambda: f"not as the entries say: {[(each.name, *each.left[:3]) for each in self._subjects if each.left]}",
+        )
+        for subject in self._subjects:
+            subject.stop()
+        admin.stop()
 
     # -- log starts
 

@@ -23,6 +23,7 @@ from tanist.sim.events import ElrSwitched, Place
 from tanist.sim.world.world import Host, World
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, decode_record
+from tanist.wire.schema import MetadataRecord
 
 
 class MetadataChecks:
@@ -46,6 +47,8 @@ class MetadataChecks:
         """As of the newest record that any node has applied."""
         self.applied_offset = -1
         self._static = static
+        self.on_record: Callable[[int, MetadataRecord], None] | None = None
+        """Called with each committed record before it is applied here, and the offset of the last one of its batch."""
         self._batches: dict[int, MetadataBatch] = {}
         """Base offset -> committed batch."""
         self._leaders: dict[int, int] = {}
@@ -155,6 +158,8 @@ class MetadataChecks:
         for value in batch.values:
             record = decode_record(value)
             delta = ImageDelta()
+            if self.on_record is not None:
+                self.on_record(batch.next_offset - 1, record)
             self.image.replay(record, delta)
             self.changes += 1
             for topic_id, deleted in delta.deleted_topics.items():

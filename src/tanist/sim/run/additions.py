@@ -1,8 +1,8 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, inquirers,
-exceptions in the nodes' own code; and the conditions of nodes and links, of seeds of all kinds: clocks that are off,
-small slices, appends that are written off the loop, logs of new replicas that take their time, connections with small
-windows or receive buffers, answers that stay half sent.
+subjects and access control, exceptions in the nodes' own code; and the conditions of nodes and links, of seeds of all
+kinds: clocks that are off, small slices, appends that are written off the loop, logs of new replicas that take their
+time, connections with small windows or receive buffers, answers that stay half sent.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration.
@@ -16,7 +16,7 @@ from typing import Any
 
 from tanist.faults import in_drawing_order
 from tanist.sim.run.config import ChaosConfig
-from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
+from tanist.sim.workload.operations import ACCESS_OPERATIONS, TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 
@@ -25,6 +25,9 @@ VOTERS_SHARE = 0.15
 THROTTLES_SHARE = 0.12
 
 TRIMMING_SHARE = 0.10
+
+SECURED_SHARE = 0.10
+_OF_ENTRIES = ("allow", "allow", "deny", "revoke", "revoke")
 
 _SLICES_SHARE = 0.25
 _SLICES = (None, 1, 2, 5)
@@ -239,6 +242,25 @@ def trimming(seed: int, config: ChaosConfig) -> dict[str, Any]:
             "log.segment.delete.delay.ms": str(rng.choice((1, 60_000))),
             "replica.high.watermark.checkpoint.interval.ms": str(rng.choice((300, 5_000))),
         },
+    }
+
+
+def has_subjects(seed: int) -> bool:
+    """Whether the seed draws subjects and access control by itself."""
+    return stream(seed, "access").random() < SECURED_SHARE
+
+
+def secured_by(seed: int, config: ChaosConfig) -> dict[str, Any]:
+    """Everybody authenticates. An operator changes entries, users and tokens, and often the metadata is read from
+    snapshots."""
+    rng = stream(seed, "what is secured")
+    kinds = rng.choice((_OF_ENTRIES, (*_OF_ENTRIES, *ACCESS_OPERATIONS), tuple(ACCESS_OPERATIONS)))
+    short = {"metadata.log.max.record.bytes.between.snapshots": "2000"} if rng.random() < 0.5 else {}
+    return {
+        "secured": True,
+        "access_operations": kinds,
+        "access_pause_ms": (10, rng.choice((100, 400, 1_500))),
+        "properties": {**short, **config.properties},
     }
 
 

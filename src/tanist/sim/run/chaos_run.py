@@ -20,6 +20,7 @@ from tanist.sim.checkers.violation import CannotJudge, Violation
 from tanist.sim.events import PropertyViolated
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.run.access import SecuredPart, give_logins
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import config_of, faults_of, operations_of
@@ -27,10 +28,11 @@ from tanist.sim.run.groups import Groups
 from tanist.sim.run.records import Records
 from tanist.sim.run.transactions import Transactions
 from tanist.sim.run.workload import Workload
+from tanist.sim.secured import PROPERTIES as SECURED
 from tanist.sim.situations import watch_situations
 from tanist.sim.workload.history import History
 from tanist.sim.workload.inquirer import Inquirer
-from tanist.sim.workload.operations import TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
+from tanist.sim.workload.operations import ACCESS_OPERATIONS, TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
 from tanist.sim.workload.trimmer import Trimmer
 from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.link_conditions import NetworkConditions
@@ -118,7 +120,11 @@ class ChaosRun:
             seed,
             roles=config.roles,
             directories=config.directories,
-            config={"min.insync.replicas": str(config.min_insync_replicas), **config.properties},
+            config={
+                "min.insync.replicas": str(config.min_insync_replicas),
+                **(SECURED if config.secured else {}),
+                **config.properties,
+            },
             own_config=config.own_properties,
             conditions=NetworkConditions(
                 latency_us=config.latency_us,
@@ -129,6 +135,8 @@ class ChaosRun:
             trace=trace,
             voters=config.voters,
         )
+        if config.secured:
+            give_logins(self.world)
         for host in self.world.hosts.values():
             host.wall_skew_ms = config.skews_ms.get(host.node_id, 0)
             host.disk.large_write_bytes = config.large_write_bytes or NEVER_LARGE
@@ -148,6 +156,7 @@ class ChaosRun:
         self.trimmer = Trimmer(self.world, self.history, oracle, config.topics) if config.trims else None
         self.inquirers = self._inquirers() if config.inquirers else []
         self.workload: Workload = WORKLOADS[config.workload](self)
+        self.secured = SecuredPart(self.world, self.history, self.checkers, self.admin) if config.secured else None
         self.outcome = SeedResult(seed)
 
     def run(self) -> SeedResult:
@@ -189,19 +198,25 @@ class ChaosRun:
             self.config.settle_time_ms,
             voter_admin=self.voter_admin,
             trimmer=self.trimmer,
+            access_admin=None if self.secured is None else self.secured.operator,
+            subjects=() if self.secured is None else self.secured.subjects,
         )
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
         self.admin.create_topics(lambda: created.append(True))
         liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        if self.secured is not None:
+            self.secured.begin(liveness)
         self.workload.play(liveness)
 
     def begin_faults(self) -> None:
         """From now on faults happen and operators work. Each operator gets the operations of its own kinds."""
         self.nemesis.start()
-        others = VOTER_OPERATIONS.keys() | TRIM_OPERATIONS.keys()
+        others = VOTER_OPERATIONS.keys() | TRIM_OPERATIONS.keys() | ACCESS_OPERATIONS.keys()
         self.admin.start([each for each in self.operations if each.kind not in others])
+        if self.secured is not None:
+            self.secured.start(self.operations)
         if self.trimmer is not None:
             self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
         if self.voter_admin is not None:

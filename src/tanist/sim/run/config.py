@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tanist.faults import Where, names_of
+from tanist.sim.secured import TOPICS as SUBJECTS_TOPICS
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 from tanist.sim.world.world import COMBINED, PRIVATE_REQUESTS
@@ -20,6 +21,8 @@ RECORDS, GROUPS, TRANSACTIONS = "records", "groups", "transactions"
 """The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
 
 TOPIC = "events"
+SUBJECT_TOPICS = tuple(Topic(name, 1, 3) for name in SUBJECTS_TOPICS)
+"""Of secured runs, beside those of the workload."""
 TURN_RECORDS_MAX = "tanist.metadata.turn.records.max"
 
 CLASSIC, CONSUMER, MIXED, MOVING = "classic", "consumer", "mixed", "moving"
@@ -180,6 +183,11 @@ class ChaosConfig:
     trim_pause_ms: tuple[int, int] = (500, 4_000)
     inquirers: bool = False
     """Each broker is asked all the time what there is."""
+    secured: bool = False
+    """Everybody authenticates, and subjects do what access control entries allow (`sim.secured`)."""
+    access_operations: tuple[str, ...] = ()
+    """Of an operator who changes entries, users and tokens, of a secured run."""
+    access_pause_ms: tuple[int, int] = (500, 4_000)
 
     @property
     def trims(self) -> bool:
@@ -219,6 +227,7 @@ class ChaosConfig:
             self,
             kinds=(),
             operations=(),
+            access_operations=(),
             may_lose=False,
             groups=replace(self.groups, churn=(), moves=(), grows=False),
             transactions=replace(self.transactions, freezes=False),

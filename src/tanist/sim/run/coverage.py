@@ -16,6 +16,20 @@ from tanist.sim.situations import SITUATIONS
 
 Counts = Counter[str]
 
+ACCESS_EXPECTED: dict[str, str] = {
+    "access: authenticated by PLAIN": "a broker believes a password",
+    "access: authenticated by SCRAM-SHA-256": "or a proof: of a user, or of a delegation token",
+    "access: authenticated again": "on the same connection, before the session ends (KIP-368)",
+    "access: authentications refused": "an old password, a token that was revoked or has expired, a guess",
+    "access: strangers turned away": "a request before an authentication has no answer",
+    "access: allowed": "the entries allow what a request needs",
+    "access: denied": "and do not",
+    "access: changed meanwhile": "the answer to a request has changed between its arrival and its answer",
+    "access: records of subjects committed": "and each was allowed",
+    "access: entries of subjects committed": "and each was allowed",
+}
+"""Of secured runs."""
+
 EXPECTED: dict[str, str] = {
     "elections": "a broker was elected",
     "elections from the ELR": "a clean one, of a member of the ELR, with nobody in sync",
@@ -69,6 +83,7 @@ EXPECTED: dict[str, str] = {
     "trimming: consumers behind the log start": "their offset is gone, and they go on at the start",
     "rotten batches refused by consumers": "their CRC does not match",
     "rotten logs thrown away": "by an operator; they are fetched from others",
+    **ACCESS_EXPECTED,
     **{f"fault: {kind}": FAULTS[kind].does for kind in KINDS},
     **{f"raised: {place}": "an exception that the run has planted there" for place in PLACES},
     **SITUATIONS,

@@ -14,12 +14,15 @@ from tanist.sim.run import group_profiles, profiles, transaction_profiles
 from tanist.sim.run.additions import (
     changing_voters,
     has_changing_voters,
+    has_subjects,
     has_trimming,
+    secured_by,
     with_conditions,
     with_torn_links,
 )
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import (
+    ACCESS_OPERATIONS,
     OPERATIONS,
     RARE_OPERATIONS,
     THROTTLE_OPERATIONS,
@@ -30,7 +33,14 @@ from tanist.sim.workload.operations import (
 )
 from tanist.sim.world.clock import stream
 
-OPERATORS = {**OPERATIONS, **RARE_OPERATIONS, **VOTER_OPERATIONS, **THROTTLE_OPERATIONS, **TRIM_OPERATIONS}
+OPERATORS = {
+    **OPERATIONS,
+    **RARE_OPERATIONS,
+    **VOTER_OPERATIONS,
+    **THROTTLE_OPERATIONS,
+    **TRIM_OPERATIONS,
+    **ACCESS_OPERATIONS,
+}
 """Every kind of operation, and its meaning."""
 
 
@@ -68,16 +78,20 @@ class Restriction:
             throttle_operations=tuple(kind for kind in config.throttle_operations if kind not in self.without),
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
             trim_operations=tuple(kind for kind in config.trim_operations if kind not in self.without),
+            access_operations=tuple(kind for kind in config.access_operations if kind not in self.without),
         )
 
 
 NO_RESTRICTION = Restriction()
 
 
-def config_of(seed: int, workload: str = RECORDS, *, voters: bool = False, trims: bool = False) -> ChaosConfig:
+def config_of(
+    seed: int, workload: str = RECORDS, *, voters: bool = False, trims: bool = False, secured: bool = False
+) -> ChaosConfig:
     """The configuration of a seed.
 
-    `voters`: with voters that change, `trims`: with retention and DeleteRecords, whether the seed draws them or not.
+    `voters`: with voters that change, `trims`: with retention and DeleteRecords, `secured`: with subjects and access
+    control, whether the seed draws them or not.
     `ValueError` if there are no such runs.
     """
     if workload == GROUPS:
@@ -89,9 +103,11 @@ def config_of(seed: int, workload: str = RECORDS, *, voters: bool = False, trims
     else:
         config = profiles.drawn(seed, trims=trims or has_trimming(seed))
         voters = voters or has_changing_voters(seed)
+        secured = secured or has_subjects(seed)
     if voters:
         config = replace(config, **changing_voters(seed, config))
-    return with_torn_links(seed, with_conditions(seed, config))
+    config = with_torn_links(seed, with_conditions(seed, config))
+    return replace(config, **secured_by(seed, config)) if secured else config
 
 
 def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
@@ -114,6 +130,7 @@ def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
         ("voter operations", config.voter_operations, config.voter_pause_ms),
         ("throttle operations", config.throttle_operations, config.throttle_pause_ms),
         ("trim operations", config.trim_operations, config.trim_pause_ms),
+        ("access operations", config.access_operations, config.access_pause_ms),
     ):
         operations += draw_operations(stream(seed, purpose), kinds, config.fault_time_ms * 1000, _in_us(pause_ms))
     return sorted(operations, key=lambda each: each.at_us)

@@ -116,6 +116,7 @@ class Groups:
             bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
             rng=stream(world.seed, name),
             witness=self.ledger,
+            login=world.login_of(name),
         )
 
     # -- the run

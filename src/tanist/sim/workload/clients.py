@@ -21,7 +21,8 @@ class SimClient(ClusterClient):
     def __init__(
         self, world: World, name: str, history: History, login: ChannelLogin | None = None, *, tls: bool = False
     ) -> None:
-        """`login`: by what it authenticates. `tls`: it dials by TLS, with the certificate of a host of its name."""
+        """`login`: by what it authenticates; None: as the world says. `tls`: it dials by TLS, with the certificate of a
+        host of its name."""
         self.world = world
         self.history = history
         self.rng = stream(world.seed, name)
@@ -32,7 +33,12 @@ class SimClient(ClusterClient):
             self._network.set_tls_profile(name, {}, between_nodes=False)
         bootstrap = [(host.name, BROKER_PORT) for host in world.brokers]
         super().__init__(
-            name, SimClock(world.scheduler, self.process), self._network, bootstrap, login, name if tls else None
+            name,
+            SimClock(world.scheduler, self.process),
+            self._network,
+            bootstrap,
+            login or world.login_of(name),
+            name if tls else None,
         )
         self.stopped = False
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tanist.broker.logins import ChannelLogin
 from tanist.client.errors import error_in
 from tanist.client.offsets import VERSION_MAX as OFFSETS_VERSION_MAX
 from tanist.client.offsets import offset_commit, offset_fetch, offsets_in
@@ -67,13 +68,14 @@ class ClientContext:
     bootstrap: Sequence[tuple[str, int]]
     rng: random.Random
     witness: Witness
+    login: ChannelLogin | None = None
 
 
 class GroupClient(ClusterClient):
     """A client of one group, with a witness."""
 
     def __init__(self, context: ClientContext, name: str, group: str) -> None:
-        super().__init__(name, context.clock, context.network, context.bootstrap)
+        super().__init__(name, context.clock, context.network, context.bootstrap, context.login)
         self.context = context
         self.group = group
         self._coordinator = Coordinator(CoordinatorKind.GROUP, group)

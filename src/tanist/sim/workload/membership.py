@@ -61,6 +61,7 @@ def member_of(
         bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
         rng=stream(world.seed, name),
         witness=assignments,
+        login=world.login_of(name),
     )
     return SimGroupMember(
         context,

@@ -79,6 +79,17 @@ TRIM_OPERATIONS: dict[str, str] = {
 }
 """Kinds that only runs with trimming draw (`trimmer.py`)."""
 
+ACCESS_OPERATIONS: dict[str, str] = {
+    "allow": "an entry that allows a subject something is made",
+    "deny": "an entry that denies a subject something is made",
+    "revoke": "entries are removed: one of them, or all of a subject",
+    "password": "a user of SCRAM gets another password",
+    "forget_user": "a user of SCRAM is removed",
+    "give_token": "a delegation token is made",
+    "end_token": "a delegation token is revoked, or ends soon",
+}
+"""Kinds that only secured runs draw (`access_admin.py`)."""
+
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Kinds that weaken the promise of the protocol."""
 
@@ -154,9 +165,9 @@ class Admin(SimClient):
         """Whether all requests are answered or given up."""
         return not self._under_way
 
-    def create_topics(self, done: Callable[[], None]) -> None:
-        """Repeat until all topics exist."""
-        wanted = {topic.name: topic for topic in self._topics}
+    def create_topics(self, done: Callable[[], None], topics: Sequence[Topic] | None = None) -> None:
+        """Repeat until all of its topics exist, or these."""
+        wanted = {topic.name: topic for topic in (self._topics if topics is None else topics)}
 
         def ask() -> None:
             request = create_topics_request(

@@ -41,7 +41,7 @@ class Links(Protocol):
     rng: Random
     conditions: NetworkConditions
     fingerprint: int
-    on_frame: Callable[[SimConnection, memoryview], None] | None
+    readers: list[Callable[[SimConnection, memoryview], None]]
     on_torn: Callable[[str, str], None] | None
     connections: dict[int, SimConnection]
     certificates: Certificates
@@ -530,9 +530,8 @@ class SimConnection:
             frame = memoryview(received[position + 4 : end])
             position = end
             frames.append(frame)
-            on_frame = self._network.on_frame
-            if on_frame is not None:
-                on_frame(self, frame)
+            for read in self._network.readers:
+                read(self, frame)
             handler.on_frame(frame)
         if position and not self.closed:
             self._partial = received[position:]

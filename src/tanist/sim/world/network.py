@@ -40,8 +40,8 @@ class SimNetwork:
         self.conditions = conditions or NetworkConditions()
         self.fingerprint = 0
         """Over all sent bytes and their times."""
-        self.on_frame: Callable[[SimConnection, memoryview], None] | None = None
-        """Called with each frame when it is read at this end, before the process. It must keep nothing of the
+        self.readers: list[Callable[[SimConnection, memoryview], None]] = []
+        """Called with each frame when it is read at this end, before the process. They must keep nothing of the
         memory."""
         self.on_torn: Callable[[str, str], None] | None = None
         """Called with the host and the path when what is sent of a file is not what was handed over."""

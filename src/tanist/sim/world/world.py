@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
+from tanist.broker.logins import ChannelLogin
 from tanist.broker.node import Node
 from tanist.events.event import Event as NodeEvent
 from tanist.events.stream import Events
@@ -395,6 +396,8 @@ class World:
         """Whether the nodes that start from now on give watchers their fine events too (`tanist.events.stream`)."""
         self.clients: list[str] = []
         """Names of the clients: hosts of their own to the network."""
+        self.login_of: Callable[[str], ChannelLogin | None] = lambda name: None
+        """By what a client of this name authenticates; None: it does not."""
         self.owners: dict[Process, Host] = {}
         self._digest = hashlib.sha256()
         self.trace = trace
