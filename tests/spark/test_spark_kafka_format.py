@@ -22,6 +22,7 @@ from tanist.runtime.client.records import Producer, list_offset
 from tanist.runtime.client.records import read as read_records
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
+from tanist.spark import offsets_behind_latest
 from tanist.wire.batch import NewRecord
 from tanist.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -225,6 +226,22 @@ def test_records_that_have_expired(runs: Runs, kind: str) -> None:
     spark, own = runs.both(kind, options | {"failOnDataLoss": "false"})
     assert own == spark
     assert len(own if kind == "batch" else own[0]) == 10
+
+
+def test_how_far_a_stream_is_behind(runs: Runs) -> None:
+    """After each trigger: Spark's own source has it among its metrics."""
+    found = []
+    for form in FORMATS:
+        options = {"subscribe": "orders", "maxOffsetsPerTrigger": "40"}
+        read = runs.spark.readStream.format(form).options(**runs.place | EARLIEST_FIRST | options).load()
+        query = runs.started(read.writeStream.format("noop"))
+        assert query.awaitTermination(WAIT_S)
+        sources = [each["sources"][0] for each in query.recentProgress if each["numInputRows"]]
+        metrics = [each["metrics"] if form == "kafka" else offsets_behind_latest(each) for each in sources]
+        found.append([{name: each[name] for name in each if name.endswith("BehindLatest")} for each in metrics])
+    assert found[0] == found[1]
+    assert [len(each) for each in found[1]] == [3, 3, 3]
+    assert float(found[1][0]["avgOffsetsBehindLatest"]) > 0
 
 
 EXAMPLES = {
