@@ -10,7 +10,6 @@ Every process started here is ended by its own pid, by `stop()` and at the lates
 from __future__ import annotations
 
 import atexit
-import hashlib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
+from tests.interop import maven
 from tests.interop.cluster import CACHE, HOST, free_ports, wait_ready
 from tests.interop.waiting import wait_for
 
@@ -97,43 +97,19 @@ def missing() -> str | None:
     version = re.search(r'version "(\d+)', banner)
     if version is None or int(version[1]) < LEAST_JAVA:
         return f"needs Java {LEAST_JAVA} or later, found {banner.splitlines()[0] if banner else 'none'}"
-    if not _jars_complete() and shutil.which("mvn") is None:
+    if not maven.can_fetch(POM, JARS):
         return "needs Maven to fetch Apache Kafka's jars (mvn is not on PATH)"
     return None
 
 
-def _pom_digest() -> str:
-    return hashlib.sha256(POM.read_bytes()).hexdigest()
-
-
-def _jars_complete() -> bool:
-    stamp = JARS / ".complete"
-    return stamp.exists() and stamp.read_text() == _pom_digest()
-
-
 def jars() -> Path:
-    """The folder of jars; fetched when absent, or when the pom has changed since."""
-    if _jars_complete():
-        return JARS
-    CACHE.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE, prefix="kafka-fetch-") as scratch:
-        fetched = Path(scratch) / "jars"
-        goal = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"]
-        done = subprocess.run(goal, capture_output=True, text=True, timeout=600, check=False)
-        if done.returncode != 0:
-            raise ToolFailed(f"Maven could not fetch Apache Kafka {VERSION}:\n{done.stdout}\n{done.stderr}")
-        for target, name, level in (("SYSTEM_OUT", "server", "info"), ("SYSTEM_ERR", "tools", "warn")):
-            (fetched / f"{name}.properties").write_text(_LOGGING.format(target=target, level=level))
-        (fetched / ".complete").write_text(_pom_digest())
-        # Two runs may fetch at once: the first to rename wins, the other finds the folder complete.
-        if JARS.exists() and not _jars_complete():
-            shutil.rmtree(JARS)
-        try:
-            fetched.rename(JARS)
-        except OSError:
-            if not _jars_complete():
-                raise
-    return JARS
+    """The folder of jars, and of the configurations of their logging."""
+    return maven.fetched(POM, JARS, _write_logging)
+
+
+def _write_logging(folder: Path) -> None:
+    for target, name, level in (("SYSTEM_OUT", "server", "info"), ("SYSTEM_ERR", "tools", "warn")):
+        (folder / f"{name}.properties").write_text(_LOGGING.format(target=target, level=level))
 
 
 def java_command(main: str, *arguments: str, flags: Sequence[str], logging: str = "tools") -> list[str]:

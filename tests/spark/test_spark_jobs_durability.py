@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tanist.sim.workload.history import History, Send
+from tanist.spark.jobs import durability as job_durability
 from tanist.spark.jobs import outcomes as job_outcomes
 from tanist.spark.jobs.audit.arrow_columns import columns_of
 from tanist.spark.jobs.durability import (
@@ -152,3 +155,13 @@ def test_runs_of_other_terms_or_other_code_are_other_runs(tmp_path: Path, monkey
     assert list(outcomes(tmp_path, range(3), down=2).shares(1)) == list(outcomes(None, range(3)).shares(1))
     monkeypatch.setattr(job_outcomes, "code", lambda: "another")
     assert list(outcomes(tmp_path, range(3), down=3).shares(1)) == list(outcomes(None, range(3)).shares(1))
+
+
+def test_all_that_a_run_imports_is_code_that_decides_how_it_goes() -> None:
+    script = (
+        "import sys, tanist.lab.simulation.scenario, tanist.sim.run.chaos_run;"
+        "print(*(module.__file__ for name, module in sys.modules.items() if name.split('.')[0] == 'tanist'), sep='\\n')"
+    )
+    imported = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert set(map(Path, imported.split())) - set(job_outcomes.sources()) == set()
+    assert Path(str(job_durability.__file__)) in job_outcomes.sources()

@@ -118,7 +118,7 @@ def test_few_records_wait_for_company(spark: Any, tmp_path: Path, bootstrap: str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"endingOffsets": "latest"}, "a stream cannot have endingoffsets"),
+        ({"endingOffsets": "latest"}, "a stream cannot have endingOffsets"),
         ({"subscribe": "none"}, "UNKNOWN_TOPIC_OR_PARTITION: none"),
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "is more than maxOffsetsPerTrigger"),
     ],
@@ -126,8 +126,9 @@ def test_few_records_wait_for_company(spark: Any, tmp_path: Path, bootstrap: str
 def test_what_cannot_be_is_reported(
     spark: Any, tmp_path: Path, bootstrap: str, client: Client, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(Exception, match=message):
+    with pytest.raises(Exception, match=message) as raised:
         Stream(spark, tmp_path, bootstrap, **({"subscribe": "clicks"} | options)).run()
+    assert "UnboundLocalError" not in str(raised.value)
 
 
 @pytest.fixture

@@ -43,7 +43,6 @@ def test_names_do_not_depend_on_case() -> None:
         ({"kafka.security.protocol": "SASL_SSL"}, "sasl.mechanism is GSSAPI \\(the default\\)"),
         ({"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
         ({"subscribePattern": "a"}, "exactly one"),
-        ({"startingOffset": "earliest"}, "no option startingoffset"),
         ({"startingOffsets": "latest"}, "cannot be latest"),
         ({"startingOffsets": '{"orders": {"0": -1}}'}, "cannot be latest"),
         ({"endingOffsets": "earliest"}, "cannot be earliest"),
@@ -83,17 +82,18 @@ def test_what_has_no_effect_is_taken_and_said() -> None:
     more = {
         "kafka.group.id": "g", "kafka.fetch.min.bytes": "1", "kafka.security.protocol": "plaintext",
         "groupIdPrefix": "p", "kafkaConsumer.pollTimeoutMs": "512", "fetchOffset.numRetries": "3",
-        "maxOffsetsPerTrigger": "5",
+        "maxOffsetsPerTrigger": "5", "startingOffset": "latest",
     }  # fmt: skip
     batch = TopicOptions.parse(BASE | more)
     assert batch.without_effect == (
         "fetchOffset.numRetries", "groupIdPrefix", "kafka.fetch.min.bytes", "kafka.group.id",
-        "kafkaConsumer.pollTimeoutMs", "maxOffsetsPerTrigger",
+        "kafkaConsumer.pollTimeoutMs", "maxOffsetsPerTrigger", "startingoffset",
     )  # fmt: skip
     assert batch.max_offsets_per_trigger is None
     stream = TopicOptions.parse(BASE | more, streaming=True)
     assert "maxOffsetsPerTrigger" not in stream.without_effect
     assert stream.max_offsets_per_trigger == 5
+    assert TopicOptions.parse(BASE | {"endingTimestamp": "5"}, streaming=True).without_effect == ("endingTimestamp",)
     assert TopicOptions.parse(BASE).without_effect == ()
 
 
@@ -109,6 +109,7 @@ def test_of_a_sink_only_what_is_not_so_anyway_has_no_effect() -> None:
     assert SinkOptions.parse({**place, "kafka.acks": "all", "kafka.enable.idempotence": "true"}).without_effect == ()
     found = SinkOptions.parse({**place, "kafka.acks": "1", "kafka.linger.ms": "5", "kafka.max.block.ms": "500"})
     assert found.without_effect == ("kafka.acks", "kafka.linger.ms")
+    assert SinkOptions.parse({**place, "subscribe": "x"}).without_effect == ("subscribe",)
     assert found.max_block_s == 0.5
     with pytest.raises(OptionError, match="the source's own"):
         SinkOptions.parse({**place, "kafka.key.serializer": "x"})
@@ -120,7 +121,7 @@ def test_help_names_every_option_of_every_source() -> None:
         source.name(): (source.__doc__ or "").lower()
         for source in (TopicDataSource, SegmentsDataSource, MetadataDataSource)
     }
-    own = topic_options._OWN | topic_options._OF_BATCHES | topic_options._OF_STREAMS.keys()
+    own = topic_options._OWN | topic_options._OF_BATCHES | topic_options._OF_STREAMS
     assert not [each for each in own - {"isolation.level"} if f"`{each}`" not in help_of["tanist"]]
     assert not [each for each in ("topic", "exactlyonce") if f"`{each}`" not in help_of["tanist"]]
     assert not [each for each in segments_planning._OPTIONS - {"path"} if f"`{each}`" not in help_of["tanist-segments"]]

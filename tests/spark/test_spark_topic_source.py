@@ -133,6 +133,14 @@ def test_offsets_that_are_not_there_are_reported(read: Any) -> None:
         ({"subscribe": "none"}, "UNKNOWN_TOPIC_OR_PARTITION: none"),
         ({"assign": '{"orders": [0, 7]}'}, "orders has no partition 7"),
         ({"subscribe": "orders", "startingOffsets": '{"orders": {"0": 1}}'}, "has to say each partition"),
+        (
+            {
+                "assign": '{"orders": [0]}',
+                "startingOffsets": '{"orders": {"0": 9}}',
+                "endingOffsets": '{"orders": {"0": 4}}',
+            },
+            "orders-0 cannot be read from offset 9 to 4",
+        ),
     ],
 )
 def test_what_is_not_there_is_reported(read: Any, options: dict[str, str], message: str) -> None:

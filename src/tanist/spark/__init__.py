@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from tanist.spark.local_session import register, session
     from tanist.spark.metadata.source import MetadataDataSource
     from tanist.spark.segments.source import SegmentsDataSource
+    from tanist.spark.topic.progress import offsets_behind_latest
     from tanist.spark.topic_source import TopicDataSource
 
-__all__ = ["MetadataDataSource", "SegmentsDataSource", "TopicDataSource", "register", "session"]
+__all__ = [
+    "MetadataDataSource", "SegmentsDataSource", "TopicDataSource", "offsets_behind_latest", "register", "session",
+]  # fmt: skip
 
 if "SPARK_REUSE_WORKER" in os.environ:
     # A Python worker of Spark's collects after each of its tasks. What it has imported until here, PySpark and mostly
@@ -28,6 +31,10 @@ if "SPARK_REUSE_WORKER" in os.environ:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "offsets_behind_latest":
+        from tanist.spark.topic import progress
+
+        return getattr(progress, name)
     from tanist.spark import local_session
 
     return getattr(local_session, name)

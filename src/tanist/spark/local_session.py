@@ -13,6 +13,7 @@ import sys
 from contextlib import nullcontext
 from typing import Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tanist.spark.java_home import find_java_home
@@ -54,12 +55,14 @@ _OF_SESSIONS: Final = ("spark.sql.session.timeZone", "spark.sql.python.filterPus
 
 def session(**conf: str | int | bool) -> SparkSession:
     """A session with the sources registered, local unless `master` says otherwise: `spark://...` is a cluster, `sc://...`
-    a Spark Connect server. `getOrCreate`, so that a second call gives the same one.
+    a Spark Connect server. `getOrCreate`, so that a second call gives the same one. What spark-submit was told counts
+    where nothing is said here.
 
     Settings are named as Spark's, with `__` for dots where Python wants a word: `session(master="local[2]",
     spark__driver__memory="8g")`, or `session(**{"spark.driver.memory": "8g"})`. No Java need be on the machine.
     """
     asked = {setting_name(name): _text(value) for name, value in conf.items()}
+    asked = _submitted() | asked
     master = asked.pop("spark.master", "local[*]")
     if master.startswith(_REMOTE):
         return _remote_session(master, asked)
@@ -80,6 +83,15 @@ def session(**conf: str | int | bool) -> SparkSession:
         spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def _submitted() -> dict[str, str]:
+    """The settings of spark-submit, which has started Java before Python."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    # Java's defaults are in a configuration that is made when Python knows Java, and in no other.
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _remote_session(address: str, asked: dict[str, str]) -> SparkSession:

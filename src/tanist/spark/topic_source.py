@@ -77,10 +77,14 @@ class TopicDataSource(DataSource):
         return TopicReader(TopicOptions.parse(dict(self.options.items())), _columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (PySpark's name)
-        from tanist.spark.topic.options import TopicOptions
-        from tanist.spark.topic.stream import TopicStreamReader
+        from tanist.spark.topic.options import OptionError, TopicOptions
+        from tanist.spark.topic.stream import RefusedStream, TopicStreamReader
 
-        return TopicStreamReader(TopicOptions.parse(dict(self.options.items()), streaming=True), _columns(schema))
+        try:
+            options = TopicOptions.parse(dict(self.options.items()), streaming=True)
+            return TopicStreamReader(options, _columns(schema))
+        except OptionError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from tanist.spark.sink.options import SinkOptions

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+import tanist
 from tanist.spark.jobs.audit.arrow_columns import columns_of
 
 OUTCOME: Final = (
@@ -31,10 +32,11 @@ RUNS_A_TASK: Final = 100
 """Minutes: long beside the start of a task, and short beside what a killed job may lose."""
 _KEY: Final = "code string, terms string"
 _SCHEMA: Final = pa.schema(columns_of(f"{_KEY}, {OUTCOME}"))
-_DECIDING: Final = (
-    "wire", "log", "replica", "quorum", "controller", "coordinator", "security", "broker", "sim", "lab",
-)  # fmt: skip
-"""The packages that decide how a run goes."""
+_WITHOUT_INFLUENCE: Final = frozenset({"runtime", "cli", "testing", "web", "spark"})
+"""The packages that the simulator does not import. A package that is not listed decides how a run goes."""
+_JOB: Final = Path("spark", "jobs", "durability.py")
+"""It says what is measured in a run."""
+_ROOT: Final = Path(tanist.__file__).parent
 
 SettingKey = tuple[int, int, str]
 """Replication factor, min.insync.replicas, strategy."""
@@ -108,11 +110,13 @@ class Outcomes:
 
 def code() -> str:
     """A digest of the sources that decide how a run goes: a commit says nothing of what was changed since."""
-    import tanist
-
-    root = Path(tanist.__file__).parent
     digest = sha256()
-    for package in _DECIDING:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    for path in sources():
+        digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
+
+
+def sources() -> list[Path]:
+    """Those that decide how a run goes."""
+    every = sorted(path.relative_to(_ROOT) for path in _ROOT.rglob("*.py"))
+    return [_ROOT / path for path in every if path.parts[0] not in _WITHOUT_INFLUENCE or path == _JOB]

@@ -19,8 +19,8 @@ from tanist.spark.topic.options import (
     boolean,
     connecting,
     number,
-    refuse_unknown,
     separated,
+    take_unknown,
 )
 from tanist.wire.compression import Compression
 
@@ -68,7 +68,7 @@ class SinkOptions:
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
         named, kafka, idle = separated(options, _PASSED, _RESERVED)
         idle = [each for each in idle if kafka[each.removeprefix(KAFKA)].lower() not in _ALWAYS.get(each, ())]
-        refuse_unknown(named, _OWN, "writing to a topic")
+        idle += take_unknown(named, _OWN)
         compression = kafka.get("compression.type", "none").upper()
         if compression not in Compression.__members__:
             names = ", ".join(each.name.lower() for each in Compression)

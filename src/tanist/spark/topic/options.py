@@ -1,8 +1,8 @@
 """The options of `format("tanist")` for reading, named and meant as those of Spark's own Kafka source.
 
-Owns what can be said and what cannot; it asks no broker. An option that is not known is refused, and so is one that
-Spark's source reserves for itself: what is silently ignored is found out in production. What Spark's source takes and
-what has no effect here (settings of Kafka's own clients, of groups) is taken, and said in one warning. Those for
+Owns what can be said and what cannot; it asks no broker. An option that Spark's source reserves for itself is refused.
+What has no effect here (settings of Kafka's own clients, of groups, and what no source knows, as names with a letter
+too few) is taken as there, and said in one warning: what is silently ignored is found out in production. Those for
 writing are in `sink.options`. Must never show what says who a query is: passwords are in no `repr` and no error.
 """
 
@@ -39,19 +39,20 @@ _OWN: Final = {
     "startingoffsetsbytimestampstrategy", "includeheaders", "failondataloss", "minpartitions", "maxrecordsperpartition",
     "isolation.level",
 }  # fmt: skip
-_WITHOUT_EFFECT: Final = {
-    "groupidprefix": "groupIdPrefix",
-    "kafkaconsumer.polltimeoutms": "kafkaConsumer.pollTimeoutMs",
-    "fetchoffset.numretries": "fetchOffset.numRetries",
-    "fetchoffset.retryintervalms": "fetchOffset.retryIntervalMs",
-}
-"""Of Spark's source. There are no groups here, and kafka.request.timeout.ms says how long everything is tried again."""
 _OF_BATCHES: Final = {"endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"}
-_OF_STREAMS: Final = {
-    "maxoffsetspertrigger": "maxOffsetsPerTrigger",
-    "minoffsetspertrigger": "minOffsetsPerTrigger",
-    "maxtriggerdelay": "maxTriggerDelay",
-}
+_NOT_IN_STREAMS: Final = {"endingoffsets": "endingOffsets", "endingoffsetsbytimestamp": "endingOffsetsByTimestamp"}
+"""Spark's source refuses them there, and passes over the third."""
+_OF_STREAMS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
+_SPELLED: Final = {
+    name.lower(): name
+    for name in (
+        "groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
+        "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "endingTimestamp",
+    )
+}  # fmt: skip
+"""The options of Spark's source that may be without effect: it gives names in small letters. There are no groups here,
+and kafka.request.timeout.ms says how long everything is tried again.
+"""
 _TEXTS: Final = {"earliest": EARLIEST, "latest": LATEST}
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -117,13 +118,10 @@ class TopicOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> TopicOptions:
         named, kafka, idle = separated(options, _PASSED, _RESERVED)
-        misplaced = sorted(_OF_BATCHES & named.keys()) if streaming else []
+        misplaced = [name for each, name in _NOT_IN_STREAMS.items() if streaming and each in named]
         if misplaced:
             raise OptionError(f"a stream cannot have {', '.join(misplaced)}")
-        # As Spark's source, which passes over limits of triggers where there are none.
-        passed_over = _WITHOUT_EFFECT if streaming else _WITHOUT_EFFECT | _OF_STREAMS
-        idle += [name for each, name in passed_over.items() if named.pop(each, None) is not None]
-        refuse_unknown(named, _OWN | _OF_BATCHES | _OF_STREAMS.keys(), "reading a topic")
+        idle += take_unknown(named, _OWN | (_OF_STREAMS if streaming else _OF_BATCHES))
         if sum(name in named for name in ("subscribe", "subscribepattern", "assign")) != 1:
             raise OptionError("exactly one of subscribe, subscribePattern and assign has to be set")
         isolation = kafka.get("isolation.level", named.get("isolation.level", "read_uncommitted"))
@@ -188,10 +186,12 @@ def warn(without_effect: Sequence[str]) -> None:
         print(f"tanist: without effect here (docs/spark.md): {', '.join(without_effect)}", file=sys.stderr)
 
 
-def refuse_unknown(named: Collection[str], known: Collection[str], purpose: str) -> None:
+def take_unknown(named: dict[str, str], known: Collection[str]) -> list[str]:
+    """The options that say nothing here, taken from the others."""
     unknown = sorted(name for name in named if name not in known)
-    if unknown:
-        raise OptionError(f"tanist has no option {', '.join(unknown)} for {purpose}")
+    for name in unknown:
+        del named[name]
+    return [_SPELLED.get(name, name) for name in unknown]
 
 
 def connecting(kafka: Mapping[str, str]) -> Connecting:
@@ -226,7 +226,7 @@ def _starting(named: Mapping[str, str], default: str) -> Offsets:
 def _bound(which: str, named: Mapping[str, str], default: str, *, or_latest: bool = True) -> Offsets:
     """In the order in which Spark's source gives way: one time for all, times by partition, offsets."""
     if f"{which}timestamp" in named:
-        text = named[f"{which}timestamp"]
+        text = named[f"{which}timestamp"].strip()
         # Kafka's ListOffsets takes -1 for the end and -2 for the beginning where a time is wanted, and so does Spark.
         if text not in ("-1", "-2") and not text.isdecimal():
             raise OptionError(f"{which}Timestamp is milliseconds since 1970, -1 or -2, not {text!r}")

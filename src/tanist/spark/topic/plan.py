@@ -62,6 +62,8 @@ def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
         where = topic, partition
         first, last = firsts[where].offset, lasts[where].offset
         start, end = starts[where], ends[where]
+        if first <= end < start <= last:
+            raise OptionError(f"{topic}-{partition} cannot be read from offset {start} to {end}, which is before it")
         if start < first or end > last or start > end:
             message = f"{topic}-{partition}: offsets {start} to {end} were asked for, and the log has {first} to {last}"
             if options.fail_on_data_loss:

@@ -27,7 +27,7 @@ from tanist.client.positions import EARLIEST, LATEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.spark.topic.offsets import OffsetAndEpoch, epoch_ends, list_offsets
-from tanist.spark.topic.options import TopicOptions, warn
+from tanist.spark.topic.options import OptionError, TopicOptions, warn
 from tanist.spark.topic.plan import DataLoss, There, partitions_of, resolved, split, together
 from tanist.spark.topic.positions import (
     Begin,
@@ -45,6 +45,25 @@ from tanist.spark.topic.positions import (
 )
 from tanist.spark.topic.tasks import Task, read_task
 from tanist.wire.errors import ErrorCode
+
+
+class RefusedStream(DataSourceStreamReader):
+    """Says why when it is first asked. Spark would stop a reader that it could not make, and report that instead."""
+
+    def __init__(self, error: OptionError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (PySpark's names)
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        raise self._error
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
