@@ -23,7 +23,7 @@ from tests.spark import spark_short_lived
 pytestmark = pytest.mark.skipif(find_spec("grpc") is None, reason="Spark Connect needs grpcio: make spark installs it")
 
 QUERY = Path(__file__).with_name("spark_connect_query.py")
-PATIENCE_S = 240
+PATIENCE_S = 1_200
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
