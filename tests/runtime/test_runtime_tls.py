@@ -130,7 +130,8 @@ def test_a_handshake_that_is_cut_at_any_byte_leaves_nothing_behind(runner: Any, 
         client = server.client(own)
         client.sock.sendall(client.flight())
         runner.until(lambda c=client: (c.read(), bool(c.heard))[1])
-        client.sock.sendall(client.flight()[:length])
+        flight = client.flight()  # a signature is a byte or two longer or shorter than the next
+        client.sock.sendall(flight[: min(length, len(flight) - 1)])
         client.close()
         if length % 64 == 0:
             runner.until(lambda: server.is_empty)
@@ -351,7 +352,7 @@ def test_a_server_that_goes_away_at_any_byte_of_its_part_ends_the_connection_onc
         found[0].setblocking(False)
         return found[0]
 
-    lengths = [0, 1, 2, 5, 6, 40, 126, 127, 128, 133, 400, 600, 700, 800]
+    lengths = [0, 1, 2, 5, 6, 40, 126, 127, 128, 133, 400, 600, 700]
     for cut in lengths:
         dialler = Handler()
         server.network.connect("127.0.0.1", between.getsockname()[1], dialler, max_frame_bytes=100, tls="OUT")
