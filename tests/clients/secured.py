@@ -120,7 +120,7 @@ def served(node: SaslNode, folder: Path, properties: Mapping[str, str]) -> Itera
         command = apache.java_command(apache.SERVER, str(file), flags=flags, logging="server")
         with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
             try:
-                wait_ready(cast(Cluster, node))
+                wait_ready(cast(Cluster, node), timeout_s=180.0)
                 yield
             finally:
                 process.terminate()
