@@ -157,6 +157,8 @@ def test_the_configuration_of_a_new_topic_is_shown_to_who_may_describe_it(cluste
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         return cluster.ask_as("alice", CreateTopicsRequest(topics=(topic,), timeout_ms=1_000), 7).topics[0]
 
+    denied = create("new0")
+    assert (denied.error_code, denied.error_message) == (DENIED, "Authorization failed.")  # Apache Kafka's words
     cluster.allow("alice", (CREATE, TOPIC, "new+"))
     hidden = create("new1")
     assert (hidden.error_code, hidden.topic_config_error_code) == (0, DENIED)

@@ -43,8 +43,8 @@ def node_modules(project: Path = KAFKAJS, name: str = "clients-node") -> Path:
 
 
 def franz(program: str) -> Path:
-    """A program of `franz/`, built: `member`, `copier`, `sender` or `transactional`."""
-    programs = {"member": "."} | {name: f"./{name}" for name in ("copier", "sender", "transactional")}
+    """A program of `franz/`, built: `member`, `copier`, `sender`, `steps` or `transactional`."""
+    programs = {"member": "."} | {name: f"./{name}" for name in ("copier", "sender", "steps", "transactional")}
     sources = [FRANZ / "go.mod", FRANZ / "go.sum", *sorted(FRANZ.rglob("*.go"))]
 
     def fill(folder: Path) -> None:

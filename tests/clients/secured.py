@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,10 @@ from tests.interop import apache
 from tests.interop.cluster import HOST, Cluster, free_ports, wait_ready
 from tests.interop.tanist_cluster import TanistNode, tanist
 
-PLAIN = f'{PLAIN_MODULE} required username="node" password="node-secret" user_node="node-secret" user_alice="alice,s";'
+PLAIN = (
+    f'{PLAIN_MODULE} required username="node" password="node-secret" user_node="node-secret" '
+    'user_alice="alice,s" user_admin="admins";'
+)
 SCRAM = f"{SCRAM_MODULE} required;"
 OAUTH = f"{OAUTH_MODULE} required;"
 KEY = ECKey.generate_key("P-256", parameters={"kid": "tests"})
@@ -93,16 +96,23 @@ def bearer_token(lifetime_s: int = 600, **changes: Any) -> str:
 def running(target: str, folder: Path, **more: str) -> Iterator[SaslNode]:
     """A node; `more` properties are written with two underscores for a dot."""
     port = free_ports(3)
+    node = SaslNode(target, port, port + 1)
+    with served(node, folder, _properties(folder, port, **more)):
+        yield node
+
+
+@contextmanager
+def served(node: SaslNode, folder: Path, properties: Mapping[str, str]) -> Iterator[None]:
+    """The node runs, with alice as a user of SCRAM, from the time when its plain listener answers on."""
     (folder / "jwks.json").write_text(json.dumps(KeySet([KEY]).as_dict(private=False)))
     file = folder / "server.properties"
-    file.write_text("".join(f"{name}={value}\n" for name, value in _properties(folder, port, **more).items()))
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     users = [
         part
         for mechanism in MECHANISMS[1:]
         for part in ("--add-scram", f"{mechanism}=[name=alice,password={PASSWORDS[mechanism]}]")
     ]
-    node = SaslNode(target, port, port + 1)
-    if target == "apache":
+    if node.name == "apache":
         apache.tool(apache.STORAGE, "format", "-c", str(file), "-t", apache.random_cluster_id(), *users)
         allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://{folder}/jwks.json"
         files = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.files={folder}/jwks.json"
@@ -110,8 +120,8 @@ def running(target: str, folder: Path, **more: str) -> Iterator[SaslNode]:
         command = apache.java_command(apache.SERVER, str(file), flags=flags, logging="server")
         with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
             try:
-                wait_ready(cast(Cluster, node))
-                yield node
+                wait_ready(cast(Cluster, node), timeout_s=180.0)
+                yield
             finally:
                 process.terminate()
                 process.wait(60)
@@ -120,6 +130,6 @@ def running(target: str, folder: Path, **more: str) -> Iterator[SaslNode]:
     process_of = TanistNode(file)
     process_of.start()
     try:
-        yield node
+        yield
     finally:
         process_of.stop()

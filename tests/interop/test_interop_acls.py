@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from tanist.broker.guard import MESSAGES
 from tanist.security import controller_requirements, requirements
 from tanist.security.controller_requirements import CONTROLLER_ROWS
 from tanist.security.requirements import BROKER_ROWS, Need, Row
@@ -123,21 +124,30 @@ def allow(node: tuple[str, int], needs: set[Need]) -> None:
     wait_for(lambda: len(listed(node, wanted(STRANGER))) == len(entries), "the entries", timeout_s=10)
 
 
-def denials(answer: object, path: str = "") -> set[tuple[str, int]]:
-    """The errors of denials in an answer, with their places."""
-    found: set[tuple[str, int]] = set()
+def denials(answer: object, path: str = "") -> set[tuple[str, int, str]]:
+    """The errors of denials in an answer, with their places and their words."""
+    found: set[tuple[str, int, str]] = set()
     if isinstance(answer, Struct):
         for field in answer.FIELDS:
             value = getattr(answer, field.name)
             if field.name.endswith("error_code"):
                 if value in DENIED:
-                    found.add((f"{path}.{field.name}", value))
+                    found.add((f"{path}.{field.name}", value, _words(answer, value)))
             else:
                 found |= denials(value, f"{path}.{field.name}")
     elif isinstance(answer, tuple | list):
         for each in answer:
             found |= denials(each, f"{path}[]")
     return found
+
+
+def _words(answer: Struct, code: int) -> str:
+    """What a client says that the error is: where the answer has no words, its own."""
+    words = getattr(answer, "error_message", None)
+    # Apache Kafka's text of its request tells of buffers and threads: ours says what the error is called.
+    if not words or words.startswith("Request Request("):
+        words = MESSAGES[ErrorCode(code)]
+    return str(words)
 
 
 @pytest.fixture(scope="module")

@@ -31,22 +31,31 @@ def test_the_answers(nodes: Pair, side: str) -> None:
         assert state(asker.ask(describe_all(), 1, DescribeClientQuotasResponse)) == STATE
 
 
-def test_kafka_configs(nodes: Pair) -> None:
-    """`kafka-configs --entity-type users|clients|ips`, with names and defaults."""
-    server = ("--bootstrap-server", "{}:{}".format(*nodes.tanist))
+def test_kafka_configs_does_and_says_the_same(nodes: Pair) -> None:
+    """`kafka-configs --entity-type users|clients|ips`, with names and defaults, at each node."""
     users = ("--entity-type", "users", "--entity-name", "alice")
     clients = ("--entity-type", "clients", "--entity-default")
-    for entity, change in (
-        (users, "producer_byte_rate=1024"),
-        ((*users, *clients), "consumer_byte_rate=2048,request_percentage=200"),
-        (("--entity-type", "ips", "--entity-name", "127.0.0.2"), "connection_creation_rate=7"),
+    steps = (
+        ("--alter", *users, "--add-config", "producer_byte_rate=1024"),
+        ("--alter", *users, *clients, "--add-config", "consumer_byte_rate=2048,request_percentage=200"),
+        ("--alter", "--entity-type", "ips", "--entity-name", "127.0.0.2", "--add-config", "connection_creation_rate=7"),
+        ("--describe", *users, *clients),
+        ("--describe", *users),
+        ("--describe", "--entity-type", "ips"),
+        ("--alter", *users, "--delete-config", "producer_byte_rate"),
+        ("--describe", *users),
+    )
+    theirs, ours = (
+        [
+            apache.tool(apache.CONFIGS, "--bootstrap-server", f"{host}:{port}", *step).stdout.splitlines()
+            for step in steps
+        ]
+        for host, port in (nodes.apache, nodes.tanist)
+    )
+    assert ours == theirs
+    shown = ["\n".join(ours[step]) for step in (3, 4, 5, 7)]
+    for text, value in zip(
+        shown, ("consumer_byte_rate=2048.0", "producer_byte_rate=1024.0", "connection_creation_rate=7.0")
     ):
-        apache.tool(apache.CONFIGS, *server, "--alter", *entity, "--add-config", change)
-    shown = apache.tool(apache.CONFIGS, *server, "--describe", *users, *clients).stdout
-    assert "consumer_byte_rate=2048.0" in shown
-    assert "request_percentage=200.0" in shown
-    assert "producer_byte_rate=1024.0" in apache.tool(apache.CONFIGS, *server, "--describe", *users).stdout
-    shown = apache.tool(apache.CONFIGS, *server, "--describe", "--entity-type", "ips").stdout
-    assert "connection_creation_rate=7.0" in shown
-    apache.tool(apache.CONFIGS, *server, "--alter", *users, "--delete-config", "producer_byte_rate")
-    assert "1024" not in apache.tool(apache.CONFIGS, *server, "--describe", *users).stdout
+        assert value in text
+    assert "1024" not in shown[-1]

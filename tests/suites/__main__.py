@@ -3,6 +3,7 @@
     python -m tests.suites kafka-python                          three brokers of tanist, started for it
     python -m tests.suites franz-go --target apache              the same on Apache Kafka
     python -m tests.suites kafka-python --bootstrap HOST:PORT    a cluster that runs already
+    python -m tests.suites kafka-python-secured                  its tests of SASL and TLS, which start nodes
 
 The tests are fetched from PyPI or the Go module proxy in the version that is locked. Ends with 1 if a test failed.
 """
@@ -24,6 +25,11 @@ from tests.suites import franz_go_suite, kafka_python_suite
 from tests.suites.results import account
 
 SUITES = {suite.NAME: suite.run for suite in (franz_go_suite, kafka_python_suite)}
+SECURED = {
+    franz_go_suite.SCRAM_NAME: franz_go_suite.run_scram,
+    kafka_python_suite.SECURED_NAME: kafka_python_suite.run_secured,
+}
+"""Tests of authentication and TLS, which start nodes of a target."""
 LIMIT_MINUTES = 15.0
 START_S = 300.0
 
@@ -56,7 +62,7 @@ def running(bootstrap: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.suites", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("suite", choices=sorted(SUITES))
+    parser.add_argument("suite", choices=sorted((*SUITES, *SECURED)))
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--bootstrap", help="a cluster that runs already")
     where.add_argument("--target", choices=target.TARGETS, default="tanist", help="three brokers of it are started")
@@ -65,8 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the results there too")
     chosen = parser.parse_args(arguments)
     interrupt_on_sigterm()
-    with running(chosen.bootstrap) if chosen.bootstrap else brokers(chosen.target) as bootstrap:
-        results = SUITES[chosen.suite](bootstrap, only=chosen.only, limit_s=60 * chosen.minutes)
+    limits = {"only": chosen.only, "limit_s": 60 * chosen.minutes}
+    if chosen.suite in SECURED:
+        results = SECURED[chosen.suite](chosen.target, **limits)
+    else:
+        with running(chosen.bootstrap) if chosen.bootstrap else brokers(chosen.target) as bootstrap:
+            results = SUITES[chosen.suite](bootstrap, **limits)
     print(account(results))
     if chosen.json is not None:
         chosen.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")

@@ -29,6 +29,10 @@ from tanist.wire.schema import ZERO_UUID
 _Narrow = Callable[[Any, Call, MetadataImage], Any]
 
 
+_NOT_CREATED: Final = "Authorization failed."
+"""Apache Kafka's words for a topic alone that may not be created."""
+
+
 def narrowed(request: Any, call: Call, image: MetadataImage) -> Any:
     """The request without what its client may not do; the call's answer will have that."""
     narrow = _NARROW.get(type(request))
@@ -41,7 +45,7 @@ def _create_topics(request: CreateTopicsRequest, call: Call, _image: MetadataIma
 
     def answer(response: CreateTopicsResponse) -> CreateTopicsResponse:
         code = rows.CREATE_TOPICS_TOPIC.code
-        refused = (CreatableTopicResult(name=name, error_code=code, error_message=MESSAGES[code]) for name in denied)
+        refused = (CreatableTopicResult(name=name, error_code=code, error_message=_NOT_CREATED) for name in denied)
         return CreateTopicsResponse(topics=(*map(described, response.topics), *refused))
 
     def described(result: CreatableTopicResult) -> CreatableTopicResult:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tanist.ports import TlsProblem
+from tanist.runtime.security.profile import TlsProfile
 from tests.certificates import CertificateAuthority, Issued, pem
 from tests.runtime.network_rig import Handler, frame
 from tests.runtime.tls_rig import TlsClient, TlsServer, client_context
@@ -153,3 +156,23 @@ def test_a_node_without_tls_does_not_load_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_node_that_asks_for_no_certificate_shows_its_own_alone(tmp_path: Path) -> None:
+    """As its key store has it: a client that does not know the authority says so, and not that it is self-signed."""
+    server = TlsProfile(CertificateAuthority().issue("node").pem_files(tmp_path))
+    here, there = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        ssl.create_default_context().wrap_bio(here, there, server_hostname="localhost"),
+        server.wrap(there, here, None),
+    ]
+
+    def shake_hands() -> None:
+        for _ in range(4):
+            for side in sides:
+                with suppress(ssl.SSLWantReadError):
+                    side.do_handshake()
+
+    with pytest.raises(ssl.SSLCertVerificationError) as failed:
+        shake_hands()
+    assert failed.value.verify_message == "unable to get local issuer certificate"

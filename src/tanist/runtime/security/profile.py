@@ -115,7 +115,9 @@ class TlsProfile:
                 context.set_ciphers(ciphers)
             except ssl.SSLError:
                 raise TlsProblem(f"ssl.cipher.suites: OpenSSL has none of them ({ciphers})") from None
-        _trust(context, self.trusted)
+        # From authorities that it knows, OpenSSL makes the chain that it shows longer, at each handshake.
+        if protocol == ssl.PROTOCOL_TLS_CLIENT or self.asks_clients:
+            _trust(context, self.trusted)
         if self.keys is not None:
             _load(context, self.keys)
         return context
