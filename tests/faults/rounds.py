@@ -42,6 +42,7 @@ from tests.interop import target as targets
 from tests.interop.cluster import (
     Cluster,
     active_controller,
+    client_settings,
     interrupt_on_sigterm,
     metadata,
     wait_in_sync,
@@ -145,7 +146,7 @@ class Report:
 def create_topic(cluster: Cluster) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin = AdminClient(client_settings(cluster, as_admin=True))
     # Small segments: the replicas' files are compared over several rolls.
     config = {"min.insync.replicas": "2", "segment.bytes": str(1 << 20)}
     (future,) = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)]).values()
