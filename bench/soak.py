@@ -187,7 +187,7 @@ def sample(cluster: TanistCluster, took_ms: list[float], rows: list[dict[str, An
 def disturb(cluster: TanistCluster, visitors: Visitors | None, rng: random.Random, counts: dict[str, int]) -> None:
     """One broker is killed and comes back, or every partition's leader moves to its preferred replica."""
     if visitors is not None and rng.random() < 0.3:
-        visitors.rotate()
+        visitors.cluster.rotate_certificates()
         counts["exchanges of all certificates"] = counts.get("exchanges of all certificates", 0) + 1
         return
     if rng.random() < 0.5:

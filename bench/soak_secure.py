@@ -15,10 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.cluster.layout import node_folder
-from tanist.testing.security import Security
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
@@ -50,21 +48,13 @@ class Visitors:
     counts: Counter[str] = field(default_factory=Counter)
     greedy_bytes: int = 0
 
-    @property
-    def security(self) -> Security:
-        return Security(LocalCluster(self.cluster.directory))
-
     def arrive(self) -> None:
-        security = self.security
+        security = self.cluster.security
         for user in (GREEDY, STRANGER):
             security.add_user(user, f"{user}-secret")
         security.allow(f"User:{GREEDY}", "WRITE", f"topic:{GREEDY}")
         security.throttle(GREEDY, producer_byte_rate=QUOTA_BYTES)
         security.throttle("app", **HIGH_QUOTAS)
-
-    def rotate(self) -> None:
-        """All certificates anew."""
-        self.security.rotate_certificates()
 
     def come_and_go(self, stopping: threading.Event) -> None:
         number = 0
@@ -135,7 +125,7 @@ class Visitors:
         while not stopping.wait(CHANGE_S):
             number += 1
             user = f"visitor-{number % 20}"
-            security = self.security
+            security = self.cluster.security
             with suppress(ClusterError):  # while a controller is elected
                 security.add_user(user, f"secret-{number}")
                 security.allow(f"User:{user}", "READ", f"topic:{user}*")

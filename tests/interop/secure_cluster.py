@@ -6,7 +6,9 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Any
 
+from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.secure_files import ADMIN, APP, SecureFiles
+from tanist.testing.security import Security
 from tests.interop.raw import RawClient
 from tests.interop.tanist_cluster import TanistCluster
 
@@ -20,6 +22,14 @@ class SecureCluster(TanistCluster):
     @property
     def files(self) -> SecureFiles:
         return SecureFiles(self.directory)
+
+    @property
+    def security(self) -> Security:
+        return Security(LocalCluster(self.directory))
+
+    def rotate_certificates(self) -> None:
+        """Give all nodes other certificates; returns when they show them."""
+        self.security.rotate_certificates()
 
     def start(self) -> None:
         TanistCluster.start(self)
