@@ -27,7 +27,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tanist.ports import TlsProblem
-from tanist.runtime.security.stores import key_store, trust_store
+from tanist.runtime.security.profile import TlsProfile
 from tanist.security.jaas import JaasError, parse_jaas
 from tanist.security.principal import decode_principal, encode_principal, parse_principal
 from tanist.security.sasl.scram import SHA_256, ScramClient, ScramServer
@@ -161,18 +161,21 @@ def _readers(
         return data.decode("utf-8", "replace")
 
     def stores(data: bytes) -> None:
-        keys = {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.key": text(data),
-            "ssl.keystore.certificate.chain": text(data),
-        }
-        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": text(data)}
-        for read, properties in ((key_store, keys), (trust_store, trust)):
-            try:
-                read(properties)
-            except TlsProblem as problem:
-                if "PRIVATE KEY-----\n" in str(problem):
-                    raise AssertionError("a key is shown") from problem
+        given = text(data)
+        try:
+            TlsProfile(
+                {
+                    "ssl.keystore.type": "PEM",
+                    "ssl.keystore.key": given,
+                    "ssl.keystore.certificate.chain": given,
+                    "ssl.truststore.type": "PEM",
+                    "ssl.truststore.certificates": given,
+                }
+            )
+        except TlsProblem as problem:
+            if "PRIVATE KEY-----\n" in str(problem):
+                raise AssertionError("a key is shown") from problem
+            raise
 
     return [
         ("JAAS", [jaas.encode()], lambda data: parse_jaas(text(data)), (JaasError,)),
@@ -180,7 +183,7 @@ def _readers(
         ("certificates", [der], subject_name, (ValueError,)),
         ("mapping rules", [b"RULE:^CN=(.*?),OU=.*$/$1@x/U,DEFAULT"],
          lambda data: PrincipalMapping(text(data)), (ValueError,)),
-        ("stores", [store], stores, ()),
+        ("stores", [store], stores, (TlsProblem,)),
         ("credentials", [b"SCRAM-SHA-256=[name=a,salt=\"c2FsdA==\",saltedpassword=\"c2FsdA==\",iterations=4096]"],
          lambda data: parse_credential(text(data), rng.randbytes), (ScramArgumentError,)),
         ("principals", [b"User:a:b"], lambda data: parse_principal(text(data)), (ValueError,)),
