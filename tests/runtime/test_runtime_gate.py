@@ -10,11 +10,9 @@ import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from tanist.security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tanist.wire.apis import ApiKey, request_class, response_class
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
@@ -26,24 +24,10 @@ from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from tanist.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from tanist.wire.schema import Request
-from tests.certificates import CertificateAuthority, pem
-from tests.interop.cluster import HOST, free_ports
 from tests.interop.raw import RawClient
-from tests.interop.tanist_cluster import TanistNode, tanist
-from tests.interop.waiting import wait_for
+from tests.runtime.guarded_node import WITH_SASL, GuardedNode, ask, log_in
 
-TIMEOUT_S = 120.0
 THREADS = 16
-_PLAIN = f'{PLAIN_MODULE} required username="node" password="node-secret" user_node="node-secret";'
-_SCRAM = f"{SCRAM_MODULE} required;"
-LISTENERS = {
-    "SASL": "SASL_PLAINTEXT",
-    "SASLTLS": "SASL_SSL",
-    "MUTUAL": "SSL",
-    "CONTROLLER": "SASL_PLAINTEXT",
-    "CONTROLLERTLS": "SASL_SSL",
-}
-WITH_SASL = [name for name, protocol in LISTENERS.items() if protocol.startswith("SASL")]
 KEYS = [*ApiKey, -1, 999, 32_767]
 """All that are known, the private ones among them; and three that nobody has."""
 REQUESTS: dict[int, Request] = {
@@ -55,72 +39,14 @@ REQUESTS: dict[int, Request] = {
 }
 
 
-class Guarded:
-    """The node."""
-
-    def __init__(self, folder: Path) -> None:
-        authority = CertificateAuthority()
-        first = free_ports(len(LISTENERS))
-        self.ports = {name: first + number for number, name in enumerate(LISTENERS)}
-        self.tls = ssl.create_default_context(cadata=pem(authority.certificate))
-        listener_lines = {}
-        for name in WITH_SASL:
-            prefix = f"listener.name.{name.lower()}"
-            listener_lines[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256"
-            listener_lines[f"{prefix}.plain.sasl.jaas.config"] = _PLAIN
-            listener_lines[f"{prefix}.scram-sha-256.sasl.jaas.config"] = _SCRAM
-        controllers = [name for name in LISTENERS if name.startswith("CONTROLLER")]
-        properties = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in self.ports.items()),
-            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items()),
-            "controller.listener.names": ",".join(controllers),
-            "inter.broker.listener.name": "SASL",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "sasl.mechanism.controller.protocol": "PLAIN",
-            "controller.quorum.voters": f"1@{HOST}:{self.ports['CONTROLLER']}",
-            "log.dirs": str(folder / "data"),
-            "listener.name.mutual.ssl.client.auth": "required",
-            "connection.failed.authentication.delay.ms": "0",
-            **listener_lines,
-            **authority.issue("node").pem_files(folder),
-        }
-        file = folder / "server.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        tanist("format", "-c", str(file), "-t", tanist("random-uuid").strip(),
-               "--add-scram", "SCRAM-SHA-256=[name=alice,password=alice-secret]")  # fmt: skip
-        self.process = TanistNode(file)
-
-    def dial(self, listener: str) -> RawClient:
-        client = RawClient(HOST, self.ports[listener], timeout_s=TIMEOUT_S)
-        if LISTENERS[listener].endswith("SSL"):
-            client.over_tls(self.tls)
-        return client
-
-
-def ask(client: RawClient, request: Request, version: int) -> bytes:
-    return client.exchange(encode_request(request, version, 1, "stranger"))
-
-
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    made = Guarded(tmp_path_factory.mktemp("guarded"))
-    made.process.start_node(1)
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedNode]:
+    made = GuardedNode(tmp_path_factory.mktemp("guarded"))
     try:
-        wait_for(lambda: logged_in(made), "the node serves", timeout_s=TIMEOUT_S)
+        made.start()
         yield made
     finally:
         made.process.stop()
-
-
-def logged_in(node: Guarded) -> bool:
-    """Whether the broker lets in who has the password."""
-    node.process._check_alive()
-    with node.dial("SASL") as client:
-        token_due(client)
-        ask(client, SaslAuthenticateRequest(auth_bytes=b"\0node\0node-secret"), 1)
-        return bool(client.metadata(()).brokers)
 
 
 # -- states
@@ -174,7 +100,7 @@ def frame_of(key: int) -> tuple[bytes, Request | None, int]:
     return encode_request(request, cls.VERSIONS[1], 1, "stranger"), request, cls.VERSIONS[1]
 
 
-def heard(node: Guarded, listener: str, state: Callable[[RawClient], None], key: int) -> bytes | None:
+def heard(node: GuardedNode, listener: str, state: Callable[[RawClient], None], key: int) -> bytes | None:
     """All that comes back, until the node ends the connection; None if it ends it without a word."""
     with node.dial(listener) as client:
         state(client)
@@ -203,7 +129,9 @@ def no_more_than_refused(key: int, answer: bytes | None) -> bool:
 
 @pytest.mark.parametrize("listener", WITH_SASL)
 @pytest.mark.parametrize("state", list(STATES), ids=lambda state: state.__name__)
-def test_nothing_but_what_is_due_is_answered(node: Guarded, listener: str, state: Callable[[RawClient], None]) -> None:
+def test_nothing_but_what_is_due_is_answered(
+    node: GuardedNode, listener: str, state: Callable[[RawClient], None]
+) -> None:
     keys = [key for key in KEYS if key not in STATES[state]]
     with ThreadPoolExecutor(THREADS) as threads:
         answers = dict(zip(keys, threads.map(partial(heard, node, listener, state), keys), strict=True))
@@ -216,7 +144,7 @@ def test_nothing_but_what_is_due_is_answered(node: Guarded, listener: str, state
     assert len(answers) > 70
 
 
-def test_who_has_no_certificate_reaches_nothing(node: Guarded) -> None:
+def test_who_has_no_certificate_reaches_nothing(node: GuardedNode) -> None:
     def reached(key: int) -> bytes | None:
         try:
             return heard(node, "MUTUAL", nothing_said, key)
@@ -228,12 +156,11 @@ def test_who_has_no_certificate_reaches_nothing(node: Guarded) -> None:
     assert {key: answer for key, answer in answers.items() if answer is not None} == {}
 
 
-def test_nothing_has_happened(node: Guarded) -> None:
+def test_nothing_has_happened(node: GuardedNode) -> None:
     """The right password opens all of them; nobody before it has made or removed anything."""
     for listener in WITH_SASL:
         with node.dial(listener) as client:
-            ask(client, SaslHandshakeRequest(mechanism="PLAIN"), 1)
-            ask(client, SaslAuthenticateRequest(auth_bytes=b"\0node\0node-secret"), 1)
+            log_in(client)
             if not listener.startswith("CONTROLLER"):
                 assert client.metadata(None).topics == {}
             else:

@@ -215,7 +215,7 @@ def _blocks(text: str) -> list[tuple[str, bytes]]:
 
 
 def _certificates(text: str, where: str) -> tuple[x509.Certificate, ...]:
-    found = []
+    found: list[x509.Certificate] = []
     for label, block in _blocks(text):
         if label in ("CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"):
             with parsed(f"{where}: certificate {len(found) + 1}"):
