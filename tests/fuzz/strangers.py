@@ -5,8 +5,9 @@
 Frames: dialogues of SASL by somebody without a password, whose frames are damaged, cut, repeated, exchanged and mixed
 with requests of all keys. Nobody gets in, no handler behind the gate is reached, nothing raises, and little is kept.
 Texts: of JAAS, of distinguished names and mapping rules, of stores, of credentials and principals: read, or refused
-with the one error that their reader has. Handshakes: TLS dialogues with and without a client's certificate, of both
-versions, that end at each byte in turn, or have bytes changed: none opens a connection, and nothing of them is left.
+with the one error that their reader has. Questions: the authorizer decides as a model of it. Handshakes: TLS dialogues
+with and without a client's certificate, of both versions, that end at each byte in turn, or have bytes changed: none
+opens a connection, and nothing of them is left.
 
 By default the seed is a new one; it is printed, and makes a run repeatable (but for the keys of TLS).
 """
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tanist.ports import TlsProblem
 from tanist.runtime.security.profile import TlsProfile
+from tanist.security.acls import AclImage
 from tanist.security.jaas import JaasError, parse_jaas
 from tanist.security.principal import decode_principal, encode_principal, parse_principal
 from tanist.security.sasl.scram import SHA_256, ScramClient, ScramServer
@@ -45,6 +47,8 @@ from tests.fuzz.frames import damaged
 from tests.runtime.conftest import Runner
 from tests.runtime.network_rig import Handler, frame
 from tests.runtime.tls_rig import TlsClient, TlsServer, client_context
+from tests.security.acl_model import model
+from tests.security.acl_samples import HOSTS, NAMES, OPERATIONS, PRINCIPALS, TYPES, random_acl
 
 KEPT_BYTES_MAX = 20_000
 """Of answers, for a client that may be anybody."""
@@ -208,6 +212,40 @@ def fuzz_texts(count: int, rng: random.Random) -> Counter[str]:
     return counts
 
 
+# -- questions to the authorizer
+
+_ODD = ("", "*", "**", "a*", "User:*", "\0", "a" * 300, "\ud800", "\U0001f600", "../a", "A", "á", "a\n")
+
+
+def fuzz_acls(count: int, rng: random.Random) -> Counter[str]:
+    """Ask so many questions with names, principals and hosts of any kind; a model reads the entries one by one."""
+    counts = Counter[str]()
+    while counts["questions"] < count:
+        entries = [random_acl(rng) for _ in range(rng.randrange(15))]
+        everyone = rng.random() < 0.5
+        image = AclImage((), allow_everyone=everyone)
+        gone = [random_acl(rng) for _ in range(rng.randrange(5))]
+        image.change([], gone)
+        image.change([each for each in gone if each not in entries], entries)
+        for _ in range(20):
+            principal = rng.choice((*PRINCIPALS, *_ODD))
+            host, name = rng.choice((*HOSTS, *_ODD)), rng.choice((*NAMES, *_ODD))
+            operation, kind = rng.choice(OPERATIONS), rng.choice(TYPES)
+            expected = model(entries, principal, host, operation, kind, name)
+            found = image.decide(principal, host, operation, kind, name)
+            assert found == (everyone if expected is None else expected), (
+                entries,
+                principal,
+                host,
+                operation,
+                kind,
+                name,
+            )
+            counts["questions"] += 1
+            counts["allowed"] += found
+    return counts
+
+
 # -- handshakes
 
 
@@ -304,6 +342,7 @@ def main() -> int:
     for what, fuzz, count in (
         ("frames", fuzz_gate, options.frames),
         ("texts", fuzz_texts, options.frames // 10),
+        ("questions to the authorizer", fuzz_acls, options.frames // 10),
         ("handshakes", fuzz_handshakes, options.handshakes),
     ):
         began_s = time.monotonic()

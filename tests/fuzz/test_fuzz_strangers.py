@@ -41,6 +41,13 @@ def test_texts_are_read_or_refused() -> None:
     assert counts["JAAS refused"] > 50
 
 
+def test_the_authorizer_decides_as_its_model() -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    counts = strangers.fuzz_acls(2_000, random.Random(seed))
+    assert 0 < counts["allowed"] < counts["questions"]
+
+
 def test_handshakes_without_an_end_open_nothing() -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
