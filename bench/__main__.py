@@ -4,6 +4,7 @@ python -m bench                     about a quarter of an hour
 python -m bench --quick             about two minutes, without Kafka's own tools
 python -m bench --sides apache,apache --quick      the bench against itself: all ratios about 1
 python -m bench --sides ../before,tanist           another checkout, with its .venv, beside this one
+python -m bench --beside hog        with other work on each core, as on a machine that people use
 python -m bench --only produce-100B-16x1,fetch-32KB-16x1
 python -m bench --join bench/results/raw/A.json bench/results/raw/B.json      the document, of runs in parts
 """
@@ -18,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import report
+from bench.beside import PROGRAMS, beside
 from bench.measure import Measured, RawRunner, ToolRunner, measure_idle, measure_start
 from bench.stands import program_of, standing
 from bench.workloads import FULL, QUICK, RAW, TOOLS, Effort, Raw, Tool
@@ -111,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="workloads, by name, with commas between; also: start, idle")
     parser.add_argument("--rounds", type=int, help="rounds of each workload")
     parser.add_argument("--data", type=Path, help="where the brokers keep their data (a temporary folder)")
+    parser.add_argument("--beside", choices=PROGRAMS, default="none", help="other work on each core meanwhile (none)")
     parser.add_argument("--join", type=Path, nargs="+", metavar="JSON", help="document these results; measure nothing")
     parser.add_argument("--list", action="store_true", help="name the workloads and end")
     chosen = parser.parse_args(arguments)
@@ -134,12 +137,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     install.activate()
     labels: dict[str, str] = chosen.sides
     first, second = labels
-    environment = report.environment(effort, labels)
-    with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as folder:
+    environment = report.environment(effort, labels) | {"beside": chosen.beside}
+    with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as folder, beside(chosen.beside):
         results = run(effort, labels, only, Path(folder))
     report.print_summary(results, first, second)
     # The document tells of whole runs of tanist beside Apache Kafka, and of nothing else.
-    whole = not only and not effort.quick and set(labels) == set(ALL)
+    whole = not only and not effort.quick and set(labels) == set(ALL) and chosen.beside == "none"
     print(f"stored in {report.write(results, environment, first, second, document=whole)}")
     return 0
 

@@ -96,8 +96,9 @@ def test_a_broker_gets_in_and_the_client_that_was_not_used_for_longest_goes() ->
     assert not lost.answered
 
 
-def test_a_listener_has_a_limit_of_its_own() -> None:
-    cluster = one_node({"listener.name.clients.max.connections": "1"})
+@pytest.mark.parametrize("name", ["clients", "Clients"])
+def test_a_listener_has_a_limit_of_its_own(name: str) -> None:
+    cluster = one_node({f"listener.name.{name}.max.connections": "1"})
     first = Client(cluster, "first")
     first.ask()
     second = Client(cluster, "second").send()

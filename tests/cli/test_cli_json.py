@@ -22,7 +22,10 @@ WITHOUT_JSON = {
     "spark story": "a story, for people",
     "ui": "a server until Ctrl-C; tests/web starts it and reads the address",
 }
-OF_SECURE_CLUSTERS = {"acls list", "acls add", "acls remove", "certs list", "certs renew"}
+OF_SECURE_CLUSTERS = {
+    *("acls list", "acls add", "acls remove", "certs list", "certs renew"),
+    *("tokens create", "tokens renew", "tokens expire", "tokens describe"),
+}
 """`test_cli_secure` runs them: they need a cluster with an authorizer and certificates."""
 
 

@@ -18,9 +18,10 @@ from click.testing import CliRunner
 
 from tanist.cli.app import app
 from tanist.cli.output.migration import Instructions, Progress
+from tanist.client.security import ClientSecurity
 from tanist.runtime.client.admin import ConfigEntry
 from tanist.runtime.migration import nodes, roll
-from tanist.runtime.migration.nodes import APACHE, TANIST
+from tanist.runtime.migration.nodes import APACHE, TANIST, Node
 from tanist.runtime.migration.roll import Step
 from tests.cli.cli_rig import FEW_PARTITIONS, free_port, run
 from tests.cli.cli_rig import TANIST as TANIST_COMMAND
@@ -54,9 +55,9 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     ids: set[int] = set()
     described = nodes.node_settings
 
-    def disguised(address: Any, node_id: int, **more: Any) -> Mapping[str, ConfigEntry] | None:
-        found = described(address, node_id, **more)
-        if found is None or node_id in ids:
+    def disguised(node: Node, security: ClientSecurity, **more: Any) -> Mapping[str, ConfigEntry] | None:
+        found = described(node, security, **more)
+        if found is None or node.node_id in ids:
             return found
         return {name: each for name, each in found.items() if not name.startswith(("tanist.", "unclean.recovery."))}
 

@@ -104,6 +104,69 @@ def test_a_new_user_gets_in_by_its_password_only(tanist: Tanist, folder: Path) -
     assert wait_until(lambda: answer("bobs-secret").returncode != 0, 30)
 
 
+def test_a_token_lets_a_client_in_until_it_ends(tanist: Tanist, folder: Path) -> None:
+    done = as_user(
+        folder, "app", "tokens", "create", "--renewer-principal", "User:admin", "--max-life-time-period", "86400000"
+    )
+    assert done.returncode == 0, done.stderr
+    hmac = done.stdout.split()[-1]
+    (token,) = tanist("tokens", "describe", "--owner-principal", "User:app", "--json")
+    assert (token["owner"], token["requester"], token["renewers"]) == ("User:app", "User:app", ["User:admin"])
+    assert token["expires_ms"] == token["ends_ms"] == token["issued_ms"] + 86_400_000
+    token_id = token["token_id"]
+    assert hmac not in json.dumps(token) + tanist("tokens", "describe")
+
+    text = folder.joinpath("secure", "app.properties").read_text()
+    own = folder.parent / "by-token.properties"
+    jaas = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    lines = [line for line in text.splitlines() if not line.startswith("sasl.jaas.config")]
+    lines.append(f'sasl.jaas.config={jaas} username="{token_id}" password="{hmac}" tokenauth="true";')
+    own.write_text("\n".join(lines))
+
+    def by_token(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*TANIST, *arguments, "--client-config", str(own)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert wait_until(lambda: by_token("topics", "list").returncode == 0, 30)
+    another = by_token("tokens", "create")
+    assert "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED" in another.stderr
+    assert "not by a token" in another.stderr
+    assert (
+        tanist("tokens", "renew", token_id, "--renew-time-period", "1000000", "--json")["expires_ms"] < token["ends_ms"]
+    )
+    assert "no token nobody's" in tanist("tokens", "renew", "nobody's", code=1)
+    assert "which token?" in tanist("tokens", "renew", code=2)
+    environment = os.environ | {"TANIST_TOKEN_HMAC": hmac}
+    ended = subprocess.run(
+        [*TANIST, "tokens", "expire", "--data", str(folder)],
+        env=environment, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ended.stdout == "the token has ended\n", ended.stderr
+    assert wait_until(lambda: by_token("topics", "list").returncode == 1, 30)
+    again = tanist("tokens", "expire", "--hmac", hmac, code=1)
+    assert "DELEGATION_TOKEN_NOT_FOUND" in again
+    assert hmac not in again
+    for log in folder.glob("node-*/node.log"):
+        assert hmac not in log.read_text()
+
+
+def test_a_roll_sees_each_node_of_a_secure_cluster(tanist: Tanist, folder: Path) -> None:
+    """Controllers take certificates only, here."""
+    plan = tanist("migrate", "plan", "--back", "--json")
+    assert {node["software"] for node in plan["nodes"]} == {"tanist"}
+    refused = as_user(folder, "admin", "migrate", "plan", "--back", "--json")
+    assert refused.returncode == 1
+    assert "--controller-config says who you are to controllers" in refused.stderr
+    secure = folder / "secure"
+    config = folder.parent / "controllers.properties"
+    config.write_text(
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={secure}/ca.pem\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={secure}/admin.pem\n"
+    )
+    asked = as_user(folder, "admin", "migrate", "plan", "--back", "--json", "--controller-config", str(config))
+    assert json.loads(asked.stdout) == plan
+
+
 def test_a_renewed_certificate_is_shown_without_a_restart(tanist: Tanist, folder: Path) -> None:
     node = load_existing(folder).node(1)
 

@@ -169,3 +169,16 @@ def test_a_token_that_cannot_be_had(changes: dict[str, str], read_file: Any, why
         client_security({**BEARER, **changes}, zeros, read_file)
     assert why in str(raised.value)
     assert "hid" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("properties", "meant"),
+    [({"sasl.password": "hidden"}, "SASL_SSL"), ({"ssl.ca.location": "/ca.pem"}, "SSL")],
+)
+def test_security_without_a_protocol_is_refused_where_it_would_have_no_effect(
+    properties: dict[str, str], meant: str
+) -> None:
+    (name,) = properties
+    with pytest.raises(ClientConfigError, match=f"security.protocol is missing, so that {name} .*={meant}") as raised:
+        client_security({"bootstrap.servers": "h:1", **properties}, zeros)
+    assert "hidden" not in str(raised.value)

@@ -6,6 +6,7 @@ By `TANIST_TEST_TARGET=apache` the same is asked of Apache Kafka.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 from tanist.security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tests.clients.secured import MECHANISMS, PASSWORDS, SaslNode, bearer_token, running
 from tests.interop import apache, target
+from tests.interop.tanist_cluster import CommandFailed, tanist
 from tests.interop.waiting import wait_for
 
 pytestmark = [pytest.mark.clients, pytest.mark.usefixtures("libraries")]
@@ -345,3 +347,33 @@ def test_kafka_delegation_tokens_makes_a_token_that_opens_until_it_is_ended(
     refused = apache.try_tool(apache.TOPICS, "--bootstrap-server", node.bootstrap, "--command-config", config, "--list")
     assert refused.returncode != 0
     assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in refused.stdout + refused.stderr
+
+
+def test_our_command_does_the_same_to_either(node: SaslNode, tmp_path: Path) -> None:
+    alice = _client_properties(tmp_path, node, "PLAIN", "alice", PASSWORDS["PLAIN"])
+
+    def as_alice(*words: str) -> Any:
+        return json.loads(tanist(*words, "--bootstrap", node.bootstrap, "--client-config", alice, "--json"))
+
+    def opens() -> bool:
+        try:
+            tanist("topics", "list", "--bootstrap", node.bootstrap, "--client-config", config)
+        except CommandFailed as error:
+            if "invalid credentials with SASL mechanism SCRAM-SHA-512" not in str(error):
+                raise
+            return False
+        return True
+
+    made = as_alice("tokens", "create", "--renewer-principal", "User:bob", "--max-life-time-period", "86400000")
+    config = _client_properties(tmp_path, node, "SCRAM-SHA-512", made["token_id"], made["hmac"], tokenauth="true")
+    wait_for(opens, timeout_s=TIMEOUT_S, what="a node to know the token")
+    (shown,) = as_alice("tokens", "describe", "--owner-principal", "User:alice")
+    assert shown | {"hmac": made["hmac"]} == made
+    assert (shown["owner"], shown["requester"], shown["renewers"]) == ("User:alice", "User:alice", ["User:bob"])
+    assert shown["ends_ms"] - shown["issued_ms"] == 86_400_000
+    renewed = as_alice("tokens", "renew", made["token_id"], "--renew-time-period", "600000")["expires_ms"]
+    assert renewed < shown["expires_ms"]
+    assert as_alice("tokens", "expire", "--hmac", made["hmac"], "--expiry-time-period", "60000")["expires_ms"] < renewed
+    assert as_alice("tokens", "expire", made["token_id"]) == {"token_id": made["token_id"], "expires_ms": None}
+    wait_for(lambda: not opens(), timeout_s=TIMEOUT_S, what="the end of the token")
+    assert as_alice("tokens", "describe") == []

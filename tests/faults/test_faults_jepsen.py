@@ -63,6 +63,16 @@ def test_nothing_is_lost_with_the_defaults(tmp_path: Path, client: str, test: st
     assert (tmp_path / "out" / "picture.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.parametrize(("client", "workload"), [("tanist", "records"), ("confluent", "transactions")])
+def test_a_secure_cluster_loses_nothing_either(tmp_path: Path, client: str, workload: str) -> None:
+    """TLS, SCRAM and an authorizer: no client gets in by another way."""
+    how = ("--secure", "--workload", workload, "--client", client)
+    code, summary = _run(tmp_path / "out", *how, "--minutes", "0.7", "--test", "crash")
+    assert (code, summary["lost"], summary["unexpected"], summary["anomalies"]) == (0, 0, 0, {})
+    assert summary["episodes"]
+    assert summary["acknowledged"] > 200
+
+
 @pytest.mark.parametrize(("client", "test"), [("tanist", "crash"), ("confluent", "mixed")])
 def test_transactions_are_whole_or_not_there(tmp_path: Path, client: str, test: str) -> None:
     code, summary = _run(

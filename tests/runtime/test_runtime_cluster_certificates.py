@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.certificates import (
     Certified,
     as_trust_store,
@@ -19,6 +20,12 @@ from tanist.runtime.cluster.certificates import (
     now_utc,
 )
 from tanist.runtime.cluster.secure_files import ADMIN, APP, SecureFiles
+from tanist.runtime.cluster.starting import Starter
+from tanist.runtime.format import random_id
+from tanist.security.sasl import scram_argument
+from tanist.security.sasl.scram import Random
+from tanist.security.sasl.scram_argument import parse_credential
+from tanist.wire.metadata import UserScramCredentialRecord
 
 NOW = now_utc()
 YEAR = timedelta(days=365)
@@ -134,3 +141,21 @@ def test_renewed_certificates_have_the_hosts_of_the_old_ones(tmp_path: Path) -> 
     assert hosts_of(new) == hosts_of(old)
     left = {state.path.name: state.days_left(now_utc()) for state in files.certificates()}
     assert left == {"admin.pem": 364, "ca.pem": 3649, "node-1.pem": 6}
+
+
+def test_credentials_are_derived_for_new_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[str] = []
+
+    def counting(text: str, random: Random) -> UserScramCredentialRecord:
+        derived.append(text)
+        return parse_credential(text, random)
+
+    monkeypatch.setattr(scram_argument, "parse_credential", counting)
+    cluster, _ = layout.lay_out(
+        cluster_id=random_id(), brokers=3, controllers=0, host="127.0.0.1", port=0, config={}, secure=True
+    )
+    starter = Starter(tmp_path, lambda _: None, ())
+    starter.write_properties(cluster)
+    assert len(derived) == 9  # three users for each of three nodes
+    starter.write_properties(cluster)
+    assert len(derived) == 9

@@ -13,9 +13,16 @@ from tanist.broker.config import ConfigError, NodeConfig, parse_properties
 from tanist.events.event import Event
 from tanist.events.process import FolderFormatted
 from tanist.log.properties import encode_properties
+from tanist.runtime.cluster.certificates import hosts_of
 from tanist.runtime.cluster.node_events import NodeEvents
 from tanist.runtime.format import formatted_cluster_id
-from tanist.runtime.process.environment import DEFAULTS, format_new, properties_of, property_name
+from tanist.runtime.process.environment import (
+    DEFAULTS,
+    format_new,
+    properties_from,
+    properties_of,
+    property_name,
+)
 from tanist.runtime.process.serve import run_environment
 
 NODE = {
@@ -157,3 +164,35 @@ def test_a_file_that_is_not_there_is_no_file(tmp_path: Path) -> None:
 def test_a_voter_needs_an_id() -> None:
     with pytest.raises(ConfigError, match=r"node\.id is missing"):
         NodeConfig.from_properties(properties_of({"KAFKA_PROCESS_ROLES": "controller"}, {}))
+
+
+@pytest.mark.parametrize(
+    ("variables", "bootstrap", "names"),
+    [
+        ({}, "localhost:9092", {"localhost"}),
+        (
+            {
+                "KAFKA_PROCESS_ROLES": "broker,controller",
+                "KAFKA_NODE_ID": "1",
+                "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+                "KAFKA_LISTENERS": "OUTSIDE://0.0.0.0:9094,INSIDE://:9092,CONTROLLER://0.0.0.0:9093",
+                "KAFKA_ADVERTISED_LISTENERS": "OUTSIDE://kafka.example:19094,INSIDE://kafka:9092",
+                "KAFKA_INTER_BROKER_LISTENER_NAME": "INSIDE",
+            },
+            "kafka.example:19094",
+            {"kafka.example", "kafka", "localhost"},
+        ),
+    ],
+)
+def test_a_secure_node_of_the_image(tmp_path: Path, variables: dict[str, str], bootstrap: str, names: set[str]) -> None:
+    environment = {"TANIST_SECURE": "1", "TANIST_SECRETS": str(tmp_path), **variables}
+    found = properties_from(None, environment)
+    config = NodeConfig.from_properties(found)
+    assert {each.security_protocol for each in config.advertised_listeners} == {"SASL_SSL"}
+    assert {each.security_protocol for each in config.controller_endpoints} == {"SSL"}
+    client = parse_properties((tmp_path / "secure" / "app.properties").read_text())
+    assert client["bootstrap.servers"] == bootstrap
+    assert names <= set(hosts_of((tmp_path / "secure" / "node-1.pem").read_bytes()))
+    assert properties_from(None, environment) == found, "what is there stays"
+    with pytest.raises(ConfigError, match="needs TANIST_SECRETS"):
+        properties_from(None, variables | {"TANIST_SECURE": "1"})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tanist.client.security import client_security
+from tanist.log.properties import parse_properties
+from tanist.runtime.client.client import AuthenticationFailed, Client, parse_bootstrap
 from tests.certificates import CertificateAuthority, pem
 from tests.clusters_with_tls import TlsCluster
 from tests.interop.tanist_cluster import CommandFailed, tanist
@@ -52,3 +56,21 @@ def test_a_command_says_why_it_does_not_get_in(node: TlsCluster, tmp_path: Path)
     ):
         with pytest.raises(CommandFailed, match=said):
             tanist("topics", "list", "--client-config", properties(tmp_path, node, **more))
+
+
+def test_a_store_that_was_written_again_is_read_again(node: TlsCluster, tmp_path: Path) -> None:
+    """Jobs connect for months; certificates are exchanged meanwhile."""
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(Path(node.trusted).read_bytes())
+    text = properties(tmp_path, node, ssl_ca_location=str(trusted))
+    security = client_security(parse_properties(Path(text).read_text()), os.urandom)
+
+    def ask() -> None:
+        with Client(parse_bootstrap(node.bootstrap), security=security) as client:
+            client.metadata()
+
+    ask()
+    trusted.write_text(pem(CertificateAuthority("another").certificate))
+    os.utime(trusted, (1, 1))
+    with pytest.raises(AuthenticationFailed, match="the broker's certificate is not accepted"):
+        ask()

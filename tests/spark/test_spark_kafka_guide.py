@@ -21,6 +21,7 @@ ORDERS = PLACE | {"subscribe": "orders"}
 BY_PARTITION = '{"orders": {"0": 23, "1": -2}}'
 TIMES = '{"orders": {"0": 1000, "1": 3000}}'
 SAME, IDLE = "the same", "taken; no effect"
+SECURE = "the same, with `kafka.ssl.*` and `kafka.sasl.*`: [below](#security)"
 ALL = "batch stream write"
 KINDS = ("batch", "stream", "write")
 
@@ -70,7 +71,7 @@ GUIDE = (
     Case("kafka.key.serializer", "x", "refused when writing, as there", "batch stream"),
     Case("kafka.enable.auto.commit", "true", "refused when reading, as there", "write"),
     Case("kafka.interceptor.classes", "x", "refused, as there", ""),
-    Case("kafka.security.protocol", "SSL", "**refused: there is no TLS and no SASL here**", ""),
+    Case("kafka.security.protocol", "SSL", SECURE, ALL),
 )
 
 

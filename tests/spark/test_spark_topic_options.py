@@ -36,8 +36,12 @@ def test_names_do_not_depend_on_case() -> None:
     [
         ({"assign": '{"a": [0]}'}, "exactly one"),
         ({"kafka.auto.offset.reset": "latest"}, "the source's own"),
-        ({"kafka.sasl.jaas.config": "x"}, "plaintext here, without TLS and SASL"),
-        ({"kafka.security.protocol": "SSL"}, "plaintext here, without TLS and SASL"),
+        (
+            {"kafka.sasl.jaas.config": "x"},
+            "security.protocol is missing, so that sasl.jaas.config would have no effect",
+        ),
+        ({"kafka.security.protocol": "SASL_SSL"}, "sasl.mechanism is GSSAPI \\(the default\\)"),
+        ({"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
         ({"subscribePattern": "a"}, "exactly one"),
         ({"startingOffset": "earliest"}, "no option startingoffset"),
         ({"startingOffsets": "latest"}, "cannot be latest"),

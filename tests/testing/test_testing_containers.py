@@ -20,8 +20,10 @@ from queue import Queue
 
 import pytest
 
+from tanist.log.properties import parse_properties
 from tanist.runtime.client.admin import create_topic
-from tanist.runtime.client.client import Client
+from tanist.runtime.client.client import Client, KafkaError, Unreachable, parse_bootstrap
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.client.records import Producer, list_offset
 from tanist.wire.batch import NewRecord
 from tests.clients import install
@@ -249,6 +251,73 @@ def test_a_mounted_file_and_arguments(run: Run, root: Path, ports: tuple[int, in
     container.wait_for(FROM_RECOVERY)
     with Client([("localhost", client)], timeout_s=20) as found:
         assert set(found.metadata(()).brokers) == {5}
+
+
+def test_a_secure_node(run: Run, root: Path, ports: tuple[int, int, int]) -> None:
+    """TANIST_SECURE=1: TLS and SCRAM for clients and brokers, certificates for controllers, ACLs."""
+    environment = variables(
+        root, ports, CLUSTER_ID=CLUSTER_ID, KAFKA_LOG_DIRS=f"{root}/var/lib/kafka/data", TANIST_SECURE="1"
+    )
+    script = f"export KAFKA_ADVERTISED_LISTENERS={advertised(ports)}\n/etc/kafka/docker/run \n"
+    secrets = root / "etc/kafka/secrets"
+    container = run(script, environment)
+    container.wait_for(FROM_RECOVERY)
+
+    def client(user: str) -> Client:
+        properties = parse_properties((secrets / f"secure/{user}.properties").read_text())
+        assert properties["bootstrap.servers"] == f"localhost:{ports[0]}"
+        assert "ssl.truststore.location" not in properties, "it is for another machine"
+        return Client(parse_bootstrap(properties["bootstrap.servers"]), security=security_by(properties))
+
+    def written() -> int:
+        with client("app") as app:
+            Producer(app).send("app-orders", 0, [NewRecord(value=b"order 1")])
+            return list_offset(app, "app-orders", 0, -1)
+
+    with client("app") as app:
+        create_topic(app, "app-orders", partitions=1, replication_factor=1)
+        with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
+            create_topic(app, "orders", partitions=1, replication_factor=1)
+    assert written() == 1
+    with Client([("localhost", ports[0])], timeout_s=2) as nobody, pytest.raises(Unreachable):
+        nobody.metadata()
+    password = (secrets / "secure/app.password").read_text()
+    config = root / "opt/kafka/config/server.properties"
+    assert "authorizer.class.name=" in config.read_text()
+    for path in (config, *secrets.rglob("*.password"), *secrets.rglob("*.properties")):
+        assert path.stat().st_mode & 0o077 == 0
+    container.stop()
+    assert password not in "".join(container.said)
+    again = run(f"export KAFKA_ADVERTISED_LISTENERS={advertised(ports)}\n/etc/confluent/docker/run \n", environment)
+    again.wait_for(FROM_RECOVERY)
+    assert written() == 2
+    again.stop()
+    shutil.rmtree(secrets)
+    secrets.mkdir()
+    lost = run(script, environment)
+    lost.wait_for(".*formatted without the users in")
+    assert lost.process.wait(60) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"KAFKA_PROCESS_ROLES": "broker"}, "is for a node that is broker and controller"),
+        ({"KAFKA_CONTROLLER_QUORUM_VOTERS": "1@a:1,2@b:2"}, "is for a cluster of one node"),
+        ({"KAFKA_NODE_ID": "one"}, "needs node.id"),
+        ({"KAFKA_SSL_KEYSTORE_LOCATION": "x"}, "ssl.keystore.location is security of your own"),
+        (
+            {"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"},
+            "listener.security.protocol.map is security of your own",
+        ),
+    ],
+)
+def test_a_secure_node_is_one_with_nothing_of_its_own(
+    run: Run, root: Path, ports: tuple[int, int, int], more: dict[str, str], message: str
+) -> None:
+    container = run("/etc/kafka/docker/run", variables(root, ports, TANIST_SECURE="1", **more))
+    assert container.process.wait(60) == 2
+    container.wait_for(f"Error: .*{message}")
 
 
 def test_zookeeper_is_refused_in_one_line(run: Run, root: Path, ports: tuple[int, int, int]) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from tanist.broker.endpoints import ConfigError, Endpoint
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.configs.definitions import split_list
+from tanist.controller.configs.settings import own_of_listener
 from tanist.security.jaas import LOGIN_MODULES, JaasEntry, JaasError, parse_jaas
 from tanist.security.principal import USER, Principal
 from tanist.security.sasl.oauthbearer import TokenRules, path_of
@@ -106,8 +107,7 @@ class ListenerProperties:
     def __init__(self, static: Mapping[str, str], listener: str) -> None:
         self._static = static
         self._prefix = f"listener.name.{listener.lower()}."
-        own = ((name.lower(), value) for name, value in static.items() if name.lower().startswith(self._prefix))
-        self._own = {name.removeprefix(self._prefix): value for name, value in own}
+        self._own = own_of_listener(static, listener)
 
     def get(self, name: str) -> str | None:
         """A value of this listener, of all, or the default."""
@@ -254,8 +254,7 @@ def _refuse_handlers(properties: ListenerProperties, name: str, enabled: Iterabl
 def _has_jaas(static: Mapping[str, str], listener: Endpoint | None) -> bool:
     if listener is None:
         return False
-    prefix = f"listener.name.{listener.name.lower()}."
-    return any(name.lower().startswith(prefix) and name.endswith(".sasl.jaas.config") for name in static)
+    return any(name.endswith(".sasl.jaas.config") for name in own_of_listener(static, listener.name))
 
 
 def _login(

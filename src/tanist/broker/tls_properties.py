@@ -12,7 +12,7 @@ from typing import Final
 
 from tanist.broker.endpoints import ConfigError, Endpoint
 from tanist.controller.configs.catalogue import TLS_SETTINGS
-from tanist.controller.configs.settings import Levels
+from tanist.controller.configs.settings import Levels, own_of_listener
 from tanist.security.ssl_principal import PrincipalMapping
 
 _RULES: Final = "ssl.principal.mapping.rules"
@@ -54,7 +54,7 @@ def tls_config(
     mappings = {}
     for endpoint in known:
         if endpoint.has_tls and not endpoint.has_sasl:
-            rules = _lookup(static, endpoint.name, _RULES) or "DEFAULT"
+            rules = own_of_listener(static, endpoint.name).get(_RULES, static.get(_RULES)) or "DEFAULT"
             try:
                 mappings[endpoint.name] = PrincipalMapping(rules)
             except ValueError as error:
@@ -75,15 +75,11 @@ def is_of_tls(name: str) -> bool:
 
 def profile_properties(levels: Levels, profile: str, *, has_sasl: bool) -> dict[str, str]:
     """The `ssl.*` properties of a listener, of all levels."""
-    prefix = f"listener.name.{profile.lower()}."
     bare: dict[str, str] = {}
     own: dict[str, str] = {}
     for _, configs in reversed(levels.in_order()):
-        for name, value in configs.items():
-            if is_of_tls(name):
-                bare[name] = value
-            elif name.lower().startswith(prefix) and is_of_tls(name[len(prefix) :].lower()):
-                own[name[len(prefix) :].lower()] = value
+        bare |= {name: value for name, value in configs.items() if is_of_tls(name)}
+        own |= {name: value for name, value in own_of_listener(configs, profile).items() if is_of_tls(name)}
     if has_sasl:
         bare.pop(
             _CLIENT_AUTH, None
@@ -93,10 +89,4 @@ def profile_properties(levels: Levels, profile: str, *, has_sasl: bool) -> dict[
 
 def names_of(configs: Iterable[str], profile: str) -> bool:
     """Whether one of these names is a property of this listener's TLS."""
-    prefix = f"listener.name.{profile.lower()}."
-    return any(each.lower().startswith(prefix) and is_of_tls(each[len(prefix) :].lower()) for each in configs)
-
-
-def _lookup(static: Mapping[str, str], listener: str, name: str) -> str | None:
-    own = f"listener.name.{listener.lower()}.{name}"
-    return next((value for key, value in static.items() if key.lower() == own), static.get(name))
+    return any(map(is_of_tls, own_of_listener(dict.fromkeys(configs, ""), profile)))

@@ -51,6 +51,7 @@ TREE: dict[str, dict[str, str]] = {
     "Security": {
         "acls": "tanist.cli.commands.acls",
         "users": "tanist.cli.commands.users",
+        "tokens": "tanist.cli.commands.tokens",
         "certs": "tanist.cli.commands.certs",
     },
     "Faults": {

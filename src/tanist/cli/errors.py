@@ -26,6 +26,10 @@ EXIT_USAGE = 2
 
 _HINTS: dict[int, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`tanist topics list` shows which topics there are",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "each node needs delegation.token.secret.key, the same on all",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: (
+        "tokens are for who has said by SASL or a certificate who he is, and not by a token: see --client-config"
+    ),
     ErrorCode.TOPIC_ALREADY_EXISTS: "`tanist topics describe` shows it, `tanist topics alter` changes it",
 }
 """The next step, by Kafka's errors, where the message does not say it."""

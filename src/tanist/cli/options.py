@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from tanist.cli.output.warning import warn
-from tanist.client.security import ClientSecurity, client_security
+from tanist.client.security import ClientSecurity
 from tanist.log.properties import parse_properties
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
-from tanist.runtime.client.connection import ANYBODY
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.client.quorum import watching
-from tanist.runtime.cluster.addresses import addresses_of, to_brokers
+from tanist.runtime.cluster.addresses import addresses_of, properties_to_brokers
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.layout import DEFAULT_DATA
 
@@ -53,34 +52,40 @@ _CLIENT_CONFIG = "tanist.client-config"
 
 
 @dataclass(frozen=True, slots=True)
-class _ClientConfig:
-    security: ClientSecurity
-    bootstrap: list[Address] | None
+class ClientConfig:
+    """As whom a client connects, and where."""
+
+    properties: Mapping[str, str] = field(repr=False)
+    """Of a Kafka client."""
+    bootstrap: list[Address]
+    """Empty: the properties do not say it."""
+
+    @property
+    def security(self) -> ClientSecurity:
+        return security_by(self.properties)
+
+
+def read_client_config(path: Path) -> ClientConfig:
+    """What a file says. As the type of an option."""
+    try:
+        properties = parse_properties(path.read_text(encoding="utf-8"))
+        servers = properties.get("bootstrap.servers", "")
+        security_by(properties)
+        return ClientConfig(properties, parse_bootstrap(servers) if servers else [])
+    except ValueError as error:  # of the file, or of what it says
+        raise click.BadParameter(f"{path}: {error}") from None
 
 
 def _client_config(ctx: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
-    """Read the file, and keep what it says for the command's clients."""
-    if path is None:
-        return
-    try:
-        properties = parse_properties(path.read_text(encoding="utf-8"))
-        security = client_security(properties, os.urandom, lambda name: Path(name).read_bytes())
-        servers = properties.get("bootstrap.servers", "")
-        bootstrap = parse_bootstrap(servers) if servers else None
-    except ValueError as error:  # of the file, or of what it says
-        raise click.BadParameter(f"{path}: {error}") from None
-    ctx.meta[_CLIENT_CONFIG] = _ClientConfig(security, bootstrap)
+    """Keep what the file says for the command's clients."""
+    if path is not None:
+        ctx.meta[_CLIENT_CONFIG] = read_client_config(path)
 
 
-def _given() -> _ClientConfig | None:
+def config_given() -> ClientConfig | None:
+    """What `--client-config` says."""
     ctx = click.get_current_context(silent=True)
     return None if ctx is None else ctx.meta.get(_CLIENT_CONFIG)
-
-
-def security_given() -> ClientSecurity:
-    """As whom the present command connects to the brokers of `--bootstrap`: by `--client-config`."""
-    given = _given()
-    return ANYBODY if given is None else given.security
 
 
 client_config_option = click.option(
@@ -108,20 +113,32 @@ def client_options(command: F) -> F:
     )(command)
 
 
-def client_given(
-    bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0, first_answer_s: float = math.inf
-) -> Client:
-    """The client that the options ask for: to `--bootstrap`, or the brokers of the client's properties, or the cluster
-    in the folder; as whom `--client-config` says, or else as the administrator of a secure cluster in the folder.
+def addresses_given(bootstrap: list[Address] | None) -> list[Address]:
+    """Those of `--bootstrap`, or of the client's properties; none: it is about the cluster of `--data`."""
+    given = config_given()
+    return bootstrap or ([] if given is None else given.bootstrap)
+
+
+def cluster_given(bootstrap: list[Address] | None, folder: Path) -> ClientConfig:
+    """The cluster that the options name: by `--bootstrap`, by the brokers of the client's properties, or by the folder;
+    as whom `--client-config` says, or else as the administrator of a secure cluster in the folder.
     """
-    given = _given()
-    addresses, security = bootstrap or (None if given is None else given.bootstrap), security_given()
+    given, addresses = config_given(), addresses_given(bootstrap)
+    properties: Mapping[str, str] = {} if given is None else given.properties
     if not addresses:
         cluster = load_existing(folder)
         addresses = addresses_of(cluster, folder)
         if given is None:
-            security = to_brokers(cluster, folder)
-    return Client(addresses, timeout_s=timeout_s, first_answer_s=first_answer_s, security=security)
+            properties = properties_to_brokers(cluster, folder)
+    return ClientConfig(properties, addresses)
+
+
+def client_given(
+    bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0, first_answer_s: float = math.inf
+) -> Client:
+    """A client of `cluster_given`."""
+    found = cluster_given(bootstrap, folder)
+    return Client(found.bootstrap, timeout_s=timeout_s, first_answer_s=first_answer_s, security=found.security)
 
 
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:

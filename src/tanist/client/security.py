@@ -18,6 +18,9 @@ from tanist.security.sasl.outcome import OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRA
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BUILT: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 _TOKEN: Final = "sasl.oauthbearer.token.endpoint.url"
+_PROTOCOL: Final = "security.protocol"
+_VERIFIES: Final = "enable.ssl.certificate.verification"
+_SASL: Final = ("sasl.mechanism", "sasl.mechanisms", "sasl.jaas.config", "sasl.username", "sasl.password", _TOKEN)
 
 
 class ClientConfigError(ValueError):
@@ -34,15 +37,26 @@ class ClientSecurity:
     """Its `ssl.*` properties; None: it dials without TLS."""
 
 
+def is_of_security(name: str) -> bool:
+    """Whether `client_security` looks at a property of this name."""
+    return name in (_PROTOCOL, _VERIFIES, *_SASL) or name.startswith("ssl.")
+
+
 def client_security(
     properties: Mapping[str, str],
     random: Callable[[int], bytes],
     read_file: Callable[[str], bytes] | None = None,
 ) -> ClientSecurity:
     """What a client's properties say. `read_file` gives the token of OAUTHBEARER, each time anew. ClientConfigError."""
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    lost = next((name for name in sorted(properties) if name != _PROTOCOL and is_of_security(name)), None)
+    if lost is not None and _PROTOCOL not in properties:
+        raise ClientConfigError(
+            f"{_PROTOCOL} is missing, so that {lost} would have no effect; add {_PROTOCOL}="
+            f"{'SASL_SSL' if any(name in properties for name in _SASL) else 'SSL'}"
+        )
+    protocol = properties.get(_PROTOCOL, "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
-        raise ClientConfigError(f"security.protocol is {protocol}; tanist's clients have {' and '.join(_PROTOCOLS)}")
+        raise ClientConfigError(f"{_PROTOCOL} is {protocol}; tanist's clients have {' and '.join(_PROTOCOLS)}")
     tls = _tls(properties) if protocol.endswith("SSL") else None
     if not protocol.startswith("SASL_"):
         return ClientSecurity(tls=tls)
@@ -64,10 +78,10 @@ def client_security(
 def _tls(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Kafka's properties; librdkafka's for the authority's certificates is one of them by another name."""
     tls = {name: value for name, value in properties.items() if name.startswith("ssl.")}
-    if properties.get("enable.ssl.certificate.verification", "true").strip().lower() == "false":
+    if properties.get(_VERIFIES, "true").strip().lower() == "false":
         raise ClientConfigError(
-            "enable.ssl.certificate.verification=false would let anybody answer in the broker's place; name the "
-            "authority by ssl.ca.location (or ssl.truststore.location)"
+            f"{_VERIFIES}=false would let anybody answer in the broker's place; name the authority "
+            "by ssl.ca.location (or ssl.truststore.location)"
         )
     trusted = tls.pop("ssl.ca.location", None)
     if trusted is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tanist.runtime.client.client import Client
+from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.migration.nodes import APACHE, TANIST, read_cluster
 from tests.faults.history import longest_gap_s
 from tests.faults.load import Load, read_all
@@ -55,7 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[DynamicCluster]:
 
 def software(cluster: DynamicCluster) -> dict[int, str | None]:
     with Client([(HOST, member.port) for member in cluster.members.values()]) as client:
-        return {node_id: node.software for node_id, node in read_cluster(client).nodes.items()}
+        return {node_id: node.software for node_id, node in read_cluster(client, ANYBODY).nodes.items()}
 
 
 def ask_both_sides(shell: Shell, of_each: tuple[int, int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,10 @@ def _jepsen(*arguments: str) -> Result:
             (*BOOTSTRAP, "--start", "s {node}", "--crash", "k {node}", "--elr", "off"),
             "--elr does not go with --bootstrap",
         ),
+        (
+            (*BOOTSTRAP, "--start", "s {node}", "--crash", "k {node}", "--secure"),
+            "--secure does not go with --bootstrap",
+        ),
         (("--bootstrap", "nowhere"), "'nowhere' is not host:port"),
         (("--test", "everything"), "'everything' is not one of"),
         (("--workload", "groups"), "'groups' is not one of"),
@@ -66,7 +71,10 @@ def test_a_cluster_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_plan_survives_its_command_line() -> None:
     plan = Plan("writer", "w1", "tanist", (("h", 1), ("::1", 2)), "jepsen", 4, 100.0, 7)
-    assert Plan.decode(plan.encode()) == plan
+    assert Plan.decode(plan.encode(), {}) == plan
+    secret = replace(plan, properties={"sasl.password": "one-secret"})
+    assert "one-secret" not in secret.encode() + repr(secret)
+    assert Plan.decode(secret.encode(), secret.properties) == secret
     assert format_bootstrap(plan.addresses) == "h:1,[::1]:2"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -22,6 +23,7 @@ class Noted:
     node_ids: Sequence[int] = (1, 2, 3)
     abilities = INJECTED
     addresses: Sequence[Address] = (("h", 1), ("h", 2), ("h", 3))
+    properties: Mapping[str, str] = MappingProxyType({})
     data: Path | None = None
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from tanist.client.positions import EARLIEST, Fetched
 from tanist.lab.history import Checker, Verdict
 from tanist.lab.jepsen import confluent_transactions, final, own_transactions
 from tanist.lab.jepsen.outcome import account
+from tanist.lab.jepsen.outside import OutsideCluster
 from tanist.lab.jepsen.plan import Plan
 from tanist.lab.jepsen.transactions import POLL, Drawn, Noted, Pace, draw
 from tanist.runtime.client.client import KafkaError, Unreachable
@@ -282,7 +283,7 @@ def _final(monkeypatch: pytest.MonkeyPatch, stable: list[int], patience_s: float
     monkeypatch.setattr(final, "_PATIENCE_S", patience_s)
     monkeypatch.setattr(final, "_ASK_EVERY_S", 0.001)
     with lines as writer:
-        hanging = final.read_everything(writer, [("h", 1)], "t", 1, "transactions")
+        hanging = final.read_everything(writer, OutsideCluster({1: ("h", 1)}, {}), "t", 1, "transactions")
     return hanging, lines
 
 

@@ -15,6 +15,7 @@ from tanist.controller.configs.settings import (
     PRODUCER_ID_EXPIRATION_MS,
     TOPIC_RESOURCE,
     Levels,
+    own_of_listener,
     resolve_broker_config,
     resolve_topic_config,
     topic_configs,
@@ -49,11 +50,10 @@ class ResolvedConfigs:
 
     def listener_setting(self, listener: str, name: str) -> Any:
         """A broker setting for one listener, parsed: `listener.name.NAME.` before it, or else the broker's."""
-        levels = self._levels
-        own = f"listener.name.{listener.lower()}.{name}"
-        for _, values in levels.in_order():
-            if own in values:
-                return BROKER_SETTINGS[name].parse(values[own])
+        for _, values in self._levels.in_order():
+            own = own_of_listener(values, listener).get(name)
+            if own is not None:
+                return BROKER_SETTINGS[name].parse(own)
         return self.broker_setting(name)
 
     def connection_limits(self, listeners: Collection[str]) -> Limits:

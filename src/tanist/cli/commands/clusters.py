@@ -152,7 +152,7 @@ def _say_how_to_connect(files: SecureFiles) -> None:
         _say(f"  tanist, Java, kafka-*.sh  {files.client_config(user)}")
         _say(f"  librdkafka, kcat -F       {files.folder / f'{user}.librdkafka.conf'}")
         _say(f"  kafka-python, aiokafka    {files.folder / f'{user}.py'}")
-    _say("Commands with --data ask as admin. More: tanist acls, tanist users, tanist certs")
+    _say("Commands with --data ask as admin. More: tanist acls, users, tokens, certs")
 
 
 def _temporary_folder(ctx: click.Context) -> Path:

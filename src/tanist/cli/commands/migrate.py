@@ -8,10 +8,22 @@ from typing import TypeVar
 
 import click
 
-from tanist.cli.options import client_options, connect, json_option
+from tanist.cli.options import (
+    ClientConfig,
+    addresses_given,
+    client_options,
+    config_given,
+    connect,
+    json_option,
+    read_client_config,
+)
 from tanist.cli.output import migration as output
 from tanist.cli.tree import Group
+from tanist.client.security import ClientSecurity
 from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.connection import ANYBODY
+from tanist.runtime.cluster.addresses import to_controllers
+from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.migration.losses import LOST, REFUSED, losses
 from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, read_cluster
 from tanist.runtime.migration.properties_file import file_problems
@@ -38,6 +50,26 @@ _sample_option = click.option(
 _node_option = click.option("--node", "node_id", type=int, metavar="ID", help="This node, not the next in order.")
 
 
+def _cluster_options(command: F) -> F:
+    return click.option(
+        "--controller-config",
+        "controllers",
+        type=lambda path: read_client_config(Path(path)),
+        metavar="FILE",
+        help="As --client-config, for nodes that are only controllers.  [default: --client-config]",
+    )(client_options(command))
+
+
+def _to_controllers(bootstrap: list[Address] | None, folder: Path, controllers: ClientConfig | None) -> ClientSecurity:
+    """As whom controllers are asked: in a folder's secure cluster they take certificates only."""
+    if controllers is not None:
+        return controllers.security
+    given = config_given()
+    if given is not None:
+        return given.security
+    return ANYBODY if addresses_given(bootstrap) else to_controllers(load_existing(folder), folder)
+
+
 @click.group("migrate", cls=Group)
 def migrate_command() -> None:
     """Roll a cluster of Apache Kafka over to tanist, or back.
@@ -49,9 +81,11 @@ def migrate_command() -> None:
 
 @migrate_command.command("plan")
 @_back_option
-@client_options
+@_cluster_options
 @json_option
-def plan_command(back: bool, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
+def plan_command(
+    back: bool, bootstrap: list[Address] | None, folder: Path, controllers: ClientConfig | None, as_json: bool
+) -> None:
     """Show what a roll would lose, and in which order nodes go.
 
     refused: tanist does not start with it, or could not serve records; change it first. lost: it is in use and would
@@ -59,7 +93,7 @@ def plan_command(back: bool, bootstrap: list[Address] | None, folder: Path, as_j
     """
     target = APACHE if back else TANIST
     with connect(bootstrap, folder, timeout_s=_ASK_S) as client:
-        cluster = read_cluster(client)
+        cluster = read_cluster(client, _to_controllers(bootstrap, folder, controllers))
         found = losses(cluster, read_usage(client, cluster), target)
     output.show_plan(cluster, found, steps(cluster, target), target, as_json=as_json)
 
@@ -68,7 +102,7 @@ def plan_command(back: bool, bootstrap: list[Address] | None, folder: Path, as_j
 @_back_option
 @_node_option
 @_sample_option
-@client_options
+@_cluster_options
 @json_option
 @click.pass_context
 def check_command(
@@ -78,6 +112,7 @@ def check_command(
     sample: int,
     bootstrap: list[Address] | None,
     folder: Path,
+    controllers: ClientConfig | None,
     as_json: bool,
 ) -> None:
     """Check that the next node can be stopped now.
@@ -88,7 +123,7 @@ def check_command(
     Exit code 0: safe; 4: not safe, and the output says why.
     """
     with connect(bootstrap, folder, timeout_s=_ASK_S) as client:
-        cluster = read_cluster(client)
+        cluster = read_cluster(client, _to_controllers(bootstrap, folder, controllers))
         left = steps(cluster, APACHE if back else TANIST)
         step = _chosen(left, node_id) if left or node_id is not None else None
         verdict = check(client, cluster, None if step is None else step.node, sample)
@@ -135,7 +170,7 @@ def _step_options(command: F) -> F:
 
 @migrate_command.command("next")
 @_step_options
-@client_options
+@_cluster_options
 @json_option
 @click.pass_context
 def next_command(
@@ -149,6 +184,7 @@ def next_command(
     timeout_s: float,
     bootstrap: list[Address] | None,
     folder: Path,
+    controllers: ClientConfig | None,
     as_json: bool,
 ) -> None:
     """Move the next node to tanist: check, say how, wait, check again.
@@ -163,12 +199,13 @@ def next_command(
     """
     how = output.Instructions(TANIST, properties, stop, start)
     with connect(bootstrap, folder, timeout_s=_ASK_S) as client:
-        ctx.exit(_advance(client, how, node_id, sample, accepted, timeout_s, as_json=as_json))
+        security = _to_controllers(bootstrap, folder, controllers)
+        ctx.exit(_advance(client, security, how, node_id, sample, accepted, timeout_s, as_json=as_json))
 
 
 @migrate_command.command("back")
 @_step_options
-@client_options
+@_cluster_options
 @json_option
 @click.pass_context
 def back_command(
@@ -182,6 +219,7 @@ def back_command(
     timeout_s: float,
     bootstrap: list[Address] | None,
     folder: Path,
+    controllers: ClientConfig | None,
     as_json: bool,
 ) -> None:
     """Move the next node back to Apache Kafka, in the same way as `next`.
@@ -194,11 +232,13 @@ def back_command(
     """
     how = output.Instructions(APACHE, properties, stop, start)
     with connect(bootstrap, folder, timeout_s=_ASK_S) as client:
-        ctx.exit(_advance(client, how, node_id, sample, accepted, timeout_s, as_json=as_json))
+        security = _to_controllers(bootstrap, folder, controllers)
+        ctx.exit(_advance(client, security, how, node_id, sample, accepted, timeout_s, as_json=as_json))
 
 
 def _advance(
     client: Client,
+    to_controllers: ClientSecurity,
     how: output.Instructions,
     node_id: int | None,
     sample: int,
@@ -208,7 +248,7 @@ def _advance(
     as_json: bool,
 ) -> int:
     """One step; gives the exit code."""
-    cluster = read_cluster(client)
+    cluster = read_cluster(client, to_controllers)
     left = steps(cluster, how.target)
     shown = output.Progress(as_json)
     if not left:
@@ -221,7 +261,7 @@ def _advance(
         return EXIT_UNSAFE
     shown.step(step, how)
     try:
-        cluster = await_step(client, step, timeout_s, shown.event, accepted)
+        cluster = await_step(client, to_controllers, step, timeout_s, shown.event, accepted)
     except LateError as error:
         shown.late(str(error), timeout_s)
         return EXIT_LATE

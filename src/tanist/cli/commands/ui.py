@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tanist.cli.options import client_options, json_option, security_given
+from tanist.cli.options import addresses_given, client_options, cluster_given, json_option
 from tanist.installed import add_extra
 from tanist.runtime.client.client import Address
 
@@ -57,10 +57,11 @@ def ui_command(port: int, no_browser: bool, bootstrap: list[Address] | None, fol
 
 
 def _source(bootstrap: list[Address] | None, folder: Path) -> Source:
-    if bootstrap:
+    if addresses_given(bootstrap):
         from tanist.web.bootstrap_source import BootstrapSource
 
-        return BootstrapSource(bootstrap, security_given())
+        cluster = cluster_given(bootstrap, folder)
+        return BootstrapSource(cluster.bootstrap, cluster.security)
     from tanist.web.folder_source import FolderSource
 
     return FolderSource(folder)

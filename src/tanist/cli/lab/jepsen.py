@@ -5,17 +5,18 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tanist.cli.options import addresses_given, client_config_option, config_given
 from tanist.cli.output import lines
 from tanist.cli.output.progress import announce
 from tanist.cli.output.tables import print_json
 from tanist.lab.jepsen.schedule import MEANINGS, TESTS
-from tanist.runtime.client.client import Address, parse_bootstrap
+from tanist.runtime.client.client import Address, AuthenticationFailed, parse_bootstrap
 
 if TYPE_CHECKING:
     from tanist.lab.jepsen.plan import Workload
@@ -113,6 +114,10 @@ tanist jepsen --test last-replica --elr off --min-isr 1 --unclean
     help="A folder for the results.  [default: tanist-jepsen-TIME]",
 )
 @click.option("--bootstrap", type=_addresses, metavar="HOST:PORT,...", help="Brokers of a running cluster.")
+@client_config_option
+@click.option(
+    "--secure", is_flag=True, help="The cluster that it starts has TLS, SCRAM and ACLs; not with --bootstrap."
+)
 @click.option("--start", metavar="CMD", help="With --bootstrap: starts a node; {node} is its id.")
 @click.option("--crash", metavar="CMD", help="With --bootstrap: kills a node, as SIGKILL does.")
 @click.option("--lose", metavar="CMD", help="With --bootstrap: removes unsynced bytes from a dead node's disk.")
@@ -135,6 +140,7 @@ def jepsen_command(
     client: str,
     out: Path | None,
     bootstrap: list[Address] | None,
+    secure: bool,
     start: str | None,
     crash: str | None,
     lose: str | None,
@@ -148,6 +154,8 @@ def jepsen_command(
 
     commands = {"start": start, "crash": crash, "lose": lose, "pause": pause, "resume": resume}
     given = {what: command for what, command in commands.items() if command is not None}
+    if given:
+        bootstrap = addresses_given(bootstrap) or None
     _require_fit(bootstrap, given, ctx)
     out = out or Path(f"tanist-jepsen-{time.strftime('%Y%m%d-%H%M%S')}")
     if out.is_dir() and any(out.iterdir()):
@@ -175,13 +183,13 @@ def jepsen_command(
         )
         announce(f"{minutes:g} min of load, then all is read and judged", 60 * minutes + _BEFORE_AND_AFTER_S)
         out.mkdir(parents=True, exist_ok=True)
-        target = _target(bootstrap, given, out / "cluster", name, elr=elr == "on")
+        target = _target(bootstrap, given, out / "cluster", name, elr=elr == "on", secure=secure)
         try:
             failed = _carry_out(target, settings, out, "" if bootstrap else f", ELR {elr}", as_json, say)
         finally:
             say("stopping the cluster" if bootstrap is None else "healing the remaining faults")
             target.close()
-    except RunFailed as error:
+    except (RunFailed, AuthenticationFailed) as error:
         raise NotRun(str(error)) from error
     except KeyboardInterrupt:
         raise NotRun("interrupted; nothing that the test has started is left running") from None
@@ -204,18 +212,24 @@ def _require_fit(bootstrap: list[Address] | None, given: dict[str, str], ctx: cl
             raise click.UsageError(f"--{what} {command!r} does not name the node: write {{node}} for its id")
     if ctx.get_parameter_source("elr") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--elr does not go with --bootstrap: set that cluster's feature before the test")
+    if ctx.params["secure"]:
+        raise click.UsageError(
+            "--secure does not go with --bootstrap: --client-config says how that cluster is reached"
+        )
 
 
 def _target(
-    bootstrap: list[Address] | None, given: dict[str, str], folder: Path, name: str | None, *, elr: bool
+    bootstrap: list[Address] | None, given: dict[str, str], folder: Path, name: str | None, *, elr: bool, secure: bool
 ) -> Target:
     if bootstrap is not None:
         from tanist.lab.jepsen.outside import OutsideCluster, brokers_of
 
-        return OutsideCluster(brokers_of(bootstrap), given, name or "cluster")
+        config = config_given()
+        properties: Mapping[str, str] = {} if config is None else config.properties
+        return OutsideCluster(brokers_of(bootstrap, properties), given, name or "cluster", properties)
     from tanist.lab.jepsen.own import OwnCluster
 
-    return OwnCluster(folder, elr=elr)
+    return OwnCluster(folder, elr=elr, secure=secure)
 
 
 def _carry_out(

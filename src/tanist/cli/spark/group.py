@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tanist.cli.options import client_options, data_option, json_option, key_value
+from tanist.cli.options import client_options, cluster_given, data_option, json_option, key_value
 from tanist.cli.output.spark_reports import (
     audit_json,
     audit_lines,
@@ -28,10 +28,9 @@ from tanist.cli.output.spark_reports import (
 from tanist.cli.output.tables import print_json
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
+from tanist.client.security import is_of_security
 from tanist.installed import add_extra
 from tanist.runtime.client.client import Address, format_bootstrap
-from tanist.runtime.cluster.addresses import addresses_of
-from tanist.runtime.cluster.cluster_file import load_existing
 
 if TYPE_CHECKING:
     from tanist.spark.jobs.audit.result import AuditResult
@@ -69,8 +68,10 @@ def spark_command() -> None:
     """
 
 
-def _servers(bootstrap: list[Address] | None, folder: Path) -> str:
-    return format_bootstrap(bootstrap or addresses_of(load_existing(folder), folder))
+def _cluster(bootstrap: list[Address] | None, folder: Path) -> tuple[list[Address], dict[str, str]]:
+    """Where a job connects, and the sources' options that say as whom."""
+    found = cluster_given(bootstrap, folder)
+    return found.bootstrap, {f"kafka.{name}": each for name, each in found.properties.items() if is_of_security(name)}
 
 
 def _say(what: str) -> None:
@@ -164,15 +165,25 @@ def merge_back_command(
     """
     from tanist.spark.jobs import preconditions
     from tanist.spark.jobs.merge_plan import planned
+    from tanist.spark.topic.options import connecting_to
 
-    addresses = bootstrap or addresses_of(load_existing(folder), folder)
+    addresses, options = _cluster(bootstrap, folder)
     preconditions.output_folder(output)
-    plan = planned(folder, addresses, topics)
+    plan = planned(folder, connecting_to(addresses, options), topics)
     spark = start()
     from tanist.spark.jobs.merge_back import merge_back
 
     result = merge_back(
-        spark, folder, addresses, topics=topics, plan=plan, apply=apply, mark=mark, output=output, progress=_say
+        spark,
+        folder,
+        addresses,
+        topics=topics,
+        plan=plan,
+        apply=apply,
+        mark=mark,
+        output=output,
+        options=options,
+        progress=_say,
     )
     _answer(as_json, lambda: asdict(result), lambda: tell_merge(result))
     if result.problems:
@@ -258,12 +269,13 @@ def ingest_command(
     """
     from tanist.spark.jobs.tables import fit_to_ingest
 
-    servers = _servers(bootstrap, folder)
-    fit_to_ingest(servers, topics, table, kind, every, dict(options))
+    addresses, more = _cluster(bootstrap, folder)
+    servers, more = format_bootstrap(addresses), more | dict(options)
+    fit_to_ingest(servers, topics, table, kind, every, more)
     spark = start()
     from tanist.spark.jobs.ingest import ingest
 
-    result = ingest(spark, servers, topics, table, kind=kind, every=every, options=dict(options), progress=_say)
+    result = ingest(spark, servers, topics, table, kind=kind, every=every, options=more, progress=_say)
     _answer(as_json, lambda: asdict(result), lambda: echo([ingest_line(result)]))
 
 
@@ -289,12 +301,13 @@ def egress_command(
     """
     from tanist.spark.jobs.tables import fit_to_egress
 
-    servers = _servers(bootstrap, folder)
-    fit_to_egress(servers, table, topic, keep_partitions=not by_key)
+    addresses, options = _cluster(bootstrap, folder)
+    servers = format_bootstrap(addresses)
+    fit_to_egress(servers, table, topic, keep_partitions=not by_key, options=options)
     spark = start()
     from tanist.spark.jobs.ingest import egress
 
-    count = egress(spark, table, servers, topic=topic, keep_partitions=not by_key, progress=_say)
+    count = egress(spark, table, servers, topic=topic, keep_partitions=not by_key, options=options, progress=_say)
     _answer(as_json, lambda: {"records": count}, lambda: click.echo(f"{many(count, 'record')} written"))
 
 

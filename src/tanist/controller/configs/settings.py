@@ -100,6 +100,16 @@ def base_name(name: str) -> str:
     return of_mechanism[1] if of_mechanism is not None and of_mechanism[1] in PREFIXED_BY_MECHANISM else name
 
 
+def own_of_listener(configs: Mapping[str, str], listener: str) -> dict[str, str]:
+    """What stands there for one listener alone: by the names behind `listener.name.NAME.`, NAME in any case.
+
+    The one place that looks for this prefix: TLS, SASL and the limits of connections have it from here.
+    """
+    prefix = f"listener.name.{listener}.".lower()
+    lowered = ((name.lower(), value) for name, value in configs.items())
+    return {name.removeprefix(prefix): value for name, value in lowered if name.startswith(prefix)}
+
+
 def meant_by(name: str) -> list[str]:
     """Settings of a broker that somebody may have meant who wrote a name that none has."""
     from difflib import get_close_matches  # for a mistake only: each start of a node counts

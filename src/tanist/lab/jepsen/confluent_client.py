@@ -10,6 +10,7 @@ import random
 import time
 from typing import Any
 
+from tanist.lab.jepsen.confluent_settings import of_librdkafka
 from tanist.lab.jepsen.own_client import back_from, value_of
 from tanist.lab.jepsen.plan import (
     REQUEST_PATIENCE_S,
@@ -39,7 +40,11 @@ _CONSUMER = {
 
 def work(plan: Plan, history: SharedHistory, stopping: Stopping) -> None:
     """One client in this thread."""
-    common = {"bootstrap.servers": format_bootstrap(plan.addresses), "client.id": plan.name} | _COMMON
+    common = (
+        {"bootstrap.servers": format_bootstrap(plan.addresses), "client.id": plan.name}
+        | _COMMON
+        | of_librdkafka(plan.properties)
+    )
     if plan.role == "writer":
         _write(plan, common, history, stopping)
     else:

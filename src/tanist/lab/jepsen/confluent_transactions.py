@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tanist.lab.jepsen.confluent_settings import of_librdkafka
 from tanist.lab.jepsen.own_client import back_from, value_of
 from tanist.lab.jepsen.plan import SEND_PATIENCE_S, Plan, SharedHistory, Stopping
 from tanist.lab.jepsen.transactions import (
@@ -79,7 +80,11 @@ class _Transactor:
         from confluent_kafka import Consumer, Producer
 
         plan = self._plan
-        common = {"bootstrap.servers": format_bootstrap(plan.addresses), "client.id": plan.name} | _COMMON
+        common = (
+            {"bootstrap.servers": format_bootstrap(plan.addresses), "client.id": plan.name}
+            | _COMMON
+            | of_librdkafka(plan.properties)
+        )
         self._producer = Producer(
             common
             | {

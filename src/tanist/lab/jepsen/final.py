@@ -7,15 +7,14 @@ log first: both are noted, and a partition where it does not is reported as hang
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from tanist.client.positions import EARLIEST, LATEST
 from tanist.lab.history import HistoryWriter
 from tanist.lab.jepsen.outcome import FINAL
 from tanist.lab.jepsen.own_client import value_of
 from tanist.lab.jepsen.plan import Workload
-from tanist.lab.jepsen.target import RunFailed
-from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.lab.jepsen.target import RunFailed, Target, client_of
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import fetch, list_offset
 
 _PATIENCE_S = 60.0
@@ -23,12 +22,12 @@ _ASK_EVERY_S = 0.5
 
 
 def read_everything(
-    writer: HistoryWriter, addresses: Sequence[Address], topic: str, partitions: int, workload: Workload
+    writer: HistoryWriter, target: Target, topic: str, partitions: int, workload: Workload
 ) -> list[str]:
     """Read all partitions. Returns those where a transaction stays open."""
     hanging: list[str] = []
     try:
-        with Client(addresses, timeout_s=_PATIENCE_S) as client:
+        with client_of(target, _PATIENCE_S) as client:
             for partition in range(partitions):
                 reader = _Reader(writer, client, topic, partition, committed=workload == "transactions")
                 if not reader.wait_for_transactions():

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from tanist.client.metadata import PartitionView
 from tanist.lab.jepsen.schedule import Episode
 from tanist.lab.jepsen.target import Reach, RunFailed, Target
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.faults.settings import DiskState
 
 IN_SYNC_PATIENCE_S = 60.0
@@ -52,10 +54,10 @@ class Played:
     """The time when all replicas were in sync again; 0 if they were not."""
 
 
-def ask_view(address: Address, topic: str) -> View | None:
+def ask_view(address: Address, topic: str, properties: Mapping[str, str]) -> View | None:
     """All partitions in one broker's metadata; None without an answer."""
     try:
-        with Client([address], timeout_s=_ASK_S) as client:
+        with Client([address], timeout_s=_ASK_S, security=security_by(properties)) as client:
             about = client.metadata([topic]).topics.get(topic)
     except (KafkaError, Unreachable):
         return None
@@ -74,7 +76,7 @@ class Nemesis:
         view: Callable[[Address, str], View | None] | None = None,
     ) -> None:
         """`wait` waits for a number of seconds; `view` asks a broker, by default `ask_view`."""
-        self._ask = view or ask_view
+        self._ask = view or partial(ask_view, properties=target.properties)
         self._target = target
         self._topic = topic
         self._wait = wait

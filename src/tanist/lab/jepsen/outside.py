@@ -10,10 +10,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from tanist.lab.jepsen.target import Reach, RunFailed
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.faults.settings import DiskState
 
 COMMAND_PATIENCE_S = 90.0
@@ -24,8 +26,15 @@ _ASK_S = 10.0
 class OutsideCluster:
     """`commands` has `start` and `crash`, and may have `lose`, and `pause` with `resume`."""
 
-    def __init__(self, brokers: Mapping[int, Address], commands: Mapping[str, str], name: str = "cluster") -> None:
+    def __init__(
+        self,
+        brokers: Mapping[int, Address],
+        commands: Mapping[str, str],
+        name: str = "cluster",
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.name = name
+        self.properties = properties
         self.data: Path | None = None
         self.node_ids: Sequence[int] = sorted(brokers)
         self.addresses: Sequence[Address] = [brokers[node_id] for node_id in self.node_ids]
@@ -104,10 +113,10 @@ class OutsideCluster:
         return done.stdout
 
 
-def brokers_of(bootstrap: Sequence[Address]) -> dict[int, Address]:
+def brokers_of(bootstrap: Sequence[Address], properties: Mapping[str, str]) -> dict[int, Address]:
     """The brokers of a cluster that is up, from its metadata."""
     try:
-        with Client(bootstrap, timeout_s=_ASK_S) as client:
+        with Client(bootstrap, timeout_s=_ASK_S, security=security_by(properties)) as client:
             found = client.persist(client.metadata).brokers
     except (KafkaError, Unreachable) as error:
         raise RunFailed(f"the cluster does not answer: {error}") from error

@@ -14,6 +14,7 @@ from typing import Literal
 from tanist.faults import Where, names_of
 from tanist.lab.jepsen.target import Reach
 from tanist.runtime.client.client import Address
+from tanist.runtime.cluster.addresses import properties_to_brokers
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import load, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
@@ -42,7 +43,8 @@ class OwnCluster:
     name = "tanist"
     abilities = frozenset(names_of(Where.JEPSEN))
 
-    def __init__(self, folder: Path, *, elr: bool) -> None:
+    def __init__(self, folder: Path, *, elr: bool, secure: bool = False) -> None:
+        """`secure`: with TLS, users and an authorizer; the test is the administrator."""
         self.data: Path | None = folder
         self._cluster = LocalCluster(folder)
         self._orders = FaultRequests(folder)
@@ -54,9 +56,11 @@ class OwnCluster:
                 port=random.SystemRandom().choice(_PORTS),
                 config=CONFIG | TRANSACTIONAL_CONFIG,
                 features={} if elr else {"eligible.leader.replicas.version": 0},
+                secure=secure,
                 ends_with_us=True,
             )
             entries = load_existing(folder)
+            self.properties = properties_to_brokers(entries, folder)
         except BaseException:
             self.close()
             raise

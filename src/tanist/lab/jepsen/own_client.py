@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import closing
 
 from tanist.lab.jepsen.plan import (
@@ -22,7 +21,7 @@ from tanist.lab.jepsen.plan import (
     SharedHistory,
     Stopping,
 )
-from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.records import Producer, fetch
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
@@ -83,14 +82,8 @@ def _write(plan: Plan, partition: int, history: SharedHistory, stopping: Stoppin
 
 
 def _producer(plan: Plan, generation: int) -> tuple[Client, Producer]:
-    client = Client(turned(plan.addresses, generation), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)
+    client = plan.connect(generation, REQUEST_PATIENCE_S)
     return client, Producer(client, request_timeout_ms=_REPLICAS_PATIENCE_MS)
-
-
-def turned(addresses: Sequence[Address], by: int) -> list[Address]:
-    """Another one first, when the last could not be reached."""
-    at = by % len(addresses)
-    return [*addresses[at:], *addresses[:at]]
 
 
 def _read(plan: Plan, partition: int, history: SharedHistory, stopping: Stopping) -> None:
@@ -107,7 +100,7 @@ def _read(plan: Plan, partition: int, history: SharedHistory, stopping: Stopping
 
     rewind_s = time.monotonic() + rng.uniform(*REWIND_EVERY_S)
     while not stopping.is_set():
-        with closing(Client(turned(plan.addresses, trouble), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)) as it:
+        with closing(plan.connect(trouble, REQUEST_PATIENCE_S)) as it:
             try:
                 while not stopping.is_set():
                     if time.monotonic() > rewind_s:

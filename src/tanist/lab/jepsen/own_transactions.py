@@ -10,7 +10,7 @@ import random
 import time
 from contextlib import closing
 
-from tanist.lab.jepsen.own_client import back_from, turned, value_of
+from tanist.lab.jepsen.own_client import back_from, value_of
 from tanist.lab.jepsen.plan import REQUEST_PATIENCE_S, SEND_PATIENCE_S, Plan, SharedHistory, Stopping
 from tanist.lab.jepsen.transactions import POLL, TIMEOUT_MS, Drawn, Noted, Pace, assigned, crashed, draw
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
@@ -33,7 +33,7 @@ def work(plan: Plan, history: SharedHistory, stopping: Stopping) -> None:
     transactor = _Transactor(plan, history)
     pace, turn = Pace(plan.rate), 0
     while not stopping.is_set():
-        with closing(Client(turned(plan.addresses, turn), client_id=plan.name, timeout_s=SEND_PATIENCE_S)) as client:
+        with closing(plan.connect(turn, SEND_PATIENCE_S)) as client:
             try:
                 while not stopping.wait(pace.wait_s()):
                     pace.takes(transactor.transact(client))

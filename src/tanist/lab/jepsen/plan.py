@@ -1,13 +1,15 @@
-"""The plan of a worker process: one JSON object on its command line."""
+"""The plan of a worker process: one JSON object on its command line, and as whom it connects on its standard input."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from tanist.lab.history import HistoryWriter
-from tanist.runtime.client.client import Address
+from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.identity import security_by
 
 Role = Literal["writer", "reader", "transactor"]
 ClientName = Literal["confluent", "tanist"]
@@ -38,14 +40,26 @@ class Plan:
     seed: int
     isolation: Isolation = "read_committed"
     """What the consumer of a transactor asks for."""
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """As whom its clients connect: properties of a Kafka client."""
 
     def encode(self) -> str:
-        return json.dumps(asdict(self))
+        """All but the properties: a command line is everybody's to read, and a password may be among them."""
+        encoded = asdict(self)
+        del encoded["properties"]
+        return json.dumps(encoded)
 
     @classmethod
-    def decode(cls, text: str) -> Plan:
+    def decode(cls, text: str, properties: Mapping[str, str]) -> Plan:
         found: dict[str, Any] = json.loads(text)
-        return cls(**found | {"addresses": tuple((host, port) for host, port in found["addresses"])})
+        addresses = tuple((host, port) for host, port in found["addresses"])
+        return cls(**found | {"addresses": addresses, "properties": properties})
+
+    def connect(self, turn: int, timeout_s: float) -> Client:
+        """A client of tanist's own; another address comes first in each turn, when the last could not be reached."""
+        at = turn % len(self.addresses)
+        addresses = [*self.addresses[at:], *self.addresses[:at]]
+        return Client(addresses, client_id=self.name, timeout_s=timeout_s, security=security_by(self.properties))
 
     def partition_name(self, partition: int) -> str:
         """The partition's name in histories."""

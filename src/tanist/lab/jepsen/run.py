@@ -23,15 +23,16 @@ from typing import Any
 
 from tanist.installed import add_extra
 from tanist.lab.history import Anomaly, HistoryWriter, Operation, Verdict, open_history, report, verify
+from tanist.lab.jepsen.confluent_settings import of_librdkafka
 from tanist.lab.jepsen.final import read_everything
 from tanist.lab.jepsen.nemesis import Mark, Nemesis, Played
 from tanist.lab.jepsen.outcome import WriteAccount, account
 from tanist.lab.jepsen.own_client import value_of
 from tanist.lab.jepsen.plan import ClientName, Isolation, Plan, Role, Workload
 from tanist.lab.jepsen.schedule import MIXED, draw
-from tanist.lab.jepsen.target import RunFailed, Target
+from tanist.lab.jepsen.target import RunFailed, Target, client_of
 from tanist.runtime.client import admin
-from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.client import KafkaError, Unreachable
 from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.runtime.cluster.cluster_file import ClusterError
 
@@ -128,6 +129,8 @@ def play(target: Target, settings: Settings, out: Path, say: Say) -> JepsenResul
     wait = threading.Event().wait  # it is never set: Ctrl-C interrupts it
     episodes = draw(settings.seed, settings.tests, target.node_ids, settings.partitions, target.abilities)
     first = next(episodes)
+    if settings.client == "confluent":
+        of_librdkafka(target.properties)  # says now what it does not have
     nemesis = Nemesis(target, settings.topic, wait, say)
     _create_topic(target, settings)
     if not nemesis.await_in_sync():
@@ -161,9 +164,7 @@ def play(target: Target, settings: Settings, out: Path, say: Say) -> JepsenResul
             with part.open(encoding="utf-8") as lines:
                 file.writelines(lines)
         _write_marks(HistoryWriter(file), nemesis)
-        hanging = read_everything(
-            HistoryWriter(file), target.addresses, settings.topic, settings.partitions, settings.workload
-        )
+        hanging = read_everything(HistoryWriter(file), target, settings.topic, settings.partitions, settings.workload)
     return judge(history, target, settings, nemesis, (began_ns, ended_ns), hanging)
 
 
@@ -208,7 +209,7 @@ def _create_topic(target: Target, settings: Settings) -> None:
     if len(target.node_ids) < REPLICATION_FACTOR:
         raise RunFailed(f"the test takes {REPLICATION_FACTOR} brokers, and the cluster has {len(target.node_ids)}")
     try:
-        with Client(target.addresses, timeout_s=_READY_S) as client:
+        with client_of(target, _READY_S) as client:
             admin.create_topic(
                 client,
                 settings.topic,
@@ -268,6 +269,7 @@ def _plans(target: Target, settings: Settings) -> Iterator[Plan]:
                 settings.rate / share,
                 settings.seed,
                 settings.isolation,
+                target.properties,
             )
 
 
@@ -280,14 +282,16 @@ def _workers(target: Target, settings: Settings, parts: Path) -> Iterator[list[s
             for plan in _plans(target, settings):
                 part = parts / f"{plan.name}.jsonl"
                 errors = files.enter_context((parts.parent / f"{plan.name}.err").open("wb"))
-                started.append(
-                    subprocess.Popen(
-                        [sys.executable, "-m", "tanist.lab.jepsen.worker", plan.encode(), str(part)],
-                        stdin=subprocess.PIPE,
-                        stderr=errors,
-                        start_new_session=True,
-                    )
+                worker = subprocess.Popen(
+                    [sys.executable, "-m", "tanist.lab.jepsen.worker", plan.encode(), str(part)],
+                    stdin=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
                 )
+                started.append(worker)
+                if worker.stdin is not None:
+                    worker.stdin.write(json.dumps(dict(plan.properties)).encode() + b"\n")
+                    worker.stdin.flush()
             yield started
             for worker in started:
                 if worker.stdin is not None:

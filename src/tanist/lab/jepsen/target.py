@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from tanist.runtime.client.client import Address
+from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.faults.settings import DiskState
 
 Reach = Literal["network", "nodes", "one-way"]
@@ -25,6 +26,8 @@ class Target(Protocol):
     """The faults that it supports."""
     addresses: Sequence[Address]
     """Addresses of the brokers, in the order of `node_ids`."""
+    properties: Mapping[str, str]
+    """As whom its brokers are reached: properties of a Kafka client."""
     data: Path | None
     """The folder of its quarantines, if it has any."""
 
@@ -54,3 +57,8 @@ class Target(Protocol):
 
     def close(self) -> None:
         """End all processes that the test has started; may be called at any time, and twice."""
+
+
+def client_of(target: Target, timeout_s: float) -> Client:
+    """A client of its brokers."""
+    return Client(target.addresses, timeout_s=timeout_s, security=security_by(target.properties))

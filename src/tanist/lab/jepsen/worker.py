@@ -1,11 +1,12 @@
 """A process of the load: `python -m tanist.lab.jepsen.worker PLAN HISTORY`.
 
-Writes its part of the history to a file, and works until its standard input ends; so it always ends with the process
-that started it.
+Its standard input begins with a line of JSON: the properties by which its clients connect. It writes its part of the
+history to a file, and works until its standard input ends; so it always ends with the process that started it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -49,7 +50,7 @@ def _worker_of(plan: Plan) -> Worker:
 
 
 def main(arguments: list[str]) -> None:
-    plan = Plan.decode(arguments[0])
+    plan = Plan.decode(arguments[0], json.loads(sys.stdin.buffer.readline()))
     stopping = threading.Event()
 
     def await_end() -> None:

@@ -158,8 +158,13 @@ class BrokerConnection:
             request = step
         self._renew_at = None if step.renew_after_ms is None else time.monotonic() + step.renew_after_ms / 1000
 
+    @property
+    def must_authenticate(self) -> bool:
+        """Again, before the next request (KIP-368). Only with no request under way."""
+        return self._renew_at is not None and time.monotonic() >= self._renew_at
+
     def _authenticate_again(self, timeout_s: float) -> None:
-        if self._renew_at is not None and time.monotonic() >= self._renew_at:
+        if self.must_authenticate:
             self._authenticate(timeout_s)
 
     def _await_answer(self, timeout_s: float, on_long_wait: Callable[[], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ class TlsRefused(Exception):
 def secured(sock: socket.socket, host: str, properties: Mapping[str, str]) -> ssl.SSLSocket:
     """The socket, by TLS from here on. `TlsRefused`, or `OSError` of the connection."""
     try:
-        profile = _profile(tuple(sorted(properties.items())))
+        profile = _profile(tuple(sorted(properties.items())), _written(properties))
     except ValueError as problem:
         raise TlsRefused(str(problem)) from None
     made: list[ssl.SSLSocket] = []
@@ -42,5 +43,11 @@ def with_refusals_named(step: Callable[[], object]) -> None:
 
 
 @lru_cache(maxsize=8)
-def _profile(properties: tuple[tuple[str, str], ...]) -> TlsProfile:
+def _profile(properties: tuple[tuple[str, str], ...], _: tuple[float, ...]) -> TlsProfile:
     return TlsProfile(dict(properties))
+
+
+def _written(properties: Mapping[str, str]) -> tuple[float, ...]:
+    """When the stores were written: a job of months takes those that have been exchanged meanwhile."""
+    paths = (properties.get(f"ssl.{store}.location", "") for store in ("keystore", "truststore"))
+    return tuple(os.stat(path).st_mtime_ns if os.path.exists(path) else 0.0 for path in paths)

@@ -5,6 +5,7 @@ It reads `cluster.json`, the faults that are set and the files of a secure clust
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tanist.client.security import ClientSecurity
@@ -38,6 +39,11 @@ def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]
 
 def bootstrap_of(cluster: ClusterFile) -> str:
     return format_bootstrap(addresses_of(cluster))
+
+
+def properties_to_brokers(cluster: ClusterFile, folder: Path) -> Mapping[str, str]:
+    """The administrator's properties of a Kafka client, for what makes clients of its own. `ClusterError`."""
+    return SecureFiles(folder).properties_of(ADMIN) if cluster.secure else {}
 
 
 def to_brokers(cluster: ClusterFile, folder: Path) -> ClientSecurity:

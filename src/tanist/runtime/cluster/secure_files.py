@@ -7,7 +7,6 @@ settings of the nodes that use it are `layout`'s.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tanist.client.security import ClientSecurity, client_security
+from tanist.client.security import ClientSecurity
 from tanist.log.properties import encode_properties, parse_properties
+from tanist.runtime.client.identity import security_by
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.ports.files import replace_file
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
@@ -40,6 +40,8 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
 """What people dial to reach this machine, from it and from a container on it."""
 _PRIVATE: Final = 0o600
 _PASSWORD_BYTES: Final = 18
+_TOKENS: Final = "delegation-tokens"
+"""The secret of which the nodes make delegation tokens; it has a file as a user's password has."""
 _WATCH_MS: Final = 1_000
 """A node takes a renewed certificate by then."""
 
@@ -59,14 +61,19 @@ class CertificateState:
 class SecureFiles:
     """The files of one cluster."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is the cluster's."""
+    def __init__(self, folder: Path, *, portable: bool = False) -> None:
+        """`folder` is the cluster's. `portable`: clients of other machines take the settings for Java as they are,
+        without the authority's file.
+        """
         self.folder = folder / FOLDER
+        self._portable = portable
 
     # -- making them
 
     def make(self, cluster_id: str, nodes: Iterable[int], hosts: Iterable[str], bootstrap: str) -> None:
-        """Everything, for a new cluster: what is there is left, so that a second call changes nothing."""
+        """Everything, for a new cluster: what is there is left, so that a second call changes nothing. A certificate
+        that lacks a host is made anew.
+        """
         from tanist.runtime.cluster import certificates  # cryptography, of which most commands have no use
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -77,12 +84,14 @@ class SecureFiles:
             self._write("ca.key", made.key)
             self._write("ca.pem", made.certificate, mode=0o644)
             self._write("truststore.p12", certificates.as_trust_store(made, self._store_password()))
+        wanted = [*hosts, *_LOCAL]
         for node_id in nodes:
-            if not self.node_path(node_id).exists():
-                self._issue(_name_of(node_id), [*hosts, *_LOCAL], certificates.CERTIFICATE_LIFE)
+            path = self.node_path(node_id)
+            if not path.exists() or not set(certificates.hosts_of(path.read_bytes())).issuperset(wanted):
+                self._issue(_name_of(node_id), wanted, certificates.CERTIFICATE_LIFE)
         if not (self.folder / f"{ADMIN}.pem").exists():
             self._issue(ADMIN, (), certificates.CERTIFICATE_LIFE)
-        for user in USERS:
+        for user in (*USERS, _TOKENS):
             if not self._password_path(user).exists():
                 self._write(f"{user}.password", secrets.token_urlsafe(_PASSWORD_BYTES).encode())
         self.write_clients(bootstrap)
@@ -162,13 +171,20 @@ class SecureFiles:
 
     # -- what nodes take
 
-    def node_properties(self, node_id: int, nodes: Iterable[int]) -> dict[str, str]:
+    def node_properties(
+        self,
+        node_id: int,
+        nodes: Iterable[int],
+        *,
+        listeners: Iterable[str] = (CLIENT_LISTENER,),
+        controllers: Iterable[str] = (CONTROLLER_LISTENER,),
+    ) -> dict[str, str]:
         """The settings by which a node of the cluster proves who it is, and asks others.
 
         Clients authenticate by SCRAM on the brokers' listener, and so do the brokers among each other. Controllers
         take certificates: their users' credentials are in the log that they are about to read.
         """
-        listener, mechanism = CLIENT_LISTENER.lower(), MECHANISM.lower()
+        logins = (f"listener.name.{each.lower()}.{MECHANISM.lower()}.sasl.jaas.config" for each in listeners)
         principals = [
             f"User:{ADMIN}",
             f"User:CN={ADMIN}",
@@ -181,12 +197,13 @@ class SecureFiles:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority_path),
             "tanist.ssl.watch.interval.ms": str(_WATCH_MS),
-            f"listener.name.{CONTROLLER_LISTENER.lower()}.ssl.client.auth": "required",
+            **{f"listener.name.{each.lower()}.ssl.client.auth": "required" for each in controllers},
             "sasl.enabled.mechanisms": MECHANISM,
             "sasl.mechanism.inter.broker.protocol": MECHANISM,
-            f"listener.name.{listener}.{mechanism}.sasl.jaas.config": self._login(NODES_USER),
+            **dict.fromkeys(logins, self._login(NODES_USER)),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(principals),
+            "delegation.token.secret.key": self.password(_TOKENS),
         }
 
     def scram_arguments(self) -> list[str]:
@@ -209,13 +226,20 @@ class SecureFiles:
 
     # -- as whom commands ask
 
-    def to_brokers(self, user: str) -> ClientSecurity:
-        """As a user, by its configuration. `ClusterError`."""
+    def properties_of(self, user: str) -> Mapping[str, str]:
+        """What a user's configuration says. `ClusterError`."""
         path = self.client_config(user)
         try:
-            return client_security(parse_properties(path.read_text()), os.urandom)
+            return parse_properties(path.read_text())
         except (OSError, ValueError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from None
+
+    def to_brokers(self, user: str) -> ClientSecurity:
+        """As a user, by its configuration. `ClusterError`."""
+        try:
+            return security_by(self.properties_of(user))
+        except ValueError as error:
+            raise ClusterError(f"{self.client_config(user)}: {error}") from None
 
     def to_controllers(self) -> ClientSecurity:
         """As the administrator, by its certificate: controllers take no passwords."""
@@ -240,11 +264,14 @@ class SecureFiles:
             self._write(f"{user}.py", self._python(user, bootstrap).encode())
 
     def kafka_properties(self, user: str, bootstrap: str) -> dict[str, str]:
+        trusted = ("location", str(self.authority_path))
+        if self._portable:
+            trusted = ("certificates", self.authority_path.read_text())
         return {
             "bootstrap.servers": bootstrap,
             "security.protocol": CLIENT_LISTENER,
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority_path),
+            f"ssl.truststore.{trusted[0]}": trusted[1],
             "sasl.mechanism": MECHANISM,
             "sasl.jaas.config": self._login(user),
         }

@@ -23,7 +23,7 @@ from tanist.runtime.cluster.parent_watch import ParentWatch, watch_arguments
 from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, uninterrupted, wait_until
 from tanist.runtime.cluster.secure_files import SecureFiles
 from tanist.runtime.faults.settings import FOLDER_VARIABLE, folder_of
-from tanist.runtime.format import FormatError, format_folders
+from tanist.runtime.format import FormatError, format_folders, formatted_cluster_id
 from tanist.runtime.ports.files import replace_file
 from tanist.runtime.readiness import Readiness
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -72,7 +72,13 @@ class Starter:
                 config = NodeConfig.from_properties(properties)
                 layout.node_folder(self._folder, node.node_id).mkdir(parents=True, exist_ok=True)
                 format_folders(
-                    config, cluster.cluster_id, ignore_formatted=True, features=cluster.features, scram=users, acls=acls
+                    config,
+                    cluster.cluster_id,
+                    ignore_formatted=True,
+                    features=cluster.features,
+                    # Credentials take a while to derive, and only a new cluster begins with them.
+                    scram=users if formatted_cluster_id(config) is None else (),
+                    acls=acls,
                 )
             except (ConfigError, FormatError) as error:
                 raise ClusterError(str(error)) from None

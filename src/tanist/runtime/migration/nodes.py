@@ -6,12 +6,22 @@ A node is one of tanist if it describes a property of tanist's own. A node that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tanist.client.admin import BROKER_RESOURCE
+from tanist.client.security import ClientSecurity
 from tanist.runtime.client.admin import ConfigEntry, config_entries
-from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.client import (
+    Address,
+    AuthenticationFailed,
+    Client,
+    KafkaError,
+    Unreachable,
+    Unsupported,
+)
+from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC
 from tanist.wire.messages import describe_quorum_request
@@ -99,8 +109,14 @@ class ClusterDescription:
         return [node for _, node in sorted(self.nodes.items()) if node.software == software]
 
 
-def read_cluster(client: Client) -> ClusterDescription:
-    """Ask the cluster for its nodes, and each node for its software and settings."""
+class ControllerRefuses(ClusterError):
+    """A controller's listener does not take who asks."""
+
+
+def read_cluster(client: Client, to_controllers: ClientSecurity) -> ClusterDescription:
+    """Ask the cluster for its nodes, and each node for its software and settings: brokers as the client does, nodes
+    that are only controllers as `to_controllers` says. `ControllerRefuses`.
+    """
     described = client.persist(lambda: describe_cluster(client))
     quorum = read_quorum(client)
     nodes = {
@@ -118,12 +134,12 @@ def read_cluster(client: Client) -> ClusterDescription:
         if node_id not in nodes:
             address = quorum.addresses.get(node_id)
             nodes[node_id] = Node(node_id, address, is_controller=True, is_voter=True)
-    for node_id, address in _registered_controllers(quorum).items():
+    for node_id, address in _registered_controllers(quorum, to_controllers).items():
         known = nodes.get(node_id)
         nodes[node_id] = Node(node_id, address, is_controller=True) if known is None else known
     found = {}
     for node_id, node in sorted(nodes.items()):
-        settings = None if node.address is None else node_settings(node.address, node_id)
+        settings = node_settings(node, client.security if node.is_broker else to_controllers)
         if settings is None:
             found[node_id] = node
             continue
@@ -171,19 +187,22 @@ def read_quorum(client: Client) -> Quorum:
     return client.persist(attempt)
 
 
-def node_settings(address: Address, node_id: int, *, only_own: bool = False) -> Mapping[str, ConfigEntry] | None:
-    """What a node describes of itself on one of its listeners; None if it does not answer.
+def node_settings(node: Node, security: ClientSecurity, *, only_own: bool = False) -> Mapping[str, ConfigEntry] | None:
+    """What a node describes of itself on the listener that is known of it; None if it does not answer.
 
     `only_own`: the property by which a node of tanist is known, and no others.
     """
+    node_id = node.node_id
+    if node.address is None:
+        return None
     resource = DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
         resource_name=str(node_id),
         configuration_keys=(_OWN_PROPERTY,) if only_own else None,
     )
     try:
-        with Client([address], timeout_s=_NODE_ANSWERS_S) as node:
-            answer = node.ask(DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse).results[0]
+        with _asking(node.address, security, is_broker=node.is_broker) as asked:
+            answer = asked.ask(DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse).results[0]
     except Unreachable:
         return None
     except Unsupported:
@@ -200,11 +219,22 @@ def software_of(settings: Mapping[str, ConfigEntry] | None) -> str | None:
     return TANIST if _OWN_PROPERTY in settings else APACHE
 
 
-def _registered_controllers(quorum: Quorum) -> dict[int, Address]:
+@contextmanager
+def _asking(address: Address, security: ClientSecurity, *, is_broker: bool) -> Iterator[Client]:
+    try:
+        with Client([address], timeout_s=_NODE_ANSWERS_S, security=security) as client:
+            yield client
+    except AuthenticationFailed as error:
+        if is_broker:
+            raise
+        raise ControllerRefuses(f"{error}; --controller-config says who you are to controllers") from None
+
+
+def _registered_controllers(quorum: Quorum, security: ClientSecurity) -> dict[int, Address]:
     """Controllers that need not be voters, as the listener of the first voter that answers tells them."""
     for _, address in sorted(quorum.addresses.items()):
         try:
-            with Client([address], timeout_s=_NODE_ANSWERS_S) as controller:
+            with _asking(address, security, is_broker=False) as controller:
                 request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
                 answer = controller.ask(request, DescribeClusterResponse)
         except (Unreachable, Unsupported):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from tanist.client.security import ClientSecurity
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.migration.nodes import (
     ClusterDescription,
@@ -72,7 +73,12 @@ def _reason(cluster: ClusterDescription, node: Node) -> str:
 
 
 def await_step(
-    client: Client, step: Step, timeout_s: float, report: Report, accepted: Collection[str] = ()
+    client: Client,
+    to_controllers: ClientSecurity,
+    step: Step,
+    timeout_s: float,
+    report: Report,
+    accepted: Collection[str] = (),
 ) -> ClusterDescription:
     """Wait until the node is back with its new software, and everything is in sync; gives the cluster then.
 
@@ -81,14 +87,14 @@ def await_step(
     `LateError` after the time. What goes wrong meanwhile is reported: another node that is down, the old software.
     """
     deadline = time.monotonic() + timeout_s
-    _await_software(client, step, deadline, report)
+    _await_software(client, to_controllers, step, deadline, report)
     cluster: ClusterDescription | None = None
     found: Sequence[Problem] = ()
 
     def problems_now() -> Sequence[Problem]:
         nonlocal cluster, found
         try:
-            cluster = read_cluster(client)
+            cluster = read_cluster(client, to_controllers)
             found = check(client, cluster, None, 0).problems
         except (KafkaError, Unreachable) as error:
             return [Problem("unreachable", str(error))]
@@ -104,16 +110,19 @@ def await_step(
     return cluster
 
 
-def _await_software(client: Client, step: Step, deadline: float, report: Report) -> None:
+def _await_software(
+    client: Client, to_controllers: ClientSecurity, step: Step, deadline: float, report: Report
+) -> None:
     """Wait for the node to answer as the other software. Each change of its state is reported once."""
-    node_id, address = step.node.node_id, step.node.address
-    if address is None:
+    node_id = step.node.node_id
+    security = client.security if step.node.is_broker else to_controllers
+    if step.node.address is None:
         raise LateError(f"node {node_id} has no address")
     said: str | None = GONE if step.under_way else None
     was_gone = step.under_way
     others_down = [each for each in _fenced(client) if each != node_id]
     while True:
-        software = _software_at(address, node_id)
+        software = _software_at(step.node, security)
         if software == step.target:
             report(BACK, f"node {node_id} is back, and runs {software}")
             return
@@ -135,9 +144,9 @@ def _await_software(client: Client, step: Step, deadline: float, report: Report)
         time.sleep(_POLL_EVERY_S)
 
 
-def _software_at(address: tuple[str, int], node_id: int) -> str | None:
+def _software_at(node: Node, security: ClientSecurity) -> str | None:
     try:
-        return software_of(node_settings(address, node_id, only_own=True))
+        return software_of(node_settings(node, security, only_own=True))
     except KafkaError:
         return None  # it answers, and is not ready yet
 

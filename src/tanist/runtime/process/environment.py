@@ -17,6 +17,7 @@ from tanist.controller.configs.definitions import split_list
 from tanist.events.event import Event
 from tanist.events.process import BrokerReady, ClusterIdIgnored, FolderFormatted, ServerStarted
 from tanist.runtime.format import format_folders, formatted_cluster_id
+from tanist.runtime.process.secure_environment import is_secure, secured, users_of
 
 PREFIX = "KAFKA_"
 CLUSTER_ID = "CLUSTER_ID"
@@ -112,10 +113,12 @@ def _stand_alone(properties: dict[str, str]) -> None:
 
 def properties_from(path: str | None, environment: Mapping[str, str]) -> dict[str, str]:
     """`properties_of`, with the file of this path if it is there. `ConfigError`, `PropertiesError`, `OSError`."""
-    if path is None or not os.path.exists(path):
-        return properties_of(environment, {})
-    with open(path, encoding="utf-8") as file:
-        return properties_of(environment, parse_properties(file.read()))
+    mounted: Mapping[str, str] = {}
+    if path is not None and os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            mounted = parse_properties(file.read())
+    properties = properties_of(environment, mounted)
+    return secured(properties, environment) if is_secure(environment) else properties
 
 
 def format_new(config: NodeConfig, environment: Mapping[str, str], emit: Callable[[Event], None]) -> None:
@@ -127,7 +130,10 @@ def format_new(config: NodeConfig, environment: Mapping[str, str], emit: Callabl
     if present is not None and wanted not in ("", present):
         emit(ClusterIdIgnored(config.metadata_log_dir, present, CLUSTER_ID, wanted))
     cluster_id = present or wanted or DEFAULT_CLUSTER_ID
-    for done in format_folders(config, cluster_id, ignore_formatted=True):
+    files = users_of(environment, present, cluster_id) if is_secure(environment) else None
+    users = () if files is None or present is not None else files.scram_arguments()
+    acls = () if files is None else files.acls()
+    for done in format_folders(config, cluster_id, ignore_formatted=True, scram=users, acls=acls):
         if done.fresh:
             emit(FolderFormatted(done.folder, config.node_id, cluster_id))
 

@@ -258,7 +258,7 @@ def egress(
 
     The order within a partition is that of the offsets, if partitions are kept.
     """
-    tables.fit_to_egress(bootstrap, table, topic, keep_partitions=keep_partitions)
+    tables.fit_to_egress(bootstrap, table, topic, keep_partitions=keep_partitions, options=options)
     records = read_table(spark, table)
     names = ["key", "value", *(name for name in ("headers",) if name in records.columns)]
     records = records.select(*names, "topic", "partition", "offset")

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tanist.client.topic_partition import TopicPartition
-from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.client import Address
 from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.merge_back import merge_back as restore_partition
 from tanist.runtime.client.salvaged import find_entries
@@ -34,6 +34,7 @@ from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit import transactions
 from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
+from tanist.spark.topic.options import Connecting, connecting_to
 
 _COLUMNS: Final = (
     "topic", "partition", "replica", "leader_epoch", "offset", "timestamp", "key", "producer_id", "producer_epoch",
@@ -88,14 +89,17 @@ def merge_back(
     apply: bool = False,
     mark: bool = False,
     output: str | Path | None = None,
+    options: Mapping[str, str] | None = None,
     progress: Progress = lambda _: None,
 ) -> MergeResult:
     """Judge the salvage below a cluster's folder, and with `apply` put back what its topics lack.
 
+    `options`: those of the source that begin with `kafka.`, such as kafka.security.protocol.
     `output`: a folder for the verdicts, one row a record, as Parquet. `plan`: that of `planned`, if it was made before.
     """
     progress("looking for salvage")
-    plan = plan or planned(Path(folder), bootstrap, topics)
+    cluster = connecting_to(bootstrap, options)
+    plan = plan or planned(Path(folder), cluster, topics)
     result = MergeResult(apply, left_out=plan.left_out)
     progress(f"comparing the salvage of {len(plan.places)} partitions with their leaders' logs")
     judged = verdicts(spark, folder, plan)
@@ -112,7 +116,7 @@ def merge_back(
     result.places = list(places.values())
     if apply:
         progress("putting back what is lost")
-        _restore(spark, str(folder), list(bootstrap), places, mark=mark)
+        _restore(spark, str(folder), cluster, places, mark=mark)
     return result
 
 
@@ -229,7 +233,7 @@ def judged(
 def _restore(
     spark: SparkSession,
     folder: str,
-    bootstrap: list[Address],
+    cluster: Connecting,
     places: Mapping[TopicPartition, MergedPartition],
     *,
     mark: bool,
@@ -237,7 +241,7 @@ def _restore(
     """One task a partition."""
 
     def restore(topic: str, partition: int) -> tuple[int, int, int, int, str | None]:
-        return _restored(folder, bootstrap, topic, partition, mark=mark)
+        return _restored(folder, cluster, topic, partition, mark=mark)
 
     wanted = [place for place, each in places.items() if each.verdicts.get("lost")]
     if not wanted:
@@ -253,7 +257,7 @@ def _restore(
 
 
 def _restored(
-    folder: str, bootstrap: list[Address], topic: str, partition: int, *, mark: bool
+    folder: str, cluster: Connecting, topic: str, partition: int, *, mark: bool
 ) -> tuple[int, int, int, int, str | None]:
     from tanist.runtime.client.client import KafkaError, Unreachable
     from tanist.runtime.client.merge_back import MergeInterrupted
@@ -261,7 +265,7 @@ def _restored(
     salvages, _ = of_topics(find_entries(Path(folder))[0], [topic])
     salvage = next(each for each in salvages if each.partition == partition)
     try:
-        with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
+        with cluster.client(TIMEOUT_S) as client:
             target, _ = describe_target(client, topic)
             outcome = restore_partition(client, salvage, target, mark=mark)
     except (MergeInterrupted, KafkaError, Unreachable) as error:

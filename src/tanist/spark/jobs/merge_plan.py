@@ -14,12 +14,12 @@ from typing import Final
 from tanist.client.positions import EARLIEST
 from tanist.client.topic_partition import TopicPartition
 from tanist.log.salvage.manifest import SalvageReason
-from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, suggestion
 from tanist.spark.segments.replica_files import segment_files
 from tanist.spark.topic.offsets import list_offsets
+from tanist.spark.topic.options import Connecting
 from tanist.text import counted
 from tanist.wire.ids import id_text
 
@@ -55,7 +55,7 @@ class MergePlan:
         return {entry.entry_id for salvage in self.salvages for entry in salvage.entries}
 
 
-def planned(folder: Path, bootstrap: Sequence[Address], topics: Sequence[str] = ()) -> MergePlan:
+def planned(folder: Path, cluster: Connecting, topics: Sequence[str] = ()) -> MergePlan:
     """`Unfit` says what stands against it, or that there is nothing to judge."""
     if not folder.is_dir():
         raise Unfit(f"there is no folder {folder}")
@@ -67,11 +67,11 @@ def planned(folder: Path, bootstrap: Sequence[Address], topics: Sequence[str] = 
         if topic not in {each.topic for each in salvages}:
             raise _nothing(folder, found, [topic], of_topics(found, [topic])[1])
     names = sorted({each.topic for each in salvages})
-    cluster_topics(bootstrap, names)
-    compacted = _targets(bootstrap, salvages)
-    leaders = leaders_of(bootstrap, names)
+    cluster_topics(cluster, names)
+    compacted = _targets(cluster, salvages)
+    leaders = leaders_of(cluster, names)
     _require_logs(folder, leaders)
-    with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
+    with cluster.client(TIMEOUT_S) as client:
         starts = list_offsets(client, dict.fromkeys(leaders, EARLIEST))
     return MergePlan(
         tuple(salvages), left_out, leaders, {place: found.offset for place, found in starts.items()}, compacted
@@ -109,9 +109,9 @@ def _nothing(folder: Path, entries: Sequence[Entry], topics: Sequence[str], left
     return NothingToJudge(f"no replica below {folder} has saved records{of}: there is nothing to merge back. {hint}")
 
 
-def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[TopicPartition, int]:
+def leaders_of(cluster: Connecting, topics: Sequence[str]) -> dict[TopicPartition, int]:
     """The leaders, by the cluster itself. Partitions without a leader are refused: nothing could be put back there."""
-    with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
+    with cluster.client(TIMEOUT_S) as client:
         view = client.metadata(topics)
     found = {}
     for topic in topics:
@@ -123,10 +123,10 @@ def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[Topi
     return found
 
 
-def _targets(bootstrap: Sequence[Address], salvages: Sequence[PartitionSalvage]) -> frozenset[str]:
+def _targets(cluster: Connecting, salvages: Sequence[PartitionSalvage]) -> frozenset[str]:
     """Refuse topics that are not those of the salvage; gives the compacted ones."""
     compacted = set()
-    with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
+    with cluster.client(TIMEOUT_S) as client:
         for name in sorted({each.topic for each in salvages}):
             target, topic_id = describe_target(client, name)
             if any(id_text(each.topic_id) != topic_id for each in salvages if each.topic == name):

@@ -14,8 +14,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from tanist.runtime.client.client import Address, Client
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
+from tanist.spark.topic.options import Connecting
 from tanist.text import counted
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 
@@ -97,10 +97,10 @@ def readable_histories(paths: Iterable[Path]) -> None:
             raise Unfit(f"{path} cannot be read: {error.strerror}") from error
 
 
-def cluster_topics(bootstrap: Sequence[Address], topics: Iterable[str]) -> dict[str, int]:
+def cluster_topics(cluster: Connecting, topics: Iterable[str]) -> dict[str, int]:
     """How many partitions each of these topics has, by the cluster itself. `Unreachable` if no broker answers."""
     wanted = sorted(set(topics))
-    with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
+    with cluster.client(_TIMEOUT_S) as client:
         there = {each.name: len(each.partitions) for each in client.metadata(None).topics.values()}
     for topic in wanted:
         if topic not in there:

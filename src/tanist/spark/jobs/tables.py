@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tanist.client.positions import EARLIEST, LATEST
-from tanist.runtime.client.client import Address, Client, parse_bootstrap
+from tanist.runtime.client.client import parse_bootstrap
 from tanist.spark.jobs.preconditions import (
     NothingToJudge,
     Unfit,
@@ -23,7 +23,7 @@ from tanist.spark.jobs.preconditions import (
     writable_below,
 )
 from tanist.spark.topic.offsets import list_offsets
-from tanist.spark.topic.options import TopicOptions
+from tanist.spark.topic.options import TopicOptions, connecting_to
 from tanist.spark.topic.plan import partitions_of
 from tanist.text import counted
 
@@ -59,7 +59,7 @@ def fit_to_ingest(
         raise Unfit(f'an interval is a number and a unit, such as "5 seconds", not {every!r}')
     options = TopicOptions.parse(source_options(bootstrap, topics, more), streaming=True)
     _fit_path(table, kind)
-    cluster_topics(options.connecting.bootstrap, topics)
+    cluster_topics(options.connecting, topics)
     if every is None and not files_of(table):
         _some_records(options, topics)
 
@@ -80,7 +80,7 @@ def _fit_path(table: Path, kind: TableKind) -> None:
 
 
 def _some_records(options: TopicOptions, topics: Sequence[str]) -> None:
-    with Client(options.connecting.bootstrap, timeout_s=_TIMEOUT_S) as client:
+    with options.connecting.client(_TIMEOUT_S) as client:
         partitions = partitions_of(client, options).partitions
         firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
         lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
@@ -121,16 +121,23 @@ def partition_of(file: str) -> dict[str, str]:
     return {name: named[name] for name in PARTITIONED_BY}
 
 
-def fit_to_egress(bootstrap: str, table: str | Path, topic: str | None, *, keep_partitions: bool) -> None:
-    """`Unfit` if a record of the table would have no topic, or no partition, to go to."""
+def fit_to_egress(
+    bootstrap: str,
+    table: str | Path,
+    topic: str | None,
+    *,
+    keep_partitions: bool,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """`Unfit` if a record of the table would have no topic, or no partition, to go to. `options` are the sink's."""
     wanted: dict[str, int] = {}
     for file in records_of(table):
         named = partition_of(file)
         target = topic or named["topic"]
         wanted[target] = max(wanted.get(target, 0), int(named["partition"]) + 1)
-    addresses: list[Address] = parse_bootstrap(bootstrap)
+    cluster = connecting_to(parse_bootstrap(bootstrap), options)
     try:
-        there = cluster_topics(addresses, wanted)
+        there = cluster_topics(cluster, wanted)
     except Unfit as error:
         if len(wanted) > 1:
             raise

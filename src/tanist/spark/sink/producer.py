@@ -8,6 +8,7 @@ and one that had not takes it. Whatever a leader says for good ends the task. ac
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from dataclasses import dataclass
 from struct import Struct as Layout
@@ -97,9 +98,10 @@ class TaskProducer:
         try:
             leader = self._client.leader_of(topic, partition)
             waiting = self._unanswered.setdefault(leader, deque())
-            while len(waiting) >= IN_FLIGHT:
+            connection = self._connected(leader)
+            while len(waiting) >= IN_FLIGHT or (waiting and connection.must_authenticate):
                 self._finish_oldest(leader)
-            self._connected(leader).begin(made)
+            connection.begin(made)
             waiting.append(made)
         except (OSError, WireError, KafkaError, Unreachable):
             self._send_again()
@@ -155,7 +157,7 @@ class TaskProducer:
             if broker is None:
                 raise Unreachable(f"broker {leader} is not among those alive")
             patience_s = min(self._client.timeout_s, 10.0)
-            connection = _Connection(broker.address, self._client.client_id, patience_s)
+            connection = _Connection(broker.address, self._client.client_id, patience_s, self._client.security)
             self._connections[leader] = connection
         return connection
 
@@ -171,6 +173,7 @@ class _Connection(BrokerConnection):
             version = self._version = self.version_for(ProduceRequest, batch.max_version)
         except Unsupported as error:
             raise WireError(str(error)) from error
+        self._authenticate_again(self._sock.gettimeout() or 10.0)
         self._correlation_id += 1
         name = self._client_id.encode()
         head = _HEAD.pack(ProduceRequest.API_KEY, version, self._correlation_id, len(name)) + name
@@ -184,7 +187,10 @@ class _Connection(BrokerConnection):
         self._asked += 1
 
     def _send_pieces(self, pieces: list[Any]) -> None:
-        """All of them, without making one of them first: a batch is copied by the kernel alone."""
+        """All of them, without making one of them first: a batch is copied by the kernel alone, unless TLS has to."""
+        if type(self._sock) is not socket.socket:
+            self._sock.sendall(b"".join(pieces))
+            return
         left = [memoryview(each) for each in pieces]
         while left:
             sent = self._sock.sendmsg(left)

@@ -75,20 +75,15 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
             return
         written = [each for each in messages if isinstance(each, TaskWritten)]
         if any(each.earlier for each in written):
-            with _client(self._options) as client:
+            with self._options.connecting.client() as client:
                 write_missing(client, written, self._options.compression)
 
     def _commit_transaction(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         from tanist.spark.sink.transaction import TaskStaged, write_transaction
 
         options, staged = self._options, [each for each in messages if isinstance(each, TaskStaged)]
-        with _client(options) as client:
+        with options.connecting.client() as client:
             write_transaction(client, staged, batch_id, options.transactional_id_prefix, options.transaction_timeout_ms)
-
-
-def _client(options: SinkOptions) -> Client:
-    how = options.connecting
-    return Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
 
 
 def _producers_before(options: SinkOptions) -> Before:
@@ -98,7 +93,7 @@ def _producers_before(options: SinkOptions) -> Before:
     topic = options.topic
     if topic is None:
         return {}
-    with _client(options) as client:
+    with options.connecting.client() as client:
         count = _partitions(client, topic, options)
         return before(client, [(topic, number) for number in range(count)])
 
@@ -124,7 +119,7 @@ def write_rows(
 
     who = None if task is None else identity(*task)
     earlier = {} if who is None or before is None else of_earlier_runs(before, who)
-    with _client(options) as client:
+    with options.connecting.client() as client:
         writing: _Writing | None = None
         try:
             for batch in batches:
@@ -148,7 +143,7 @@ def stage_rows(batches: Iterator[Any], options: SinkOptions, query: str) -> Task
     from tanist.spark.sink.transaction import Stage, TaskStaged
 
     stage = Stage()
-    with _client(options) as client:
+    with options.connecting.client() as client:
         writing = _Writing(client, options, stage, None, {})
         for batch in batches:
             if batch.num_rows:

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from tanist.runtime.client.client import Client
 from tanist.spark.topic.options import TopicOptions, warn
 from tanist.spark.topic.plan import ranges, split
 from tanist.spark.topic.tasks import Task, read_task
@@ -20,9 +19,8 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
-        how = options.connecting
         warn(options.without_effect)
-        with Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s) as client:
+        with options.connecting.client() as client:
             planned = split(ranges(client, options), options.min_partitions, options.max_records_per_partition)
         # A source without partitions is asked to read one that is None.
         return [Task((each,)) for each in planned] or [Task(())]

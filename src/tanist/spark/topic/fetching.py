@@ -89,7 +89,7 @@ class Fetching:
                 if broker is None:
                     raise Unreachable(f"broker {leader} is not among those alive")
                 connection = self._connection = _Connection(
-                    (broker.host, broker.port), client.client_id, min(client.timeout_s, 10.0)
+                    (broker.host, broker.port), client.client_id, min(client.timeout_s, 10.0), client.security
                 )
             connection.begin(self._request(offset))
             return self._answer(connection)
@@ -143,7 +143,9 @@ class _Connection(BrokerConnection):
             self._version = self.version_for(FetchRequest, FETCH_VERSION_MAX)
         except Unsupported as error:
             raise WireError(str(error)) from error
-        self._send(request, self._version, self._sock.gettimeout() or 10.0)
+        timeout_s = self._sock.gettimeout() or 10.0
+        self._authenticate_again(timeout_s)
+        self._send(request, self._version, timeout_s)
 
     def finish(self, arena: Any, usual_bytes: int, timeout_s: float) -> tuple[Any, FetchResponse]:
         """The answer, which lies in the arena that is given back: the given one if it is large enough."""

@@ -2,8 +2,8 @@
 
 Owns what can be said and what cannot; it asks no broker. An option that is not known is refused, and so is one that
 Spark's source reserves for itself: what is silently ignored is found out in production. What Spark's source takes and
-what has no effect here (settings of Kafka's own clients, of groups) is taken, and said in one warning. Settings of
-security are never passed over: a query would connect without them. Those for writing are in `sink.options`.
+what has no effect here (settings of Kafka's own clients, of groups) is taken, and said in one warning. Those for
+writing are in `sink.options`. Must never show what says who a query is: passwords are in no `repr` and no error.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tanist.client.positions import EARLIEST, LATEST
+from tanist.client.security import ClientConfigError, is_of_security
 from tanist.client.topic_partition import TopicPartition
-from tanist.runtime.client.client import Address, parse_bootstrap
+from tanist.runtime.client.client import Address, Client, format_bootstrap, parse_bootstrap
+from tanist.runtime.client.identity import security_by
 from tanist.spark.topic.patterns import PatternError, java_pattern
 
 KAFKA: Final = "kafka."
@@ -32,7 +34,6 @@ _PASSED: Final = {
 _RESERVED: Final = {
     "auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit", "interceptor.classes",
 }  # fmt: skip
-_SECURITY: Final = ("sasl.", "ssl.", "security.")
 _OWN: Final = {
     "subscribe", "subscribepattern", "assign", "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp",
     "startingoffsetsbytimestampstrategy", "includeheaders", "failondataloss", "minpartitions", "maxrecordsperpartition",
@@ -79,6 +80,17 @@ class Connecting:
     bootstrap: tuple[Address, ...]
     client_id: str
     timeout_s: float
+    security: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The properties that say as whom, for each process to read anew: stores and tokens are files of its machine."""
+
+    def client(self, timeout_s: float | None = None) -> Client:
+        """A client with nothing connected yet."""
+        return Client(
+            self.bootstrap,
+            client_id=self.client_id,
+            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
+            security=security_by(dict(self.security)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +177,9 @@ def separated(
     for name in kafka:
         if name in reserved:
             raise OptionError(f"kafka.{name} is the source's own and cannot be set")
-        if name.startswith(_SECURITY) and (name, kafka[name].upper()) != ("security.protocol", "PLAINTEXT"):
-            raise OptionError(f"kafka.{name} is not obeyed: connections are plaintext here, without TLS and SASL")
     if "bootstrap.servers" not in kafka:
         raise OptionError("kafka.bootstrap.servers has to be set")
-    return named, kafka, [f"kafka.{name}" for name in kafka if name not in passed and not name.startswith(_SECURITY)]
+    return named, kafka, [f"kafka.{name}" for name in kafka if name not in passed and not is_of_security(name)]
 
 
 def warn(without_effect: Sequence[str]) -> None:
@@ -185,12 +195,25 @@ def refuse_unknown(named: Collection[str], known: Collection[str], purpose: str)
 
 
 def connecting(kafka: Mapping[str, str]) -> Connecting:
+    """By Kafka's properties, without the prefix."""
     try:
         addresses = tuple(parse_bootstrap(kafka["bootstrap.servers"]))
     except ValueError as error:
         raise OptionError(f"kafka.bootstrap.servers: {error}") from None
     patience_s = number("kafka.request.timeout.ms", kafka.get("request.timeout.ms", "30000")) / 1000
-    return Connecting(addresses, kafka.get("client.id", "tanist-spark"), patience_s)
+    security = tuple(sorted((name, value) for name, value in kafka.items() if is_of_security(name)))
+    try:
+        security_by(dict(security))
+    except ClientConfigError as error:
+        raise OptionError(f"{error} (here with `kafka.` in front)") from None
+    return Connecting(addresses, kafka.get("client.id", "tanist-spark"), patience_s, security)
+
+
+def connecting_to(bootstrap: Sequence[Address], options: Mapping[str, str] | None) -> Connecting:
+    """By those of a source's options that are Kafka's. `OptionError`."""
+    named = {name.lower(): value for name, value in (options or {}).items()}
+    kafka = {name.removeprefix(KAFKA): value for name, value in named.items() if name.startswith(KAFKA)}
+    return connecting({**kafka, "bootstrap.servers": format_bootstrap(bootstrap)})
 
 
 def _starting(named: Mapping[str, str], default: str) -> Offsets:

@@ -135,9 +135,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _client(self) -> Client:
         if self._connected is None:
-            how = self._options.connecting
             warn(self._options.without_effect)
-            self._connected = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
+            self._connected = self._options.connecting.client()
         return self._connected
 
     def _find_partitions(self, at: Positions) -> There:

@@ -50,7 +50,7 @@ def _client(how: Connecting) -> Client:
         for other in _clients.values():
             other.close()
         _clients.clear()
-        client = _clients[how] = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
+        client = _clients[how] = how.client()
     return client
 
 
