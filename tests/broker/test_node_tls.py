@@ -227,6 +227,22 @@ def test_a_certificate_that_expires_soon_is_warned_of_each_day() -> None:
     assert cluster.seen(CertificateExpires)[-1].left_ms <= 0
 
 
+def test_what_is_taken_and_what_expires_while_the_node_runs_is_said_then() -> None:
+    cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
+    clock = cluster.node(1).context.clock
+    cluster.run(3_600_000)
+    cluster.world.network.certificates.expires_ms = clock.wall_ms() + 60_000
+    assert altered(cluster, "listener.name.plaintext.ssl.keystore.location", "/new.pem").error_code == 0
+    cluster.run(20_000)
+    (soon,) = cluster.seen(CertificateExpires)
+    assert (soon.listener, 0 < soon.left_ms <= 60_000) == ("PLAINTEXT", True)
+    cluster.run(60_000)
+    (_, ended) = cluster.seen(CertificateExpires)
+    assert (ended.listener, -1_000 < ended.left_ms <= 0) == ("PLAINTEXT", True)
+    cluster.run(3_600_000)
+    assert len(cluster.seen(CertificateExpires)) == 2, "once a day"
+
+
 def test_when_certificates_expire_is_a_metric() -> None:
     cluster = Cluster(nodes=1, config=TLS_EVERYWHERE, tls=True)
     cluster.world.network.certificates.expires_ms = 1_800_000_000_000

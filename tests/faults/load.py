@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.history import Ack, Stored
-from tests.interop.cluster import Cluster
+from tests.interop.cluster import Cluster, client_settings
 from tests.interop.waiting import wait_for
 
 PADDING = b"." * 80
@@ -90,8 +90,8 @@ class Load:
         from confluent_kafka import Producer
 
         producer = Producer(
-            {
-                "bootstrap.servers": self.cluster.bootstrap,
+            client_settings(self.cluster)
+            | {
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 0,
@@ -132,8 +132,8 @@ def read_to_end(cluster: Cluster, topic: str, partitions: int) -> list[Any]:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
+        client_settings(cluster)
+        | {
             "group.id": "reads-to-the-end",
             "enable.auto.commit": False,
             "enable.partition.eof": True,

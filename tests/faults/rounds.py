@@ -1,7 +1,8 @@
 """Rounds of killing and restarting random brokers under a constant load, and the account of it.
 
     python -m tests.faults.rounds --target tanist --rounds 20
-    python -m tests.faults.rounds --target tanist --target apache --how term --rounds 5
+    python -m tests.faults.rounds --target tanist --target apache --how stop --rounds 5
+    python -m tests.faults.rounds --secure
 
 Topic: 4 partitions, 3 replicas, min.insync.replicas 2; acks=all, idempotent. In each round a broker (leader and
 controller as may be) gets SIGKILL, or SIGTERM; when all partitions acknowledge again it is restarted, and the next
@@ -28,7 +29,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -42,11 +43,13 @@ from tests.interop import target as targets
 from tests.interop.cluster import (
     Cluster,
     active_controller,
+    client_settings,
     interrupt_on_sigterm,
     metadata,
     wait_in_sync,
     wait_ready,
 )
+from tests.interop.secure_cluster import SecureCluster
 from tests.interop.tanist_cluster import TanistCluster, tanist
 from tests.interop.waiting import wait_for
 
@@ -142,15 +145,15 @@ class Report:
         return {**asdict(self), "verdict": verdict, **summary, "violations": self.violations}
 
 
-def create_topic(cluster: Cluster) -> None:
+def create_topic(cluster: Cluster, topic: str = TOPIC) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin = AdminClient(client_settings(cluster, as_admin=True))
     # Small segments: the replicas' files are compared over several rolls.
     config = {"min.insync.replicas": "2", "segment.bytes": str(1 << 20)}
-    (future,) = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)]).values()
+    (future,) = admin.create_topics([NewTopic(topic, PARTITIONS, 3, config=config)]).values()
     future.result(30)
-    wait_in_sync(cluster, TOPIC)
+    wait_in_sync(cluster, topic)
 
 
 def differences(cluster: Cluster) -> list[str]:
@@ -256,8 +259,17 @@ def fault_round(cluster: Cluster, load: Load, fault: Fault, node_id: int) -> Rou
     )
 
 
-def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float = RATE, verbose: bool = False) -> Report:
-    """All the rounds on a cluster that is up, and the judgement."""
+def run(
+    cluster: Cluster,
+    *,
+    fault: Fault,
+    rounds: int,
+    seed: int,
+    rate: float = RATE,
+    verbose: bool = False,
+    before_each: Callable[[], None] = lambda: None,
+) -> Report:
+    """All the rounds on a cluster that is up, and the judgement. `before_each` is done under load."""
     report = Report(cluster.name, fault, seed)
     rng = random.Random(seed)
     create_topic(cluster)
@@ -265,6 +277,7 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
     load.start()
     try:
         for number in range(rounds):
+            before_each()
             done = fault_round(cluster, load, fault, rng.choice(cluster.node_ids))
             report.rounds.append(done)
             if verbose:
@@ -284,6 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.rounds", description=__doc__.split("\n\n")[0])
     parser.add_argument("--target", action="append", choices=targets.TARGETS, help="may be given twice; default tanist")
     parser.add_argument("--how", choices=FAULTS, default="crash", help="crash, stop and pause are signals")
+    parser.add_argument("--secure", action="store_true", help="TLS, SCRAM and ACLs; certificates change in between")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=RATE, help="records a second, over all partitions")
@@ -294,11 +308,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reports = []
     for name in chosen.target or ["tanist"]:
         with tempfile.TemporaryDirectory(prefix=f"rounds-{name}-") as folder:
-            cluster = targets.make(name, Path(folder))
+            cluster = SecureCluster(Path(folder)) if chosen.secure else targets.make(name, Path(folder))
+            more = {"before_each": cluster.rotate_certificates} if isinstance(cluster, SecureCluster) else {}
             try:
                 cluster.start()
                 report = run(
-                    cluster, fault=chosen.how, rounds=chosen.rounds, seed=chosen.seed, rate=chosen.rate, verbose=True
+                    cluster,
+                    fault=chosen.how,
+                    rounds=chosen.rounds,
+                    seed=chosen.seed,
+                    rate=chosen.rate,
+                    verbose=True,
+                    **more,
                 )
             finally:
                 cluster.stop()

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tests.interop.raw import ClusterState, ProtocolError, RawClient
 from tests.interop.waiting import POLL_S, wait_for
@@ -64,6 +64,36 @@ class Cluster(Protocol):
         """SIGKILL."""
 
 
+@runtime_checkable
+class Secured(Protocol):
+    """A cluster that lets nobody in who does not say who he is."""
+
+    def client_settings(self, *, as_admin: bool = False) -> dict[str, Any]:
+        """What librdkafka's clients are configured by: as a user who may read and write, or one who may do all."""
+
+    def log_in(self, client: RawClient) -> None:
+        """As somebody who sees everything."""
+
+
+def client_settings(cluster: Cluster, *, as_admin: bool = False) -> dict[str, Any]:
+    """What librdkafka's clients of the cluster are configured by."""
+    if isinstance(cluster, Secured):
+        return cluster.client_settings(as_admin=as_admin)
+    return {"bootstrap.servers": cluster.bootstrap}
+
+
+def raw_client(cluster: Cluster, node_id: int) -> RawClient:
+    """A connection to one node."""
+    client = RawClient(*cluster.address(node_id))
+    if isinstance(cluster, Secured):
+        try:
+            cluster.log_in(client)
+        except BaseException:
+            client.close()
+            raise
+    return client
+
+
 def interrupt_on_sigterm() -> None:
     """Let a SIGTERM (of a timeout, of CI) end the run as Ctrl-C does: through the `finally`s that stop processes."""
 
@@ -97,8 +127,7 @@ def free_ports(count: int) -> int:
 
 def metadata(cluster: Cluster, node_id: int, topics: Sequence[str] | None = None) -> ClusterState:
     """One node's view of the cluster."""
-    host, port = cluster.address(node_id)
-    with RawClient(host, port) as client:
+    with raw_client(cluster, node_id) as client:
         return client.metadata(topics)
 
 
@@ -150,7 +179,7 @@ def active_controller(cluster: Cluster) -> int:
         if cluster.pid(node_id) is None:
             continue
         try:
-            with RawClient(*cluster.address(node_id)) as client:
+            with raw_client(cluster, node_id) as client:
                 leader = client.quorum_leader()
         except (OSError, ProtocolError):
             continue

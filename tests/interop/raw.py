@@ -1,19 +1,25 @@
 """A small Kafka client written by hand from the protocol guide, for what the harness itself must ask.
 
-It shares no code with `tanist.wire`, so that a mistake there cannot hide behind the same mistake here. It speaks only
-old, plain versions that both sides of a comparison serve: Metadata v4, DescribeQuorum v0, ListOffsets v1, ApiVersions
-v0, CreateTopics v2 and DeleteTopics v1.
+It shares no code with `tanist.wire` and `tanist.security`, so that a mistake there cannot hide behind the same mistake
+here. It speaks only old, plain versions that both sides of a comparison serve: Metadata v4, DescribeQuorum v0,
+ListOffsets v1, ApiVersions v0, CreateTopics v2, DeleteTopics v1, SaslHandshake v1 and SaslAuthenticate v0.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import os
 import socket
+import ssl
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
 METADATA, LIST_OFFSETS, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_QUORUM = 3, 2, 18, 19, 20, 55
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 TIMEOUT_MS = 30_000
 EARLIEST, LATEST = -2, -1
 MAX_RESPONSE_BYTES = 64 << 20
@@ -139,6 +145,37 @@ class RawClient:
 
     def close(self) -> None:
         self.socket.close()
+
+    def over_tls(self, context: ssl.SSLContext) -> None:
+        """Go on with TLS; the node is known by its address."""
+        self.socket = context.wrap_socket(self.socket, server_hostname=self.socket.getpeername()[0])
+
+    def log_in(self, user: str, password: str) -> None:
+        """By SCRAM-SHA-512 (RFC 5802)."""
+        error = self.request(SASL_HANDSHAKE, 1, string("SCRAM-SHA-512")).int16()
+        if error:
+            raise ProtocolError(f"SaslHandshake: error {error}")
+        first = f"n={user},r={os.urandom(12).hex()}"
+        challenge = self._token(f"n,,{first}".encode())
+        nonce, salt, iterations = (part[2:] for part in challenge.decode().split(","))
+        salted = hashlib.pbkdf2_hmac("sha512", password.encode(), base64.b64decode(salt), int(iterations))
+        key = hmac.digest(salted, b"Client Key", "sha512")
+        without_proof = f"c=biws,r={nonce}"
+        said = f"{first},{challenge.decode()},{without_proof}".encode()
+        signature = hmac.digest(hashlib.sha512(key).digest(), said, "sha512")
+        proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
+        last = self._token(f"{without_proof},p={base64.b64encode(proof).decode()}".encode())
+        expected = hmac.digest(hmac.digest(salted, b"Server Key", "sha512"), said, "sha512")
+        if last != b"v=" + base64.b64encode(expected):
+            raise ProtocolError("the node does not know the password")
+
+    def _token(self, token: bytes) -> bytes:
+        reader = self.request(SASL_AUTHENTICATE, 0, _INT32.pack(len(token)) + token)
+        error, message = reader.int16(), reader.string()
+        if error:
+            raise ProtocolError(f"SaslAuthenticate: error {error} ({message})")
+        length = reader.int32()
+        return reader.data[reader.position : reader.position + length]
 
     def request(self, api_key: int, version: int, body: bytes, *, flexible: bool = False) -> Reader:
         """Send one request and wait for its answer; the reader stands behind the response header."""

@@ -47,6 +47,8 @@ class TanistCluster:
     first_port: int | None = None
     name: str = "tanist"
     program: Path = PROGRAM
+    options: tuple[str, ...] = field(default=(), init=False)
+    """Of `tanist up`."""
     _up: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +77,7 @@ class TanistCluster:
         settings = [part for item in self.properties.items() for part in ("--config", "=".join(item))]
         self._up = True
         try:
-            self._tanist("up", "--detach", "--port", str(port), "--brokers", str(self.nodes), *settings)
+            self.tanist("up", "--detach", "--port", str(port), "--brokers", str(self.nodes), *self.options, *settings)
             wait_ready(self)
         except BaseException:
             self.stop()
@@ -84,26 +86,32 @@ class TanistCluster:
     def stop(self) -> None:
         if self._up:
             self._up = False
-            self._tanist("down")
+            self.tanist("down")
 
     def start_node(self, node_id: int) -> None:
-        self._tanist("start", str(node_id))
+        self.tanist("start", str(node_id))
 
     def stop_node(self, node_id: int) -> None:
-        self._tanist("stop", str(node_id))
+        self.tanist("stop", str(node_id))
 
     def kill_node(self, node_id: int) -> None:
-        self._tanist("crash", str(node_id))
+        self.tanist("crash", str(node_id))
 
-    def _tanist(self, *arguments: str) -> None:
-        tanist(*arguments, "--data", str(self.directory), program=self.program)
+    def tanist(self, *arguments: str) -> str:
+        """A command on this cluster; gives what it printed."""
+        return tanist(*arguments, "--data", str(self.directory), program=self.program)
+
+
+def node_metrics(cluster: ClusterFile, node_id: int, timeout_s: float) -> dict[str, float]:
+    """What a node of a cluster tells, by the metrics' names with their labels. `OSError` if it is down."""
+    with urlopen(f"http://{metrics_address(cluster, cluster.node(node_id))}/metrics", timeout=timeout_s) as page:
+        lines = page.read().decode().splitlines()
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
 
 def node_metric(cluster: ClusterFile, node_id: int, name: str, timeout_s: float) -> float | None:
-    """What a node of a cluster tells of one metric, named with its labels; None if nothing. `OSError` if it is down."""
-    with urlopen(f"http://{metrics_address(cluster, cluster.node(node_id))}/metrics", timeout=timeout_s) as page:
-        lines = page.read().decode().splitlines()
-    return next((float(line.rpartition(" ")[2]) for line in lines if line.rpartition(" ")[0] == name), None)
+    """One of them; None if there is no such metric."""
+    return node_metrics(cluster, node_id, timeout_s).get(name)
 
 
 @dataclass(slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from tanist.controller.image.acls import Acl
 from tanist.security.acls import AclImage
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from tests.security.acl_model import model
 from tests.security.acl_samples import HOSTS, NAMES, OPERATIONS, PRINCIPALS, TYPES
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -116,32 +115,6 @@ def test_any_resource_of_a_type() -> None:
 
 
 # -- beside a model
-
-_ALLOWS = {
-    DESCRIBE: {READ, WRITE, AclOperation.DELETE, AclOperation.ALTER},
-    AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
-}
-
-
-def model(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation, kind: int, name: str) -> bool | None:
-    """None: no entry is about the resource."""
-    found = [each for each in acls if each.resource_type == kind and _stands_for(each, name)]
-    if not found:
-        return None
-    about = [each for each in found if each.principal in (principal, "User:*") and each.host in (host, "*")]
-    if any(each.permission == AclPermission.DENY and each.operation in (operation, ALL) for each in about):
-        return False
-    return any(
-        each.permission == AclPermission.ALLOW and each.operation in {operation, ALL} | _ALLOWS.get(operation, set())
-        for each in about
-    )
-
-
-def _stands_for(entry: Acl, name: str) -> bool:
-    if entry.pattern_type == PatternType.PREFIXED:
-        return name.startswith(entry.resource_name)
-    return entry.resource_name == name or (entry.resource_name == "*" and not name.startswith("*"))
-
 
 acls = st.builds(
     Acl,

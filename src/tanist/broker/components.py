@@ -184,7 +184,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         salvage=salvage,
         replicas=replicas,
         log_loading=LogLoading(context, directories, configs.log_config, replicas.directory_loaded, deletions.schedule),
-        housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, connections, cleaner),
+        housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, cleaner),
         groups=groups,
         transactions=transactions,
     )

@@ -80,6 +80,7 @@ class Node:
             components.connections.bind(endpoint, served, components.gates.of_listener(endpoint.name, served))
         self._limit_connections()
         components.connections.open_controller()
+        components.connections.look_for_idle()
         self.metadata.on_change(self._metadata_changed)
         self.quorum.start()
         if self.is_broker:

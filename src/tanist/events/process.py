@@ -228,7 +228,7 @@ class CertificateRefused(Event):
 
 
 class CertificateExpires(Event):
-    """Within two weeks, or it has expired. Once a day at most."""
+    """Within two weeks, or it has expired. Said when it comes to that, and once a day from then on."""
 
     listener: str
     subject: str

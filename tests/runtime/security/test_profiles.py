@@ -17,6 +17,7 @@ from tanist.ports import TlsProblem
 from tanist.runtime.security.profile import TlsProfile
 from tests.certificates import CertificateAuthority, Issued, pem
 from tests.runtime.network_rig import Handler, frame
+from tests.runtime.security.damage import DAMAGES, damaged_store
 from tests.runtime.tls_rig import TlsClient, TlsServer, client_context
 
 Make = Callable[..., TlsServer]
@@ -146,6 +147,28 @@ def test_files_that_have_changed_are_read_again(runner: Any, server: TlsServer, 
     client = server.client()
     runner.until(client.pump)
     assert serial_number(client).rjust(40, "0") == number_of(new)
+    client.close()
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+def test_a_file_that_is_damaged_meanwhile_is_named_and_not_used(
+    runner: Any, server: TlsServer, tmp_path: Path, damage: str
+) -> None:
+    """An exception on the loop would end the node."""
+    properties = {**server.properties, "tanist.ssl.watch.interval.ms": "1"}
+    server.network.set_tls_profile("L", properties, between_nodes=True)
+    written = tmp_path / "damaged.pem"
+    written.write_text(damaged_store(server.node, damage))
+    written.replace(properties["ssl.keystore.location"])
+    runner.until(lambda: bool(server.reports.reloaded_ or runner.failures))
+    assert runner.failures == []
+    ((_, identity, problem),) = server.reports.reloaded_
+    assert identity is None
+    assert problem is not None
+    assert "cannot be parsed" in problem
+    client = server.client()
+    runner.until(client.pump)
+    assert serial_number(client).rjust(40, "0") == number_of(server.node)
     client.close()
 
 

@@ -17,6 +17,7 @@ from tanist.ports import TlsProblem
 from tanist.runtime.security.profile import TlsProfile
 from tanist.runtime.security.stores import key_store, trust_store
 from tests.certificates import CertificateAuthority, Issued, pem
+from tests.runtime.security.damage import DAMAGES, damaged_store
 
 AUTHORITY = CertificateAuthority()
 NODE = AUTHORITY.issue("node")
@@ -278,6 +279,15 @@ def test_cipher_suites_by_javas_names(java: str, openssl: str) -> None:
 def test_a_suite_that_is_not_known() -> None:
     assert "TLS_NO_SUCH_SUITE" in refusal({"ssl.cipher.suites": "TLS_NO_SUCH_SUITE"})
     assert "ssl.client.auth=perhaps" in refusal({"ssl.client.auth": "perhaps"})
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+def test_a_certificate_whose_inside_is_damaged_is_named(tmp_path: Path, damage: str) -> None:
+    """`cryptography` parses fields and keys only when they are looked at, and has errors of its own for some."""
+    path = file_of(tmp_path, damaged_store(NODE, damage))
+    said = refusal({"ssl.keystore.type": "PEM", "ssl.keystore.location": path})
+    assert path in said or "key store" in said
+    assert "cannot be parsed" in said
 
 
 def test_an_issuer_that_is_not_trusted_is_named(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ from tanist.ports import TlsIdentity, TlsProblem
 
 _DAY_MS: Final = 86_400_000
 _SOON_MS: Final = 14 * _DAY_MS
+_LOOK_MS: Final = 10_000
+"""How often certificates are looked at: the network may have taken others."""
 
 
 class NodeProfiles:
@@ -38,6 +40,8 @@ class NodeProfiles:
         """As they were handed to the network last."""
         self.identities: dict[str, TlsIdentity] = {}
         """Whom the certificate of each listener names."""
+        self._said: dict[str, tuple[int, bool, int]] = {}
+        """Of each listener's certificate: when it expires, whether it has, and when that was said."""
 
     def start(self) -> None:
         """Make all profiles by the properties file. `TlsProblem` if a listener could serve nobody."""
@@ -91,14 +95,22 @@ class NodeProfiles:
     # -- inner
 
     def _look(self) -> None:
-        """Say of certificates that they expire, once a day."""
+        """Say of a certificate that it expires soon, and that it has; and each day again."""
         context = self._context
-        context.clock.call_at(context.clock.now_ms() + _DAY_MS, self._look)
+        now_ms = context.clock.now_ms()
+        next_ms = now_ms + _LOOK_MS
         for name, identity in self.identities.items():
             expires_ms = context.metrics.certificates_expire_ms.get(name, identity.expires_ms)
             left_ms = expires_ms - context.clock.wall_ms()
-            if left_ms < _SOON_MS:
+            if left_ms > 0:
+                next_ms = min(next_ms, now_ms + left_ms)
+            if left_ms >= _SOON_MS:
+                continue
+            *said, at_ms = self._said.get(name, (0, False, 0))
+            if said != [expires_ms, left_ms <= 0] or now_ms >= at_ms + _DAY_MS:
+                self._said[name] = (expires_ms, left_ms <= 0, now_ms)
                 context.events.emit(CertificateExpires(name, identity.subject, expires_ms, left_ms))
+        context.clock.call_at(next_ms, self._look)
 
     def _check_own_principal(self, name: str) -> None:
         """By its certificate, whose name the properties file does not have."""

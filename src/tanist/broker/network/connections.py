@@ -17,7 +17,7 @@ from tanist.broker.network.client_connection import ClientConnection, ListenerAp
 from tanist.broker.throttled import Throttled
 from tanist.controller.image.client_quotas import ClientQuotas
 from tanist.events.process import ListenerFailed, MalformedRequest
-from tanist.ports import Connection, ConnectionHandler, Listener
+from tanist.ports import Connection, ConnectionHandler, Listener, Timer
 from tanist.security.connection_limits import Limits
 from tanist.security.quotas import Windows
 from tanist.security.session import Access, Session, host_of
@@ -26,6 +26,8 @@ from tanist.wire.apis import ApiKey
 
 _MALFORMED_INTERVAL_MS = 1_000
 _FLUSH_AGAIN_MS = 10
+_IDLE_CHECK_MS = 30_000
+"""Idle connections are looked for so often at least: as late as that they are closed."""
 
 
 class Connections:
@@ -48,6 +50,7 @@ class Connections:
         # A set would be in the order of their addresses, another one in every process.
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
+        self._idle_timer: Timer | None = None
         self._malformed = Throttled(context.clock, context.events, _MALFORMED_INTERVAL_MS)
         config = context.config
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000)
@@ -169,6 +172,8 @@ class Connections:
 
     def close(self) -> None:
         """The node is going down."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         for name, listener in self._listeners.items():
             listener.close()
             self._admissions[name].remove(name)
@@ -177,16 +182,26 @@ class Connections:
         for admission in self.admissions:
             admission.close()
 
-    def close_idle(self) -> None:
-        """Close connections that have been idle for `connections.max.idle.ms`."""
-        now_ms = self._context.clock.now_ms()
-        patience_ms = self._context.config.connections_max_idle_ms
-        for connection in list(self._open):
-            if connection.active or connection.slots:
-                connection.active = False
-                connection.idle_since_ms = now_ms
-            elif now_ms - connection.idle_since_ms >= patience_ms:
-                connection.close()
+    def look_for_idle(self) -> None:
+        """From now on, close connections that have been idle for `connections.max.idle.ms`; below 0 none."""
+        clock = self._context.clock
+        patience_ms = self._context.config.connections_max_idle_ms or 1
+        if patience_ms < 0:
+            return
+        times = -(-patience_ms // _IDLE_CHECK_MS)
+        interval_ms = -(-patience_ms // times)
+
+        def look() -> None:
+            now_ms = clock.now_ms()
+            for connection in list(self._open):
+                if connection.active or connection.slots:
+                    connection.active = False
+                    connection.idle_since_ms = now_ms
+                elif now_ms - connection.idle_since_ms >= patience_ms:
+                    connection.close()
+            self._idle_timer = clock.call_at(now_ms + interval_ms, look)
+
+        self._idle_timer = clock.call_at(clock.now_ms() + interval_ms, look)
 
     def connection_closed(self, connection: ClientConnection) -> None:
         """A connection has ended, by either side."""

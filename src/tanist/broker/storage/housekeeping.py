@@ -1,4 +1,4 @@
-"""Periodic tasks of a broker: checkpoints, retention, flushes, lagging followers, idle connections.
+"""Periodic tasks of a broker: checkpoints, retention, flushes, lagging followers.
 
 Compaction is `cleaning`'s; it begins and ends with these.
 
@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 
 from tanist.broker.context import NodeContext
-from tanist.broker.network.connections import Connections
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.replication.replicas import Replicas
@@ -24,7 +23,6 @@ from tanist.events.storage import RetentionHeldUp
 from tanist.ports import Timer, is_descriptor_shortage
 
 _UPKEEP_MS = 1000
-_IDLE_CHECK_MS = 30_000
 _NAMES_MAX = 256
 """Topic ids of new logs that are made durable at once."""
 _SYNCING_MAX = 64
@@ -41,7 +39,6 @@ class Housekeeping:
         effects: ReplicaEffects,
         salvage: Salvage,
         deletions: Deletions,
-        connections: Connections,
         cleaner: LogCleaner,
     ) -> None:
         self._context = context
@@ -49,7 +46,6 @@ class Housekeeping:
         self._effects = effects
         self._salvage = salvage
         self._deletions = deletions
-        self._connections = connections
         self._timers: dict[str, Timer] = {}
         self._syncing: set[HostedPartition] = set()
         self._stopped = False
@@ -63,7 +59,6 @@ class Housekeeping:
         self._every("late transactions", config.log_retention_check_interval_ms, self.check_late_transactions)
         self._every("salvage", config.log_retention_check_interval_ms, self._salvage.check_bounds)
         self._every("upkeep", _UPKEEP_MS, self._upkeep)
-        self._every("idle", min(_IDLE_CHECK_MS, config.connections_max_idle_ms), self._connections.close_idle)
         self.cleaner.start()
 
     def stop(self) -> None:

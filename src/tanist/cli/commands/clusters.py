@@ -314,6 +314,7 @@ def crash_command(node_ids: tuple[int, ...], lose: str, folder: Path, as_json: b
 
     A killed process loses nothing that it had written: the operating system's page cache still has it. --lose
     page-cache acts like a power loss: all bytes that were not synced are gone. With Kafka's defaults, that is most.
+    A checkpoint that was replaced within half a minute may be empty.
     """
     cuts = _cluster(folder, as_json).crash(*node_ids, lose_page_cache=lose == "page-cache")
     lost = [{"path": cut.path, "lost_bytes": cut.lost_bytes} for cut in cuts]

@@ -82,16 +82,23 @@ def as_trust_store(by: Certified, password: str) -> bytes:
 
 def expires(pem: bytes) -> datetime:
     """When a certificate ends, in UTC. `ValueError` if this is none."""
-    return x509.load_pem_x509_certificate(pem).not_valid_after_utc
+    return _read(pem).not_valid_after_utc
 
 
 def hosts_of(pem: bytes) -> list[str]:
     """The names and addresses of a certificate's server."""
     try:
-        names = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        names = _read(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return []
     return [str(name.value) for name in names.value]
+
+
+def _read(pem: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except x509.InvalidVersion as error:
+        raise ValueError(str(error)) from None
 
 
 def now_utc() -> datetime:

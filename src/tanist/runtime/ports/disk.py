@@ -12,6 +12,7 @@ import errno
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
@@ -94,6 +95,8 @@ class RealDisk:
 
     def make_durable(self, path: str) -> None:
         sync_path(path)
+        if self._ledger is not None:
+            self._ledger.replaced(key_of(os.stat(path)), 0)
         sync_folder(os.path.dirname(path))
 
     def write_file_later(self, path: str, data: Buffer, done: Callable[[OSError | None], None]) -> None:
@@ -114,10 +117,12 @@ class RealDisk:
         passing = f"{path}.{threading.get_native_id()}.tmp" if in_job else f"{path}.tmp"
         try:
             status = write_whole(passing, data, sync=sync)
-            self._forget(path)
+            replaces = self._forget(path)
             if self._ledger is not None:
-                # Also without a sync: the promise is "old or new, never torn", so nobody may cut the new content.
-                self._ledger.adopt(key_of(status), len(data))
+                # Also without a sync: it is the old or the new, or empty (`replaced`), and nobody may cut it half-way.
+                key = key_of(status)
+                self._ledger.adopt(key, len(data))
+                self._ledger.replaced(key, 0 if sync or not replaces else time.time_ns() // 1_000_000)
             os.replace(passing, path)
         except OSError:
             self.remove(passing)
@@ -225,13 +230,15 @@ class RealDisk:
 
     # -- inner
 
-    def _forget(self, path: str) -> None:
-        """The file at `path` is about to go: free its row, for its inode will be used again."""
-        if self._ledger is not None:
-            try:
-                self._ledger.drop(key_of(os.lstat(path)))
-            except FileNotFoundError:
-                return
+    def _forget(self, path: str) -> bool:
+        """The file at `path` is about to go: free its row, for its inode will be used again. Whether there is one."""
+        if self._ledger is None:
+            return False
+        try:
+            self._ledger.drop(key_of(os.lstat(path)))
+        except FileNotFoundError:
+            return False
+        return True
 
 
 def _reporting(done: Callable[[OSError | None], None]) -> Callable[[BaseException | None], None]:

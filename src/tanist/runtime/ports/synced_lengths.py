@@ -9,8 +9,12 @@ call.
 It is never on the hot path: an append leaves the synced length alone. It changes when a sync completes, and when a
 file is cut or overwritten below it. Rows are found by inode, so renaming a file or its folder changes nothing.
 
+A small file that took another one's name without a sync counts as synced, for it is the one or the other. But for a
+while it may be empty (KAFKA-16541), so its row has the time at which it was replaced.
+
 Layout: a 16-byte head (magic, then rows in use or free), then rows of four unsigned 64-bit integers in native order:
-device, inode (0: the row is free), synced bytes, 0. A reader scans all rows.
+device, inode (0: the row is free), synced bytes, and when it was replaced without a sync, in ms since 1970 (0: it was
+not). A reader scans all rows.
 """
 
 from __future__ import annotations
@@ -87,10 +91,18 @@ class SyncLedger:
                     self._grow()
                 row = self._free.pop()
                 self._rows[key] = row
+                self._cells[row * 4 + 3] = 0
             cells, at = self._cells, row * 4
             cells[at] = key[0]
             cells[at + 2] = synced_bytes
             cells[at + 1] = key[1]  # last: it makes the row valid
+
+    def replaced(self, key: FileKey, wall_ms: int) -> None:
+        """A file that `adopt` has seen takes another's name now, without a sync; 0: its content is durable."""
+        with self._lock:
+            row = self._rows.get(key)
+            if row is not None:
+                self._cells[row * 4 + 3] = wall_ms
 
     def drop(self, key: FileKey) -> None:
         """The file is removed."""
@@ -145,14 +157,20 @@ class SyncLedger:
 
 def read_ledger(path: str | Path) -> dict[FileKey, int]:
     """The synced bytes of every file in a ledger, read from outside its process."""
+    return {key: synced for key, synced, _ in _rows(path)}
+
+
+def read_replaced(path: str | Path) -> dict[FileKey, int]:
+    """When each file was replaced (ms since 1970), of those whose content was not synced since."""
+    return {key: replaced_ms for key, _, replaced_ms in _rows(path) if replaced_ms}
+
+
+def _rows(path: str | Path) -> Iterator[tuple[FileKey, int, int]]:
     data = Path(path).read_bytes()
     if data[:8] != MAGIC:
         raise ValueError(f"{path} is not a ledger of synced lengths")
-    return {(device, inode): synced for device, inode, synced in _rows(data) if inode}
-
-
-def _rows(data: bytes) -> Iterator[tuple[int, int, int]]:
     whole = (len(data) - _HEAD_BYTES) // _ROW_BYTES * _ROW_BYTES
     cells = memoryview(data)[_HEAD_BYTES : _HEAD_BYTES + whole].cast("Q")
     for at in range(0, len(cells), 4):
-        yield cells[at], cells[at + 1], cells[at + 2]
+        if cells[at + 1]:
+            yield (cells[at], cells[at + 1]), cells[at + 2], cells[at + 3]

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from tanist.ports import TlsIdentity, TlsProblem
-from tanist.runtime.security.stores import KeyStore, key_store, pem_of, trust_store
+from tanist.runtime.security.stores import KeyStore, key_store, parsed, pem_of, trust_store
 from tanist.runtime.security.suites import openssl_ciphers
 from tanist.runtime.security.words import in_words
 from tanist.security.ssl_principal import subject_name
@@ -187,16 +187,15 @@ def _load(context: ssl.SSLContext, keys: KeyStore) -> None:
 def _identity(keys: KeyStore) -> TlsIdentity:
     certificate = keys.certificate
     hosts: list[str] = []
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        hosts += names.get_values_for_type(x509.DNSName)
-        hosts += [str(each) for each in names.get_values_for_type(x509.IPAddress)]
-    except x509.ExtensionNotFound:
-        hosts += [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    except ValueError:
-        raise TlsProblem("the key store cannot be used: its certificate cannot be parsed") from None
-    return TlsIdentity(
-        subject_name(certificate.public_bytes(Encoding.DER)),
-        tuple(hosts),
-        int(certificate.not_valid_after_utc.timestamp() * 1000),
-    )
+    with parsed("the key store cannot be used: its certificate"):
+        try:
+            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            hosts += names.get_values_for_type(x509.DNSName)
+            hosts += [str(each) for each in names.get_values_for_type(x509.IPAddress)]
+        except x509.ExtensionNotFound:
+            hosts += [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        return TlsIdentity(
+            subject_name(certificate.public_bytes(Encoding.DER)),
+            tuple(hosts),
+            int(certificate.not_valid_after_utc.timestamp() * 1000),
+        )

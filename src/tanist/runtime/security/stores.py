@@ -10,7 +10,8 @@ It must never put a key or a password into a message.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +33,14 @@ from tanist.ports import TlsProblem
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _STORE_BYTES_MAX = 16 << 20
+_NOT_PARSED = (
+    ValueError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+"""What `cryptography` raises for a certificate that is damaged, or of a kind that it does not know."""
 
 _Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
@@ -53,6 +62,17 @@ class KeyStore:
     def pem(self) -> bytes:
         """All of it, as OpenSSL reads it from one file."""
         return self.key_pem + pem_of(self.chain)
+
+
+@contextmanager
+def parsed(what: str) -> Iterator[None]:
+    """The body looks at certificates, whose fields and keys are parsed only then: `TlsProblem` if one cannot be."""
+    try:
+        yield
+    except TlsProblem:
+        raise
+    except _NOT_PARSED:
+        raise TlsProblem(f"{what} cannot be parsed") from None
 
 
 def pem_of(certificates: tuple[x509.Certificate, ...]) -> bytes:
@@ -93,7 +113,8 @@ def key_store(properties: Mapping[str, str]) -> KeyStore | None:
     own, certificate, others = _pkcs12(path, kind, password, where, "ssl.keystore.password")
     if own is None or certificate is None:
         raise TlsProblem(f"{where}: the PKCS12 file holds no private key with its certificate")
-    return _checked(own, _in_order(certificate, others), where)
+    with parsed(f"{where}: a certificate"):
+        return _checked(own, _in_order(certificate, others), where)
 
 
 def trust_store(properties: Mapping[str, str]) -> tuple[x509.Certificate, ...] | None:
@@ -194,13 +215,11 @@ def _blocks(text: str) -> list[tuple[str, bytes]]:
 
 
 def _certificates(text: str, where: str) -> tuple[x509.Certificate, ...]:
-    found = []
+    found: list[x509.Certificate] = []
     for label, block in _blocks(text):
         if label in ("CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"):
-            try:
+            with parsed(f"{where}: certificate {len(found) + 1}"):
                 found.append(x509.load_pem_x509_certificate(block))
-            except ValueError:
-                raise TlsProblem(f"{where}: certificate {len(found) + 1} cannot be parsed") from None
     if not found:
         raise TlsProblem(f"{where} has no certificate: no '-----BEGIN CERTIFICATE-----' stands in it")
     return tuple(found)
@@ -220,7 +239,9 @@ def _pem_key_store(key: str, chain: str, password: str | None, key_place: str, c
     except (ValueError, TypeError, UnsupportedAlgorithm):
         why = "ssl.key.password does not open it, or it is damaged" if encrypted else "it is damaged"
         raise TlsProblem(f"{key_place}: the private key cannot be read: {why}") from None
-    return _checked(own, _certificates(chain, chain_place), key_place)
+    certificates = _certificates(chain, chain_place)
+    with parsed(f"{chain_place}: a certificate"):
+        return _checked(own, certificates, key_place)
 
 
 # -- PKCS12
@@ -238,7 +259,7 @@ def _pkcs12(
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
         raise TlsProblem(f"{where} cannot be read: {password_name} does not open it, or it is no PKCS12 file") from None
-    except UnsupportedAlgorithm as error:
+    except _NOT_PARSED as error:
         raise TlsProblem(f"{where} cannot be read: {error}") from None
     certificate = None if store.cert is None else store.cert.certificate
     return store.key, certificate, tuple(each.certificate for each in store.additional_certs)
