@@ -198,7 +198,9 @@ class LeaderState(IsrMembership):
         if self.events.fine:
             name, last_fetched_epoch = self.metadata.name, fetch.last_fetched_epoch
             self.events.emit(
-                FollowerFetched(name, broker_id, broker_epoch, self.leader_epoch, fetch.fetch_offset, last_fetched_epoch)
+                FollowerFetched(
+                    name, broker_id, broker_epoch, self.leader_epoch, fetch.fetch_offset, last_fetched_epoch
+                )
             )
         effects: list[Effect] = []
         if broker_id not in self.maximal_isr:

@@ -44,6 +44,7 @@ ProposedAsTold(b, curr_isr, timed_out_isr) ==
 (* What a step tells. *)
 
 LogAsTold(b) ==
+    /\ Agrees("maximal_isr", partition_metadata'[b].maximal_isr)
     /\ Agrees("leo", partition_data'[b].leo)
     /\ Agrees("hwm", partition_data'[b].hwm)
     /\ Agrees("record_epochs", [n \in 1..(partition_data'[b].leo - step.first) |->
@@ -54,7 +55,6 @@ ReplicaAsTold(b) ==
     /\ Agrees("leader_epoch", partition_metadata'[b].leader_epoch)
     /\ Agrees("partition_epoch", partition_metadata'[b].partition_epoch)
     /\ Agrees("isr", partition_metadata'[b].isr)
-    /\ Agrees("maximal_isr", partition_metadata'[b].maximal_isr)
     /\ Agrees("leso", partition_leso'[b])
     /\ LogAsTold(b)
 
@@ -204,6 +204,8 @@ Take(b) ==
 
 TraceInit == Init /\ taken = 0 /\ run \in 1..Len(Traces)
 TraceNext == taken < Len(steps) /\ Take(step.b) /\ taken' = taken + 1 /\ UNCHANGED run
+
+TraceView == << view, run, taken >>
 
 -----------------------------------------------------------------------------
 (* The judgement: TLC prints how far it has come, and which of the model's properties ends it. *)

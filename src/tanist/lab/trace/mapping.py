@@ -10,7 +10,7 @@ that is wrong is still a step, and TLC refuses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tanist.events.event import Event
@@ -35,15 +35,14 @@ from tanist.events.replication import (
     IsrUpdateFailed,
     LogTruncated,
 )
-from tanist.events.storage import RecordsAppended
+from tanist.lab.trace.ordering import Grown, in_order
 from tanist.lab.trace.recording import LifeEnded, Observed
+from tanist.lab.trace.replicas import Committed, Isr, Replica, Span
 from tanist.lab.trace.steps import NO_LEADER, Step
-
-Isr = frozenset[int]
 
 
 class Untranslatable(Exception):
-    """The run has something that neither the model nor our additions to it know."""
+    """The run goes on with something that neither the model nor our additions to it know: the trace ends before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,72 +54,8 @@ class Trace:
     brokers: dict[int, int]
     """Broker -> its number in the model."""
     min_isr: int
-
-
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """A log has grown in one turn, and for a follower its high watermark was learned with the same answer."""
-
-    runs: tuple[RecordsAppended, ...]
-    learned: HighWatermarkLearned | None
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The partition as of one partition epoch."""
-
-    leader: int
-    leader_epoch: int
-    isr: Isr
-    elr: Isr
-
-    def told(self, partition_epoch: int) -> dict[str, Any]:
-        return {
-            "leader": self.leader,
-            "leader_epoch": self.leader_epoch,
-            "partition_epoch": partition_epoch,
-            "isr": self.isr,
-            "elr": self.elr,
-        }
-
-
-@dataclass(slots=True)
-class Span:
-    """Steps during which a follower would ask the same."""
-
-    leader: int
-    leader_epoch: int
-    leo: int
-    end: Step | None = None
-    """The step that ends it."""
-
-
-@dataclass(slots=True)
-class Replica:
-    """A broker and its replica, as the model has them."""
-
-    isr: Isr
-    leader: int = 1
-    leader_epoch: int = 1
-    partition_epoch: int = 1
-    hwm: int = 1
-    epochs: list[int] = field(default_factory=list)
-    """Of each record."""
-    fenced: bool = False
-    ended: LifeEnded | None = None
-    """Its process has ended, and the model's has not yet: there it ends when it is fenced."""
-    starting: bool = False
-    """It runs in the model, and has not got its answer to the registration."""
-    least_epoch: int = 1
-    """The first partition epoch that it may learn of."""
-    proposed: Isr | None = None
-    open: set[int] = field(default_factory=set)
-    """The leaders to which it has a fetch under way, or answered and not used."""
-    spans: list[Span] = field(default_factory=list)
-
-    @property
-    def leo(self) -> int:
-        return len(self.epochs) + 1
+    end: str = ""
+    """Why it ends before the run does."""
 
 
 def partitions(observed: Iterable[Observed]) -> list[str]:
@@ -129,81 +64,23 @@ def partitions(observed: Iterable[Observed]) -> list[str]:
 
 
 def trace_of(observed: Sequence[Observed], partition: str, *, min_isr: int = 2) -> Trace:
-    """The trace of a partition. `Untranslatable` if the model cannot begin as the partition does, or has no such
-    change of its metadata."""
-    mapper = _Mapper(_in_order(observed, partition), partition, min_isr)
-    mapper.run()
-    return Trace(partition, tuple(mapper.steps), mapper.ids, mapper.min_isr)
-
-
-# -- order
-
-
-def _in_order(observed: Iterable[Observed], partition: str) -> list[Observed]:
-    """What is about the partition, causes first: some events of a turn come before what they follow from."""
-    found: list[Observed] = []
-    for each in observed:
-        event = each.event
-        if getattr(event, "partition", partition) != partition:
-            continue
-        before = next((n for n in range(len(found) - 1, -1, -1) if found[n].node_id == each.node_id), None)
-        last = None if before is None or found[before].at_us != each.at_us else found[before].event
-        if before is not None and isinstance(event, HighWatermarkLearned) and isinstance(last, Grown):
-            if last.learned is None:
-                found[before] = Observed(each.at_us, each.node_id, Grown(last.runs, event))
-                continue
-        if isinstance(event, HighWatermarkLearned):
-            event = Grown((), event)
-        elif isinstance(event, RecordsAppended):
-            if before is not None and isinstance(last, Grown) and last.learned is None and last.runs:
-                if last.runs[-1].leader_epoch != event.leader_epoch and last.runs[-1].end_offset == event.first_offset:
-                    found[before] = Observed(each.at_us, each.node_id, Grown((*last.runs, event), None))
-                    continue
-            event = Grown((event,), None)
-        now = Observed(each.at_us, each.node_id, event)
-        at = len(found)
-        while at and found[at - 1].node_id == each.node_id and _goes_before(found[at - 1], now):
-            at -= 1
-        found.insert(at, now)
-    return found
-
-
-_OF_BROKERS = (BrokerRegistered, BrokerFenced, BrokerUnfenced, BrokerShuttingDown)
-_OF_ROLES = (BecameLeader, BecameFollower, IsrProposalEnded, IsrChanged, HighWatermarkMoved, LogTruncated)
-"""What comes of committed metadata, on a node that is a controller as well."""
-
-
-def _goes_before(earlier: Observed, later: Observed) -> bool:
-    """Whether the second is the cause of the first."""
-    if earlier.at_us != later.at_us:
-        return False
-    first, second = earlier.event, later.event
-    if isinstance(second, PartitionChanged) and isinstance(first, _OF_BROKERS):
-        return _is_about(second, first.broker_id)
-    if isinstance(second, (PartitionCreated, PartitionChanged, *_OF_BROKERS)):
-        return isinstance(first, _OF_ROLES)
-    if isinstance(first, HighWatermarkMoved):
-        return isinstance(second, BecameLeader) or (isinstance(second, IsrChanged) and second.isr == first.isr)
-    return False
-
-
-def _is_about(change: PartitionChanged, broker_id: int) -> bool:
-    """Whether the change is what a broker's fencing, unfencing or registration has made of the partition."""
-    left = {*change.isr_before, *change.elr_before} - {*change.isr, *change.elr}
-    out_of_isr = broker_id in change.isr_before and broker_id not in change.isr
-    return broker_id in left or out_of_isr or (change.leader == broker_id and change.leader_before < 0)
+    """The trace of a partition. `Untranslatable` if the model cannot begin as the partition does."""
+    mapper = _Mapper(in_order(observed, partition), min_isr)
+    end = mapper.run()
+    if not mapper.ids:
+        raise Untranslatable(end or f"the run does not make {partition}")
+    return Trace(partition, tuple(mapper.steps), mapper.ids, mapper.min_isr, end)
 
 
 # -- the mapping
 
 
 class _Mapper:
-    def __init__(self, observed: list[Observed], partition: str, min_isr: int) -> None:
+    def __init__(self, observed: list[Observed], min_isr: int) -> None:
         self.steps: list[Step] = []
         self.ids: dict[int, int] = {}
         self.min_isr = min_isr
         self._observed = observed
-        self._partition = partition
         self._at = 0
         self._now = Observed(0, 0, LifeEnded(False))
         self._first_leader_epoch = 0
@@ -237,13 +114,18 @@ class _Mapper:
             LogTruncated: self._log_truncated,
         }
 
-    def run(self) -> None:
-        for self._at, self._now in enumerate(self._observed):
-            event = self._now.event
-            if isinstance(event, PartitionCreated):
-                self._created(event)
-            elif self.ids and (handler := self._handlers.get(type(event))) is not None:
-                handler(event)
+    def run(self) -> str:
+        """Make the steps. Why they end before the run does, if so."""
+        for at, now in enumerate(self._observed):
+            self._at, self._now, event = at, now, now.event
+            try:
+                if isinstance(event, PartitionCreated):
+                    self._created(event)
+                elif self.ids and (handler := self._handlers.get(type(event))) is not None:
+                    handler(event)
+            except Untranslatable as reason:
+                return str(reason)
+        return ""
 
     # -- steps
 
@@ -290,15 +172,19 @@ class _Mapper:
 
     def _partition_changed(self, event: PartitionChanged) -> None:
         ids = self.ids
-        if set(event.replicas) != set(ids) or event.recovering or event.reassigning:
-            raise Untranslatable(f"{event.partition} has other replicas, or recovers: the model does not know that")
+        if event.recovering:
+            raise Untranslatable("an unclean recovery, which the model does not have")
+        if set(event.replicas) != set(ids) or event.reassigning:
+            raise Untranslatable("a reassignment, which the model does otherwise")
         partition_epoch = event.partition_epoch - self._first_partition_epoch + 1
         leader = ids.get(event.leader, NO_LEADER)
         leader_epoch = self._epoch(event.leader_epoch)
         now = Committed(leader, leader_epoch, self._as_isr(event.isr), self._as_isr(event.elr))
         before = self._committed.get(partition_epoch - 1)
         if before is None:
-            raise Untranslatable(f"{event.partition}: partition epoch {event.partition_epoch} is not the next one")
+            raise Untranslatable(
+                f"partition epoch {event.partition_epoch} without the one before: no event tells of it"
+            )
         self.min_isr = min(event.min_isr, len(ids))
         self._committed[partition_epoch] = now
         told = now.told(partition_epoch)
@@ -306,9 +192,9 @@ class _Mapper:
         if self._requests.get((before.leader, partition_epoch - 1)) == now.isr and before.leader == now.leader:
             self._step("ReceiveAlterPartitionRequest", before.leader, accepted=True, **told)
         elif len(gone) == 1:
-            self._fence(*gone, told)
+            self._fence(next(iter(gone)), told)
         elif len(before.elr - now.elr) == 1 and now.isr == before.isr:
-            self._register(*(before.elr - now.elr), told)
+            self._register(next(iter(before.elr - now.elr)), told)
         elif before.leader == NO_LEADER and now.leader != NO_LEADER and now.isr == {now.leader}:
             self._unfence(now.leader, told)
         elif now.leader != before.leader and now.isr == before.isr:
@@ -316,7 +202,7 @@ class _Mapper:
         elif now == before:
             self._step("ReorderReplicas", 1, **told)
         else:
-            raise Untranslatable(f"{event.partition}: from {before} to {now}: no action of the model does that")
+            raise Untranslatable(f"from {before} to {now}: no action of the model does that")
 
     @property
     def _last(self) -> dict[str, Any]:
@@ -426,7 +312,9 @@ class _Mapper:
         if replica.leader_epoch < epoch:
             began = [each for each, known in self._committed.items() if known.leader_epoch == epoch]
             if not began:
-                raise Untranslatable(f"{self._now.at_us} broker {broker} knows leader epoch {leader_epoch}, which is not committed")
+                raise Untranslatable(
+                    f"broker {broker} knows leader epoch {leader_epoch}: no event tells that it is committed"
+                )
             first = began[0]
             self._learns(broker, replica, first, **told)
 
@@ -519,7 +407,7 @@ class _Mapper:
             if each > replica.partition_epoch and known.isr == isr and known.leader_epoch == replica.leader_epoch
         ]
         if not epochs:
-            raise Untranslatable(f"broker {broker} counts with the ISR {sorted(isr)}, which is not committed")
+            raise Untranslatable(f"broker {broker} has the ISR {sorted(isr)}: no event tells that it is committed")
         if replica.proposed != isr or self._requests.get((broker, epochs[0] - 1)) != isr:
             self._learns(broker, replica, epochs[0])
             return
@@ -542,6 +430,8 @@ class _Mapper:
         step = self._may_commit.get(broker)
         if step is None or step.at_us != self._now.at_us or step not in self.steps[-8:]:
             step = self._step("WaitsNoMore", broker)
+        elif self.steps[-1] is step:  # it has proposed nothing since
+            step.told["maximal_isr"] = self._as_isr({*event.isr, *event.proposed})
         step.told["hwm"] = replica.hwm = event.high_watermark + 1
 
     # -- records

@@ -23,11 +23,12 @@ class LifeEnded:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An event of a node."""
+    """Something of a node."""
 
     at_us: int
     node_id: int
-    event: Event | LifeEnded
+    event: object
+    """An `Event`, or `LifeEnded`."""
 
 
 class Recorder(Watcher):

