@@ -24,7 +24,7 @@ from tanist.events.replication import (
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace import runs
 from tanist.lab.trace.mapping import Trace, Untranslatable, partitions, trace_of
-from tanist.lab.trace.ordering import Grown, in_order
+from tanist.lab.trace.ordering import Grown, causal, in_order
 from tanist.lab.trace.recording import LifeEnded, Observed, of_processes
 from tanist.lab.trace.steps import module
 
@@ -118,7 +118,7 @@ def test_a_fetch_that_arrives_late_was_sent_before_the_follower_heard_of_the_ele
     ]
 
 
-def test_a_broker_ends_in_the_model_when_it_is_fenced() -> None:
+def test_a_broker_ends_in_the_model_when_it_starts_again() -> None:
     trace = traced(
         (1, 3, LifeEnded(False)),
         (2, 11, changed(1, (2, 3, 1), (2, 1))),
@@ -128,6 +128,7 @@ def test_a_broker_ends_in_the_model_when_it_is_fenced() -> None:
         (5, 11, BrokerUnfenced(3, 20)),
     )
     assert [step.action for step in trace.steps] == [
+        "FenceBroker",
         "NoDataLossShutdown",
         "BrokerStart",
         "RegisterFenced",
@@ -135,7 +136,7 @@ def test_a_broker_ends_in_the_model_when_it_is_fenced() -> None:
         "ReceiveMetadataUpdate",
         "UnfenceBroker",
     ]
-    assert trace.steps[0].told["clean"] is False
+    assert trace.steps[1].told["clean"] is False
 
 
 def test_who_commits_before_it_says_so_has_changed_its_isr_before() -> None:
@@ -184,6 +185,30 @@ def test_the_model_begins_with_all_replicas_in_sync() -> None:
         trace_of([Observed(0, 11, PartitionCreated(P, (1, 2, 3), (1, 2), 1, 0))], P)
     with pytest.raises(Untranslatable, match="does not make events-0"):
         trace_of([], P)
+
+
+def test_events_of_one_millisecond_come_with_their_causes_first() -> None:
+    """Processes tell milliseconds: the leader's events may stand before those of the follower that they follow from."""
+    appended, fetched = RecordsAppended(P, 0, 0, 1), FollowerFetched(P, 3, 9, 0, 1, 0)
+    moved, learned = HighWatermarkMoved(P, 0, 1, (2, 3, 1), ()), HighWatermarkLearned(P, 0, 1)
+    events = [(1, CREATED), (2, appended), (2, fetched), (2, moved), (3, appended), (3, learned)]
+    found = causal([Observed(5_000, node_id, event) for node_id, event in events], P)
+    assert [(each.node_id, each.event) for each in found] == [
+        *((1, CREATED), (2, appended), (3, appended), (2, fetched), (2, moved), (3, learned)),
+    ]
+
+
+def test_an_effect_without_a_cause_is_not_waited_for() -> None:
+    fetched = FollowerFetched(P, 3, 9, 0, 1, 0)
+    found = causal([Observed(0, 2, fetched), Observed(1_000_000, 3, RecordsAppended(P, 0, 0, 1))], P)
+    assert [each.event for each in found] == [fetched, RecordsAppended(P, 0, 0, 1)]
+
+
+def test_what_was_learned_with_the_next_answer_is_no_part_of_this_one() -> None:
+    appended, learned = RecordsAppended(P, 0, 0, 1), HighWatermarkLearned(P, 0, 1)
+    between = FollowerFetched(P, 3, 9, 0, 1, 0)
+    found = in_order([Observed(1, 3, appended), Observed(1, 2, between), Observed(1, 3, learned)], P)
+    assert [each.event for each in found] == [Grown((appended,), None), between, Grown((), learned)]
 
 
 def test_the_lives_of_processes() -> None:

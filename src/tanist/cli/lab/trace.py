@@ -101,6 +101,7 @@ def _traced(
     from tanist.lab.simulation.breaking import rules
     from tanist.lab.trace import runs
     from tanist.lab.trace.mapping import partitions, trace_of
+    from tanist.lab.trace.ordering import causal
     from tanist.lab.trace.recording import of_processes
 
     if events is not None:
@@ -108,7 +109,8 @@ def _traced(
         found = partitions(observed)
         if not found:
             raise click.ClickException("these events do not begin with a partition: the model begins with a new one")
-        yield runs.Traced(partition or found[0], trace_of(observed, partition or found[0]))
+        chosen = partition or found[0]
+        yield runs.Traced(chosen, trace_of(list(causal(observed, chosen)), chosen))
     elif rule is not None:
         if rule not in rules():
             raise click.BadParameter(f"{rule!r} is no rule of `tanist lab mutants`", ctx, param_hint="--mutate")

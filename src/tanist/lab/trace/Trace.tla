@@ -14,8 +14,6 @@ EXTENDS kafka_replication_kip_966, Traces
 VARIABLES run,  \* which of the traces it is
           taken \* the number of its steps that are taken
 
-M == INSTANCE kip_966_functions
-
 steps == Traces[run]
 step == steps[taken + 1]
 
@@ -28,10 +26,14 @@ Agrees(field, value) == Told(field) => step[field] = value
 \* For `Converged`. A follower of ours asks all the time; the model's stops, so that liveness can be checked.
 NeverConverged(leader, follower) == FALSE
 
-\* For `GetCommitOffset`. A high watermark may wait: for a follower that is about to join the ISR.
+\* For `GetCommitOffset`, which gives the highest offset that is committed. A high watermark may wait at a lower one: for
+\* a follower that is about to join the ISR.
 CommittedAsTold(b, maximal_isr, leo, replica_state) ==
-    LET most == M!GetCommitOffset(b, maximal_isr, leo, replica_state)
-    IN IF Told("hwm") /\ step.b = b /\ step.hwm <= most THEN step.hwm - 1 ELSE most
+    IF /\ Told("hwm")
+       /\ step.hwm \in 2..leo
+       /\ IsCommitted(b, maximal_isr, replica_state, step.hwm - 1)
+    THEN step.hwm - 1
+    ELSE 0
 
 \* For `ProposeNewISR`. Of the followers that are caught up the leader takes some; the model's takes all.
 ProposedAsTold(b, curr_isr, timed_out_isr) ==

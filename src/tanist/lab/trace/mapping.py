@@ -194,7 +194,7 @@ class _Mapper:
         elif len(gone) == 1:
             self._fence(next(iter(gone)), told)
         elif len(before.elr - now.elr) == 1 and now.isr == before.isr:
-            self._register(next(iter(before.elr - now.elr)), told)
+            self._register(next(iter(before.elr - now.elr)), told, before.told(partition_epoch - 1))
         elif before.leader == NO_LEADER and now.leader != NO_LEADER and now.isr == {now.leader}:
             self._unfence(now.leader, told)
         elif now.leader != before.leader and now.isr == before.isr:
@@ -215,45 +215,35 @@ class _Mapper:
             self._fence(broker, self._last)
 
     def _fence(self, broker: int, told: dict[str, Any]) -> None:
-        replica = self._replicas[broker]
-        if replica.ended is not None:
-            self._end(broker, replica.ended, told)
-        else:
-            self._step("FenceBroker", broker, **told)
-        replica.fenced = True
+        self._step("FenceBroker", broker, **told)
+        self._replicas[broker].fenced = True
+
+    def _life_ended(self, event: LifeEnded) -> None:
+        mine = self._mine()
+        if mine is not None:
+            mine[1].ended = event
 
     def _end(self, broker: int, ended: LifeEnded, told: dict[str, Any]) -> None:
-        """The model's broker ends, and is fenced with it."""
+        """The model's broker ends. It takes with it what it has sent, which in a run may arrive for a while."""
         replica = self._replicas[broker]
         step = self._step("NoDataLossShutdown", broker, clean=ended.clean, **told)
         self._ends_reign(broker, step)
         self._ends_span(replica, step)
         replica.ended, replica.proposed, replica.starting = None, None, False
-        replica.leader = replica.leader_epoch = replica.partition_epoch = -1
         replica.open.clear()
         for other in self._replicas.values():
             other.open.discard(broker)
 
-    def _life_ended(self, event: LifeEnded) -> None:
-        mine = self._mine()
-        if mine is None:
-            return
-        broker, replica = mine
-        if replica.partition_epoch < 0 and not replica.starting:
-            return  # the model's has not started again
-        replica.ended = event
-        if replica.fenced:
-            self._end(broker, event, self._last)
-
     def _registered(self, event: BrokerRegistered) -> None:
         broker = self.ids.get(event.broker_id)
-        if broker is not None and not self._replicas[broker].starting:
-            self._register(broker, self._last)
+        if broker is not None and not (self._replicas[broker].starting and self._replicas[broker].ended is None):
+            self._register(broker, self._last, self._last)
 
-    def _register(self, broker: int, told: dict[str, Any]) -> None:
+    def _register(self, broker: int, told: dict[str, Any], told_before: dict[str, Any]) -> None:
         replica = self._replicas[broker]
-        if replica.partition_epoch >= 0:
+        if replica.ended is None:
             raise Untranslatable(f"broker {broker} registers a second time in one life")
+        self._end(broker, replica.ended, told_before)
         self._step("BrokerStart", broker)
         self._step("RegisterFenced", broker, **told)
         replica.starting = True
@@ -305,7 +295,7 @@ class _Mapper:
     def _role(self, leader_epoch: int, **told: Any) -> None:
         mine = self._mine()
         epoch = self._epoch(leader_epoch)
-        if mine is None or (mine[1].partition_epoch < 0 and not mine[1].starting):
+        if mine is None or mine[1].ended is not None:
             return  # from its own copy of the metadata, before it is registered: it does nothing with it
         broker, replica = mine
         self._is_answered(broker, replica)

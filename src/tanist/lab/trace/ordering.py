@@ -6,8 +6,10 @@ the order within a turn, and what belongs together. Turns stay in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from tanist.events.metadata import (
     BrokerFenced,
@@ -20,14 +22,19 @@ from tanist.events.metadata import (
 from tanist.events.replication import (
     BecameFollower,
     BecameLeader,
+    FollowerFetched,
     HighWatermarkLearned,
     HighWatermarkMoved,
     IsrChanged,
     IsrProposalEnded,
+    IsrProposed,
     LogTruncated,
 )
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace.recording import Observed
+
+_LATE_US: Final = 50_000
+"""How far the events of processes may be out of order: one may be kept from the CPU between an act and its event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,12 @@ def in_order(observed: Iterable[Observed], partition: str) -> list[Observed]:
         if isinstance(event, Grown):
             before = next((n for n in range(len(found) - 1, -1, -1) if found[n].node_id == each.node_id), None)
             last = None if before is None or found[before].at_us != each.at_us else found[before].event
-            if before is not None and isinstance(last, Grown) and last.goes_on_with(event):
+            if (
+                before is not None
+                and isinstance(last, Grown)
+                and last.goes_on_with(event)
+                and not any(_is_fetch_of(later, each.node_id) for later in found[before + 1 :])
+            ):
                 together = Grown((*last.runs, *event.runs), event.learned)
                 found[before] = Observed(each.at_us, each.node_id, together)
                 continue
@@ -68,6 +80,95 @@ def in_order(observed: Iterable[Observed], partition: str) -> list[Observed]:
             at -= 1
         found.insert(at, now)
     return found
+
+
+def _is_fetch_of(observed: Observed, node_id: int) -> bool:
+    return isinstance(observed.event, FollowerFetched) and observed.event.broker_id == node_id
+
+
+def causal(observed: Iterable[Observed], partition: str) -> Iterator[Observed]:
+    """Observations of processes, whose clock tells milliseconds: within a few of them, causes first.
+
+    What happens on one node stays in its order. Where nothing is a cause of what waits, time decides.
+    """
+    known = _Known()
+    waiting: dict[int, deque[Observed]] = {}
+    for each in observed:
+        if getattr(each.event, "partition", partition) != partition:
+            continue
+        yield from _ready(waiting, known)
+        while waiting and min(queue[0].at_us for queue in waiting.values()) + _LATE_US <= each.at_us:
+            yield from _next(waiting, known, force=True)
+            yield from _ready(waiting, known)
+        waiting.setdefault(each.node_id, deque()).append(each)
+    yield from _ready(waiting, known)
+    while waiting:
+        yield from _next(waiting, known, force=True)
+        yield from _ready(waiting, known)
+
+
+def _ready(waiting: dict[int, deque[Observed]], known: _Known) -> Iterator[Observed]:
+    """All whose causes are known."""
+    while found := list(_next(waiting, known, force=False)):
+        yield from found
+
+
+def _next(waiting: dict[int, deque[Observed]], known: _Known, *, force: bool) -> Iterator[Observed]:
+    first = sorted((queue[0] for queue in waiting.values()), key=lambda one: one.at_us)
+    chosen = next((each for each in first if known.follows(each)), first[0] if force and first else None)
+    if chosen is not None:
+        known.add(chosen)
+        waiting[chosen.node_id].popleft()
+        if not waiting[chosen.node_id]:
+            del waiting[chosen.node_id]
+        yield chosen
+
+
+class _Known:
+    """What has happened so far, as far as it is the cause of something on another node."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+        self._high_watermark = 0
+        self._leads = self._leader_epoch = -1
+        self._isrs: list[frozenset[int]] = []
+        self._proposed: set[tuple[int, frozenset[int]]] = set()
+
+    def follows(self, observed: Observed) -> bool:
+        """Whether the causes of this are known."""
+        event = observed.event
+        if isinstance(event, FollowerFetched):
+            return self._ends.get(event.broker_id, 0) >= event.fetch_offset
+        if isinstance(event, RecordsAppended):
+            others = (end for node_id, end in self._ends.items() if node_id != observed.node_id)
+            leads = self._leads == observed.node_id
+            return leads or max(others, default=0) >= event.end_offset
+        if isinstance(event, HighWatermarkLearned):
+            return self._high_watermark >= event.high_watermark
+        if isinstance(event, BecameLeader | BecameFollower):
+            return self._leader_epoch >= event.leader_epoch
+        if isinstance(event, IsrChanged):
+            return frozenset(event.isr) in self._isrs
+        if isinstance(event, PartitionChanged) and set(event.isr) - set(event.isr_before):
+            asked = (event.partition_epoch - 1, frozenset(event.isr))
+            return asked in self._proposed or event.leader_before < 0
+        return True
+
+    def add(self, observed: Observed) -> None:
+        event = observed.event
+        if isinstance(event, RecordsAppended):
+            self._ends[observed.node_id] = event.end_offset
+        elif isinstance(event, LogTruncated):
+            self._ends[observed.node_id] = event.offset
+        elif isinstance(event, HighWatermarkMoved):
+            self._high_watermark = max(self._high_watermark, event.high_watermark)
+        elif isinstance(event, PartitionCreated | PartitionChanged):
+            self._leader_epoch = event.leader_epoch
+            self._isrs.append(frozenset(event.isr))
+        elif isinstance(event, BecameLeader):
+            self._leads = observed.node_id
+        elif isinstance(event, IsrProposed):
+            self._proposed.add((event.partition_epoch, frozenset(event.proposed)))
 
 
 def _as_growth(event: object) -> object:

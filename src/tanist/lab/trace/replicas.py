@@ -54,7 +54,7 @@ class Replica:
     """Of each record."""
     fenced: bool = False
     ended: LifeEnded | None = None
-    """Its process has ended, and the model's has not yet: there it ends when it is fenced."""
+    """Its process has ended, and the model's has not yet: there it ends when it starts again."""
     starting: bool = False
     """It runs in the model, and has not got its answer to the registration."""
     least_epoch: int = 1

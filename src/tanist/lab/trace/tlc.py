@@ -188,7 +188,11 @@ def _judge(traces: Sequence[Trace], tools: Tools) -> list[Judgement]:
             text=True,
             check=False,
         )
-    printed = done.stdout
+    return judgements(traces, done.stdout)
+
+
+def judgements(traces: Sequence[Trace], printed: str) -> list[Judgement]:
+    """What TLC has printed of them, which is how far it has come."""
     if "Model checking completed. No error has been found." not in printed:
         raise RuntimeError(f"TLC comes to no judgement:\n{printed[-4000:]}")
     taken = dict.fromkeys(range(1, len(traces) + 1), 0)
