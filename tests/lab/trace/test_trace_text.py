@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,18 +24,19 @@ from tanist.events.replication import (
 )
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace import runs
-from tanist.lab.trace.mapping import Trace, Untranslatable, partitions, trace_of
+from tanist.lab.trace.mapping import Trace, partitions, trace_of
 from tanist.lab.trace.ordering import Grown, causal, in_order
 from tanist.lab.trace.recording import LifeEnded, Observed, of_processes
 from tanist.lab.trace.steps import module
+from tanist.lab.trace.writing import Untranslatable
 
 P = "events-0"
 KEPT = Path(__file__).with_name("last_standing.tla")
 CREATED = PartitionCreated(P, (2, 3, 1), (2, 3, 1), 2, 0)
 
 
-def changed(partition_epoch: int, before: tuple[int, ...], isr: tuple[int, ...], **how: object) -> PartitionChanged:
-    plain: dict[str, object] = {
+def changed(partition_epoch: int, before: tuple[int, ...], isr: tuple[int, ...], **how: Any) -> PartitionChanged:
+    plain: dict[str, Any] = {
         "leader_before": 2,
         "leader": 2,
         "leader_epoch_before": 0,
@@ -153,6 +155,15 @@ def test_a_change_stays_behind_the_fencing_of_another_broker() -> None:
     assert [each.event for each in found] == [fenced, change, BrokerFenced(1, 9)]
 
 
+def test_an_election_stays_behind_the_fencing_that_came_before_it() -> None:
+    """In one turn a broker is fenced, unfenced, and elected from the ELR."""
+    gone = changed(1, (2,), (), leader=-1, leader_epoch=1, elr=(2,))
+    back = changed(2, (), (2,), leader_before=-1, leader=2, leader_epoch=2, elr_before=(2,))
+    fenced, unfenced = BrokerFenced(2, 9), BrokerUnfenced(2, 9)
+    found = in_order([Observed(1, 11, each) for each in (gone, fenced, unfenced, back)], P)
+    assert [each.event for each in found] == [gone, fenced, back, unfenced]
+
+
 def test_batches_of_two_epochs_come_with_one_answer() -> None:
     one, other, learned = RecordsAppended(P, 0, 0, 2), RecordsAppended(P, 1, 2, 3), HighWatermarkLearned(P, 0, 1)
     found = in_order([Observed(1, 3, each) for each in (one, other, learned)], P)
@@ -165,6 +176,11 @@ def test_a_proposal_says_with_which_isr_the_leader_counts() -> None:
         '[action |-> "SendAlterPartitionRequest", b |-> 1, request_epoch |-> 1, isr |-> {1, 2}, '
         "maximal_isr |-> {1, 2, 3}]"
     ]
+
+
+def test_a_change_that_no_action_makes_is_a_step_that_is_refused() -> None:
+    trace = traced((1, 11, changed(1, (2, 3, 1), (2,))))
+    assert [step.action for step in trace.steps] == ["NoAction"]
 
 
 @pytest.mark.parametrize(

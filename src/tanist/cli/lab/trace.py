@@ -72,7 +72,7 @@ def trace_command(
     exit code is 0 when each run was accepted, and each with a broken rule refused; otherwise 1.
     """
     from tanist.lab.trace import tlc
-    from tanist.lab.trace.mapping import Untranslatable
+    from tanist.lab.trace.writing import Untranslatable
 
     try:
         tools = None if out is not None else tlc.find(model, jar)  # a tool that lacks is found out now

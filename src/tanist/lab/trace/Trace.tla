@@ -9,7 +9,7 @@ the actions that the model lacks.
 
 Names: `b` is the broker that acts; `from` and `to` are the others.
 *)
-EXTENDS kafka_replication_kip_966, Traces
+EXTENDS LostSuffix, Traces
 
 VARIABLES run,  \* which of the traces it is
           taken \* the number of its steps that are taken
@@ -193,7 +193,7 @@ Take(b) ==
             /\ NoDataLossShutdown(b)
             /\ (broker_state'[b].broker_epoch # 0) = step.clean
             /\ PartitionAsTold
-      [] step.action = "DataLossShutdown" -> DataLossShutdown(b) /\ PartitionAsTold
+      [] step.action = "SuffixLossShutdown" -> SuffixLossShutdown(b, step.leo - 1) /\ PartitionAsTold
       [] step.action = "BrokerStart" -> BrokerStart(b)
       [] step.action = "ReceiveBrokerRegResponse" -> ReceiveBrokerRegResponse(b)
       [] step.action = "AnswerRead" -> AnswerRead(b, step.to, step.end, step.high_watermark)
@@ -203,6 +203,7 @@ Take(b) ==
       [] step.action = "WaitsNoMore" -> WaitsNoMore(b) /\ LogAsTold(b)
       [] step.action = "ElectAnother" -> ElectAnother(b) /\ PartitionAsTold
       [] step.action = "ReorderReplicas" -> ReorderReplicas /\ PartitionAsTold
+      [] OTHER -> FALSE \* "NoAction": a change that nothing in the model makes
 
 TraceInit == Init /\ taken = 0 /\ run \in 1..Len(Traces)
 TraceNext == taken < Len(steps) /\ Take(step.b) /\ taken' = taken + 1 /\ UNCHANGED run

@@ -188,7 +188,7 @@ def _goes_before(earlier: Observed, later: Observed) -> bool:
         return False
     first, second = earlier.event, later.event
     if isinstance(second, PartitionChanged) and isinstance(first, _OF_BROKERS):
-        return _is_about(second, first.broker_id)
+        return _makes(first, second)
     if isinstance(second, (PartitionCreated, PartitionChanged, *_OF_BROKERS)):
         return isinstance(first, _OF_ROLES)
     if isinstance(first, HighWatermarkMoved):
@@ -196,8 +196,11 @@ def _goes_before(earlier: Observed, later: Observed) -> bool:
     return False
 
 
-def _is_about(change: PartitionChanged, broker_id: int) -> bool:
+def _makes(cause: object, change: PartitionChanged) -> bool:
     """Whether the change is what a broker's fencing, unfencing or registration has made of the partition."""
-    left = {*change.isr_before, *change.elr_before} - {*change.isr, *change.elr}
-    out_of_isr = broker_id in change.isr_before and broker_id not in change.isr
-    return broker_id in left or out_of_isr or (change.leader == broker_id and change.leader_before < 0)
+    if isinstance(cause, BrokerUnfenced):
+        return change.leader == cause.broker_id and change.leader_before < 0
+    if isinstance(cause, BrokerRegistered):
+        return cause.broker_id in change.elr_before and cause.broker_id not in {*change.elr, *change.isr}
+    broker_id = getattr(cause, "broker_id", -1)
+    return broker_id in change.isr_before and broker_id not in change.isr

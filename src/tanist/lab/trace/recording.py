@@ -19,6 +19,8 @@ class LifeEnded:
 
     clean: bool
     """Its logs were closed, and the next life will say so."""
+    lost_power: bool = False
+    """With its machine: what was not synced is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ class Recorder(Watcher):
         self.all.append(Observed(self._world.now_us, host.node_id, event))
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        self.all.append(Observed(self._world.now_us, host.node_id, LifeEnded(host.lives in host.clean_ends)))
+        self.all.append(
+            Observed(self._world.now_us, host.node_id, LifeEnded(host.lives in host.clean_ends, lost_power))
+        )
 
 
 def of_processes(events: Iterable[tuple[int, int, Event]]) -> Iterator[Observed]:

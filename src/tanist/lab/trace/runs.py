@@ -114,7 +114,7 @@ def _traced(name: str, run: ChaosRun, *, breaks: bool = False) -> Traced:
 
 
 def last_standing() -> Traced:
-    """The scenario of KIP-966, in which the last replica keeps its log: the model loses all of a log, or nothing."""
+    """The scenario of KIP-966: the last replica loses its power, and the end of its log."""
     stage = Stage(last_replica_standing.setup(elr=True), last_replica_standing.SEED)
     recorder = Recorder(stage.world)
     stage.begin()
@@ -125,7 +125,7 @@ def last_standing() -> Traced:
     stage.isolate(2)
     stage.until_state(lambda state: state.isr == (3,))
     stage.write(9, 10)
-    stage.host(3).kill()
+    stage.host(3).lose_power()
     stage.until_state(lambda state: not state.has_leader)
     stage.heal()
     stage.run(5_000)
