@@ -116,8 +116,10 @@ class ControllerSteps(Writer):
         self._ends_span(replica, step)
         replica.ended, replica.proposed, replica.starting = None, None, False
         replica.open.clear()
-        for other in self._replicas.values():
-            other.open.discard(broker)
+        for number, other in self._replicas.items():
+            if broker in other.open:
+                other.open.discard(broker)
+                self._cut_off.add((number, step))
 
     def _registered(self, event: BrokerRegistered) -> None:
         broker = self.ids.get(event.broker_id)

@@ -192,9 +192,13 @@ class ReplicaSteps(ControllerSteps):
             replica.hwm = event.learned.high_watermark + 1
         first, leader, epoch = replica.leo, replica.leader, replica.leader_epoch
         added = [self._epoch(run.leader_epoch) for run in event.runs for _ in range(run.first_offset, run.end_offset)]
-        if leader not in replica.open:
-            self._asks(broker, replica, leader, epoch, first)
         deposed = self._reigns.get((leader, epoch))
+        # What a leader has sent outlives it: the model loses it, so the follower has used it before.
+        dead = deposed if deposed is not None and deposed.action.endswith("Shutdown") else None
+        if dead is not None and (broker, dead) in self._cut_off:
+            self._cut_off.discard((broker, dead))
+        elif leader not in replica.open:
+            self._asks(broker, replica, leader, epoch, first)
         end = first + len(added)
         self._before(deposed, self._step("AnswerRead", leader, to=broker, end=end, high_watermark=replica.hwm))
         replica.epochs += added
@@ -207,6 +211,7 @@ class ReplicaSteps(ControllerSteps):
             record_epochs=tuple(added),
             hwm=replica.hwm,
         )
+        self._before(dead, step)
         replica.open.discard(leader)
         self._now_asks(replica, step)
 
@@ -237,9 +242,8 @@ class ReplicaSteps(ControllerSteps):
         if leader in replica.open:
             sent.append(self._step("FetchLost", follower, to=leader))
         sent.append(self._step("SendFetchRequest", follower, to=leader, leader_epoch=epoch, offset=offset))
-        if span is not None:
-            self._before(span.end, *sent)
         deposed = self._reigns.get((leader, epoch))
+        self._before(deposed if span is None or span.end is None else span.end, *sent)
         if deposed is None:
             told["hwm"] = self._replicas[leader].hwm
         taken = self._step("ReceiveFetchRequest", leader, **{"from": follower}, **told)

@@ -37,6 +37,8 @@ class Writer:
         """(leader, partition epoch) -> the ISR that it has proposed."""
         self._reigns: dict[tuple[int, int], Step | None] = {}
         """(leader, leader epoch) -> the step that ended it, if it has ended."""
+        self._cut_off: set[tuple[int, Step]] = set()
+        """(follower, end of its leader) -> it had a fetch under way."""
         self._may_commit: dict[int, Step] = {}
         """The last step of a leader in which its high watermark may move."""
 
