@@ -65,7 +65,7 @@ def test_of_a_torn_answer_the_model_takes_nothing(tools: Tools) -> None:
     assert refused.refused is not None
     assert refused.refused.node_id == 3
     assert refused.refused.source.startswith("Grown")
-    follower_epoch, records = 1, refused.refused.told["record_epochs"]
+    follower_epoch, records = 1, refused.refused.reported["record_epochs"]
     assert max(records) > follower_epoch
 
 

@@ -243,7 +243,7 @@ class Appender:
             return -1
         self._offsets.log_end_offset = last_offset + 1
         if self._events.fine:
-            self._told(leader_epoch, first_offset, last_offset + 1)
+            self._report_records(leader_epoch, first_offset, last_offset + 1)
         return first_offset
 
     def _append_examined(
@@ -295,7 +295,7 @@ class Appender:
             self._note_producer(batches, Examined(start, header), base_offset, segment)
         segment.pending.append(batches)
         if self._events.fine:
-            self._told(leader_epoch, first_offset, self._offsets.log_end_offset)
+            self._report_records(leader_epoch, first_offset, self._offsets.log_end_offset)
         return AppendResult(0, first_offset, self._offsets.log_end_offset - 1, append_time_ms)
 
     def _fail(self, error: OSError) -> AppendResult:
@@ -336,7 +336,7 @@ class Appender:
         if self._events.fine:
             for epoch, same in groupby(found, key=lambda each: each.header.leader_epoch):
                 headers = [each.header for each in same]
-                self._told(epoch, headers[0].base_offset, headers[-1].last_offset + 1)
+                self._report_records(epoch, headers[0].base_offset, headers[-1].last_offset + 1)
         return AppendResult(0, first.base_offset, self._offsets.log_end_offset - 1)
 
     def _append_fetched(self, batches: memoryview, examined: list[Examined], now_ms: int) -> None:
@@ -366,7 +366,7 @@ class Appender:
         if aborted is not None:
             segment.txn_index.append(aborted)
 
-    def _told(self, epoch: int, first_offset: int, end_offset: int) -> None:
+    def _report_records(self, epoch: int, first_offset: int, end_offset: int) -> None:
         self._events.emit(RecordsAppended(str(self.topic_partition), epoch, first_offset, end_offset))
 
     def _enter_epoch(self, epoch: int, start_offset: int) -> None:

@@ -102,7 +102,7 @@ def test_an_answer_is_read_before_it_is_used_and_asked_for_before_that() -> None
         "AnswerRead",
         "ReceiveFetchResponse",
     ]
-    assert trace.steps[-1].told == {"from": 1, "first": 1, "leo": 2, "record_epochs": (1,), "hwm": 2}
+    assert trace.steps[-1].reported == {"from": 1, "first": 1, "leo": 2, "record_epochs": (1,), "hwm": 2}
 
 
 def test_a_fetch_that_arrives_late_was_sent_before_the_follower_heard_of_the_election() -> None:
@@ -138,7 +138,7 @@ def test_a_broker_ends_in_the_model_when_it_starts_again() -> None:
         "ReceiveMetadataUpdate",
         "UnfenceBroker",
     ]
-    assert trace.steps[1].told["clean"] is False
+    assert trace.steps[1].reported["clean"] is False
 
 
 def test_who_commits_before_it_says_so_has_changed_its_isr_before() -> None:

@@ -4,7 +4,7 @@ Runs of tanist as behaviours of Vanlightly's model of KIP-966, which is used as 
 
 `Traces` (in a module that is written for the runs) has the steps of each run: records of an action of the model, the
 broker that takes it, and what tanist's events tell of the state after it. A step is taken if the model can take that
-action, and the state is then as told. What the model decides freely is decided by the step. A part of this module has
+action, and the state is then as reported. What the model decides freely is decided by the step. A part of this module has
 the actions that the model lacks.
 
 Names: `b` is the broker that acts; `from` and `to` are the others.
@@ -17,8 +17,8 @@ VARIABLES run,  \* which of the traces it is
 steps == Traces[run]
 step == steps[taken + 1]
 
-Told(field) == field \in DOMAIN step
-Agrees(field, value) == Told(field) => step[field] = value
+Reported(field) == field \in DOMAIN step
+Agrees(field, value) == Reported(field) => step[field] = value
 
 -----------------------------------------------------------------------------
 (* What the configuration puts in the place of definitions of the model. *)
@@ -28,15 +28,15 @@ NeverConverged(leader, follower) == FALSE
 
 \* For `GetCommitOffset`, which gives the highest offset that is committed. A high watermark may wait at a lower one: for
 \* a follower that is about to join the ISR.
-CommittedAsTold(b, maximal_isr, leo, replica_state) ==
-    IF /\ Told("hwm")
+CommittedAsReported(b, maximal_isr, leo, replica_state) ==
+    IF /\ Reported("hwm")
        /\ step.hwm \in 2..leo
        /\ IsCommitted(b, maximal_isr, replica_state, step.hwm - 1)
     THEN step.hwm - 1
     ELSE 0
 
 \* For `ProposeNewISR`. Of the followers that are caught up the leader takes some; the model's takes all.
-ProposedAsTold(b, curr_isr, timed_out_isr) ==
+ProposedAsReported(b, curr_isr, timed_out_isr) ==
     { b1 \in partition_metadata[b].replicas :
         \/ b1 = b
         \/ /\ FollowerIsCaughtUp(b, b1, partition_replica_state[b][b1].leo, curr_isr, timed_out_isr)
@@ -45,22 +45,22 @@ ProposedAsTold(b, curr_isr, timed_out_isr) ==
 -----------------------------------------------------------------------------
 (* What a step tells. *)
 
-LogAsTold(b) ==
+LogAsReported(b) ==
     /\ Agrees("maximal_isr", partition_metadata'[b].maximal_isr)
     /\ Agrees("leo", partition_data'[b].leo)
     /\ Agrees("hwm", partition_data'[b].hwm)
     /\ Agrees("record_epochs", [n \in 1..(partition_data'[b].leo - step.first) |->
                                     partition_data'[b].log[step.first + n - 1].epoch])
 
-ReplicaAsTold(b) ==
+ReplicaAsReported(b) ==
     /\ Agrees("leader", partition_metadata'[b].leader)
     /\ Agrees("leader_epoch", partition_metadata'[b].leader_epoch)
     /\ Agrees("partition_epoch", partition_metadata'[b].partition_epoch)
     /\ Agrees("isr", partition_metadata'[b].isr)
     /\ Agrees("leso", partition_leso'[b])
-    /\ LogAsTold(b)
+    /\ LogAsReported(b)
 
-PartitionAsTold ==
+PartitionAsReported ==
     /\ Agrees("leader", con_partition_metadata'.leader)
     /\ Agrees("leader_epoch", con_partition_metadata'.leader_epoch)
     /\ Agrees("partition_epoch", con_partition_metadata'.partition_epoch)
@@ -154,7 +154,7 @@ Take(b) ==
     CASE step.action = "WriteRecordToLeader" ->
             /\ WriteRecordToLeader(b)
             /\ inv_sent' = 1..(Cardinality(inv_sent) + 1) \* which value is no matter
-            /\ LogAsTold(b)
+            /\ LogAsReported(b)
       [] step.action = "SendFetchRequest" ->
             /\ SendFetchRequest(b)
             /\ \E m \in Sent : /\ m.dest = step.to
@@ -164,16 +164,16 @@ Take(b) ==
             /\ ReceiveFetchRequest(b)
             /\ \A m \in Handled : m.source = step.from
             /\ \A m \in Sent : /\ m.partition.error = Nil
-                               /\ (m.partition.diverging_epoch # Nil) = Told("diverges")
-            /\ LogAsTold(b)
+                               /\ (m.partition.diverging_epoch # Nil) = Reported("diverges")
+            /\ LogAsReported(b)
       [] step.action = "ReceiveFetchResponse" ->
             /\ ReceiveFetchResponse(b)
             /\ \A m \in Handled : m.source = step.from
-            /\ LogAsTold(b)
+            /\ LogAsReported(b)
       [] step.action = "ReceiveMetadataUpdate" ->
             /\ ReceiveMetadataUpdate(b)
             /\ con_metadata_log[Len(broker_metadata_log'[b])].partition_epoch = step.partition_epoch
-            /\ ReplicaAsTold(b)
+            /\ ReplicaAsReported(b)
       [] step.action = "SendAlterPartitionRequest" ->
             /\ partition_metadata[b].partition_epoch = step.request_epoch
             /\ SendAlterPartitionRequest(b)
@@ -182,27 +182,27 @@ Take(b) ==
       [] step.action = "ReceiveAlterPartitionRequest" ->
             /\ ReceiveAlterPartitionRequest(b)
             /\ \A m \in Sent : (m.error = Nil) = step.accepted
-            /\ PartitionAsTold
+            /\ PartitionAsReported
       [] step.action = "ReceiveAlterPartitionResponse" ->
             /\ ReceiveAlterPartitionResponse(b)
             /\ \A m \in Handled : (m.error = Nil) = step.accepted
-            /\ ReplicaAsTold(b)
-      [] step.action = "FenceBroker" -> FenceBroker(b) /\ PartitionAsTold
-      [] step.action = "UnfenceBroker" -> UnfenceBroker(b) /\ PartitionAsTold
+            /\ ReplicaAsReported(b)
+      [] step.action = "FenceBroker" -> FenceBroker(b) /\ PartitionAsReported
+      [] step.action = "UnfenceBroker" -> UnfenceBroker(b) /\ PartitionAsReported
       [] step.action = "NoDataLossShutdown" ->
             /\ NoDataLossShutdown(b)
             /\ (broker_state'[b].broker_epoch # 0) = step.clean
-            /\ PartitionAsTold
-      [] step.action = "SuffixLossShutdown" -> SuffixLossShutdown(b, step.leo - 1) /\ PartitionAsTold
+            /\ PartitionAsReported
+      [] step.action = "SuffixLossShutdown" -> SuffixLossShutdown(b, step.leo - 1) /\ PartitionAsReported
       [] step.action = "BrokerStart" -> BrokerStart(b)
       [] step.action = "ReceiveBrokerRegResponse" -> ReceiveBrokerRegResponse(b)
       [] step.action = "AnswerRead" -> AnswerRead(b, step.to, step.end, step.high_watermark)
       [] step.action = "FetchLost" -> FetchLost(b, step.to)
-      [] step.action = "RegisterFenced" -> RegisterFenced(b) /\ PartitionAsTold
+      [] step.action = "RegisterFenced" -> RegisterFenced(b) /\ PartitionAsReported
       [] step.action = "CheckpointRead" -> CheckpointRead(b, step.high_watermark)
-      [] step.action = "WaitsNoMore" -> WaitsNoMore(b) /\ LogAsTold(b)
-      [] step.action = "ElectAnother" -> ElectAnother(b) /\ PartitionAsTold
-      [] step.action = "ReorderReplicas" -> ReorderReplicas /\ PartitionAsTold
+      [] step.action = "WaitsNoMore" -> WaitsNoMore(b) /\ LogAsReported(b)
+      [] step.action = "ElectAnother" -> ElectAnother(b) /\ PartitionAsReported
+      [] step.action = "ReorderReplicas" -> ReorderReplicas /\ PartitionAsReported
       [] OTHER -> FALSE \* "NoAction": a change that nothing in the model makes
 
 TraceInit == Init /\ taken = 0 /\ run \in 1..Len(Traces)

@@ -64,35 +64,35 @@ class ControllerSteps(Writer):
             )
         self.min_isr = min(event.min_isr, len(ids))
         self._committed[partition_epoch] = now
-        told = now.told(partition_epoch)
+        reported = now.reported(partition_epoch)
         gone = before.isr - now.isr
         if self._requests.get((before.leader, partition_epoch - 1)) == now.isr and before.leader == now.leader:
-            self._step("ReceiveAlterPartitionRequest", before.leader, accepted=True, **told)
+            self._step("ReceiveAlterPartitionRequest", before.leader, accepted=True, **reported)
         elif len(gone) == 1:
-            self._fence(next(iter(gone)), told)
+            self._fence(next(iter(gone)), reported)
         elif len(before.elr - now.elr) == 1 and now.isr == before.isr:
-            self._register(next(iter(before.elr - now.elr)), told, before.told(partition_epoch - 1))
+            self._register(next(iter(before.elr - now.elr)), reported, before.reported(partition_epoch - 1))
         elif before.leader == NO_LEADER and now.leader != NO_LEADER and now.isr == {now.leader}:
-            self._unfence(now.leader, told)
+            self._unfence(now.leader, reported)
         elif now.leader != before.leader and now.isr == before.isr:
-            self._step("ElectAnother", now.leader, **told)
+            self._step("ElectAnother", now.leader, **reported)
         elif now == before:
-            self._step("ReorderReplicas", 1, **told)
+            self._step("ReorderReplicas", 1, **reported)
         else:
-            self._step("NoAction", 1, **told)
+            self._step("NoAction", 1, **reported)
 
     @property
     def _last(self) -> dict[str, Any]:
         partition_epoch = max(self._committed)
-        return self._committed[partition_epoch].told(partition_epoch)
+        return self._committed[partition_epoch].reported(partition_epoch)
 
     def _fenced(self, broker_id: int) -> None:
         broker = self.ids.get(broker_id)
         if broker is not None and not self._replicas[broker].fenced:
             self._fence(broker, self._last)
 
-    def _fence(self, broker: int, told: dict[str, Any]) -> None:
-        self._step("FenceBroker", broker, **told)
+    def _fence(self, broker: int, reported: dict[str, Any]) -> None:
+        self._step("FenceBroker", broker, **reported)
         self._replicas[broker].fenced = True
 
     def _life_ended(self, event: LifeEnded) -> None:
@@ -102,16 +102,16 @@ class ControllerSteps(Writer):
             lost_power = event.lost_power or (before is not None and before.lost_power)
             mine[1].ended = LifeEnded(event.clean, lost_power)
 
-    def _end(self, broker: int, ended: LifeEnded, told: dict[str, Any]) -> None:
+    def _end(self, broker: int, ended: LifeEnded, reported: dict[str, Any]) -> None:
         """The model's broker ends. It takes with it what it has sent, which in a run may arrive for a while."""
         replica = self._replicas[broker]
         left = self._next_end(broker) if ended.lost_power and not ended.clean else None
         if left is not None and left < replica.leo:
             del replica.epochs[left - 1 :]
             replica.hwm = min(replica.hwm, left)
-            step = self._step("SuffixLossShutdown", broker, leo=left, **told)
+            step = self._step("SuffixLossShutdown", broker, leo=left, **reported)
         else:
-            step = self._step("NoDataLossShutdown", broker, clean=ended.clean, **told)
+            step = self._step("NoDataLossShutdown", broker, clean=ended.clean, **reported)
         self._ends_reign(broker, step)
         self._ends_span(replica, step)
         replica.ended, replica.proposed, replica.starting = None, None, False
@@ -126,15 +126,15 @@ class ControllerSteps(Writer):
         if broker is not None and not (self._replicas[broker].starting and self._replicas[broker].ended is None):
             self._register(broker, self._last, self._last)
 
-    def _register(self, broker: int, told: dict[str, Any], told_before: dict[str, Any]) -> None:
+    def _register(self, broker: int, reported: dict[str, Any], reported_before: dict[str, Any]) -> None:
         replica = self._replicas[broker]
         if replica.ended is None:
             raise Untranslatable(f"broker {broker} registers a second time in one life")
-        self._end(broker, replica.ended, told_before)
+        self._end(broker, replica.ended, reported_before)
         self._step("BrokerStart", broker)
-        self._step("RegisterFenced", broker, **told)
+        self._step("RegisterFenced", broker, **reported)
         replica.starting = True
-        replica.least_epoch = told["partition_epoch"]
+        replica.least_epoch = reported["partition_epoch"]
         node_id = next(each for each, number in self.ids.items() if number == broker)
         previous = self._next_high_watermark(node_id)
         if previous is not None and previous < replica.hwm:
@@ -171,8 +171,8 @@ class ControllerSteps(Writer):
         if broker is not None and self._replicas[broker].fenced:
             self._unfence(broker, self._last)
 
-    def _unfence(self, broker: int, told: dict[str, Any]) -> None:
+    def _unfence(self, broker: int, reported: dict[str, Any]) -> None:
         replica = self._replicas[broker]
         self._is_answered(broker, replica)
-        self._step("UnfenceBroker", broker, **told)
+        self._step("UnfenceBroker", broker, **reported)
         replica.fenced = False

@@ -20,7 +20,7 @@ class Committed:
     isr: Isr
     elr: Isr
 
-    def told(self, partition_epoch: int) -> dict[str, Any]:
+    def reported(self, partition_epoch: int) -> dict[str, Any]:
         return {
             "leader": self.leader,
             "leader_epoch": self.leader_epoch,

@@ -38,7 +38,7 @@ class ReplicaSteps(ControllerSteps):
     def _became_follower(self, event: BecameFollower) -> None:
         self._role(event.leader_epoch)
 
-    def _role(self, leader_epoch: int, **told: Any) -> None:
+    def _role(self, leader_epoch: int, **reported: Any) -> None:
         mine = self._mine()
         epoch = self._epoch(leader_epoch)
         if mine is None or mine[1].ended is not None:
@@ -52,22 +52,22 @@ class ReplicaSteps(ControllerSteps):
                     f"broker {broker} knows leader epoch {leader_epoch}: no event tells that it is committed"
                 )
             first = began[0]
-            self._learns(broker, replica, first, **told)
+            self._learns(broker, replica, first, **reported)
 
-    def _learns(self, broker: int, replica: Replica, partition_epoch: int, **told: Any) -> None:
+    def _learns(self, broker: int, replica: Replica, partition_epoch: int, **reported: Any) -> None:
         """A record of the metadata comes to a broker."""
         partition_epoch = max(partition_epoch, replica.least_epoch)
         known = self._committed[partition_epoch]
         leads = known.leader == broker
         if leads:
-            told |= {"isr": known.isr, "maximal_isr": known.isr, "hwm": replica.hwm}
+            reported |= {"isr": known.isr, "maximal_isr": known.isr, "hwm": replica.hwm}
         step = self._step(
             "ReceiveMetadataUpdate",
             broker,
             leader=known.leader,
             leader_epoch=known.leader_epoch,
             partition_epoch=partition_epoch,
-            **told,
+            **reported,
         )
         if known.leader_epoch != replica.leader_epoch:
             self._ends_reign(broker, step)
@@ -158,8 +158,8 @@ class ReplicaSteps(ControllerSteps):
         if step is None or step.at_us != self._now.at_us or step not in self.steps[-8:]:
             step = self._step("WaitsNoMore", broker)
         elif self.steps[-1] is step:  # it has proposed nothing since
-            step.told["maximal_isr"] = self._as_isr({*event.isr, *event.proposed})
-        step.told["hwm"] = replica.hwm = event.high_watermark + 1
+            step.reported["maximal_isr"] = self._as_isr({*event.isr, *event.proposed})
+        step.reported["hwm"] = replica.hwm = event.high_watermark + 1
 
     # -- records
 
@@ -227,7 +227,7 @@ class ReplicaSteps(ControllerSteps):
             return
         self._asks(follower, self._replicas[follower], mine[0], self._epoch(event.leader_epoch), event.fetch_offset + 1)
 
-    def _asks(self, follower: int, replica: Replica, leader: int, epoch: int, offset: int, **told: Any) -> None:
+    def _asks(self, follower: int, replica: Replica, leader: int, epoch: int, offset: int, **reported: Any) -> None:
         """A follower's fetch comes to a leader. It was sent while the follower was where the fetch says."""
         self._is_answered(follower, replica)
         span = next(
@@ -245,8 +245,8 @@ class ReplicaSteps(ControllerSteps):
         deposed = self._reigns.get((leader, epoch))
         self._before(deposed if span is None or span.end is None else span.end, *sent)
         if deposed is None:
-            told["hwm"] = self._replicas[leader].hwm
-        taken = self._step("ReceiveFetchRequest", leader, **{"from": follower}, **told)
+            reported["hwm"] = self._replicas[leader].hwm
+        taken = self._step("ReceiveFetchRequest", leader, **{"from": follower}, **reported)
         self._before(deposed, taken)
         self._may_commit[leader] = taken
         replica.open.add(leader)

@@ -20,7 +20,7 @@ class Step:
 
     action: str
     broker: int
-    told: dict[str, Any] = field(default_factory=dict)
+    reported: dict[str, Any] = field(default_factory=dict)
     at_us: int = 0
     node_id: int = 0
     source: str = ""
@@ -28,7 +28,7 @@ class Step:
 
     def text(self) -> str:
         """As a record of TLA+."""
-        fields = {"action": self.action, "b": self.broker, **self.told}
+        fields = {"action": self.action, "b": self.broker, **self.reported}
         return f"[{', '.join(f'{name} |-> {_value(name, value)}' for name, value in fields.items())}]"
 
 
@@ -72,8 +72,8 @@ def configuration(traces: Sequence[Sequence[Step]], *, brokers: int, min_isr: in
     }
     replaced = {
         "Converged": "NeverConverged",
-        "GetCommitOffset": "CommittedAsTold",
-        "ProposeNewISR": "ProposedAsTold",
+        "GetCommitOffset": "CommittedAsReported",
+        "ProposeNewISR": "ProposedAsReported",
     }
     return "\n".join(
         (

@@ -42,9 +42,9 @@ class Writer:
         self._may_commit: dict[int, Step] = {}
         """The last step of a leader in which its high watermark may move."""
 
-    def _step(self, action: str, broker: int, **told: Any) -> Step:
+    def _step(self, action: str, broker: int, **reported: Any) -> Step:
         now = self._now
-        step = Step(action, broker, told, now.at_us, now.node_id, _name(now.event))
+        step = Step(action, broker, reported, now.at_us, now.node_id, _name(now.event))
         self.steps.append(step)
         return step
 
