@@ -17,6 +17,7 @@ from tanist.events.replication import (
     FetchFailed,
     FetchRefused,
     FollowerFenced,
+    FollowerFetched,
     HighWatermarkLearned,
     HighWatermarkMoved,
     HighWatermarkWaits,
@@ -171,6 +172,10 @@ SCENES: dict[str, tuple[Callable[[], list[Event]], Event]] = {
     "two want to join": (
         lambda: leads(joins_while_another_does, **IN_SYNC_ALONE),
         IsrJoinDelayed("foo-0", 3, "pending"),
+    ),
+    "has its log asked for": (
+        lambda: leads(lambda s: s.fetch(2, 4)),
+        FollowerFetched("foo-0", 2, 1002, 5, 4, -1),
     ),
     "commits": (lambda: leads(commits), HighWatermarkMoved("foo-0", 0, 4, (1, 2, 3), ())),
     "commits with a proposal": (

@@ -75,6 +75,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "transactions",
         "compaction",
         "model-checker",
+        "proof",
         "decisions/index",
     ),
 }

@@ -146,6 +146,17 @@ class HighWatermarkLearned(Event):
 # ---- fetches and produces
 
 
+class FollowerFetched(Event):
+    """Fine. A leader has taken a follower's fetch: the follower has all records below `fetch_offset`."""
+
+    partition: str
+    broker_id: int
+    broker_epoch: int
+    leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+
+
 class FetchRefused(Event):
     """Fine. A leader has refused a follower's fetch.
 

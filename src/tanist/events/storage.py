@@ -97,6 +97,17 @@ class FilesNotDeleted(Event):
 # ---- batches and segments
 
 
+class RecordsAppended(Event):
+    """Fine. The log has grown, by records of one leader epoch: a leader's by what it was sent, a follower's by what it
+    has fetched."""
+
+    partition: str
+    leader_epoch: int
+    """Of the records, which a follower may get from a later leader."""
+    first_offset: int
+    end_offset: int
+
+
 class BatchRepeated(Event):
     """Fine. A producer's batch is in the log already: the retry is answered, not appended (KIP-98)."""
 

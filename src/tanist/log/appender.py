@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from struct import Struct
 from typing import Final, NoReturn, Protocol
 
-from tanist.events.storage import BatchRepeated, SegmentRolled
+from tanist.events.storage import BatchRepeated, RecordsAppended, SegmentRolled
 from tanist.events.stream import Events
 from tanist.invariants import InvariantError
 from tanist.log.append import (
@@ -241,6 +242,8 @@ class Appender:
             self.failed = as_failure(error)
             return -1
         self._offsets.log_end_offset = last_offset + 1
+        if self._events.fine:
+            self._report_records(leader_epoch, first_offset, last_offset + 1)
         return first_offset
 
     def _append_examined(
@@ -291,6 +294,8 @@ class Appender:
             self._offsets.log_end_offset = last_offset + 1
             self._note_producer(batches, Examined(start, header), base_offset, segment)
         segment.pending.append(batches)
+        if self._events.fine:
+            self._report_records(leader_epoch, first_offset, self._offsets.log_end_offset)
         return AppendResult(0, first_offset, self._offsets.log_end_offset - 1, append_time_ms)
 
     def _fail(self, error: OSError) -> AppendResult:
@@ -328,6 +333,10 @@ class Appender:
             if within:
                 self._restart_at(first.base_offset, self.time(now_ms))
             self._append_fetched(batches, found, self.time(now_ms))
+        if self._events.fine:
+            for epoch, same in groupby(found, key=lambda each: each.header.leader_epoch):
+                headers = [each.header for each in same]
+                self._report_records(epoch, headers[0].base_offset, headers[-1].last_offset + 1)
         return AppendResult(0, first.base_offset, self._offsets.log_end_offset - 1)
 
     def _append_fetched(self, batches: memoryview, examined: list[Examined], now_ms: int) -> None:
@@ -356,6 +365,9 @@ class Appender:
         aborted = note_batch(self.producers, header, base_offset, lambda: batches[start : start + header.size_bytes])
         if aborted is not None:
             segment.txn_index.append(aborted)
+
+    def _report_records(self, epoch: int, first_offset: int, end_offset: int) -> None:
+        self._events.emit(RecordsAppended(str(self.topic_partition), epoch, first_offset, end_offset))
 
     def _enter_epoch(self, epoch: int, start_offset: int) -> None:
         if epoch < self.epochs.latest_epoch:

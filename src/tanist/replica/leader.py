@@ -20,6 +20,7 @@ from typing import NamedTuple
 from tanist.events.replication import (
     DivergenceFound,
     FetchRefused,
+    FollowerFetched,
     HighWatermarkMoved,
     HighWatermarkWaits,
     IsrJoinDelayed,
@@ -194,6 +195,13 @@ class LeaderState(IsrMembership):
         confirmed = self._confirmed_offset(fetch)
         moved = confirmed != remote.log_end_offset
         remote.fetched(confirmed, log_start_offset, broker_epoch, self.log.log_end_offset, now_ms)
+        if self.events.fine:
+            name, last_fetched_epoch = self.metadata.name, fetch.last_fetched_epoch
+            self.events.emit(
+                FollowerFetched(
+                    name, broker_id, broker_epoch, self.leader_epoch, fetch.fetch_offset, last_fetched_epoch
+                )
+            )
         effects: list[Effect] = []
         if broker_id not in self.maximal_isr:
             if self._may_join_isr(remote, now_ms):

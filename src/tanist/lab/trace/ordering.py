@@ -1,0 +1,206 @@
+"""The order of a partition's observations: causes first.
+
+Nodes emit some events of a turn before those that they follow from, and one act of a replica as several events. Owns
+the order within a turn, and what belongs together. Turns stay in their order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tanist.events.metadata import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerShuttingDown,
+    BrokerUnfenced,
+    PartitionChanged,
+    PartitionCreated,
+)
+from tanist.events.replication import (
+    BecameFollower,
+    BecameLeader,
+    FollowerFetched,
+    HighWatermarkLearned,
+    HighWatermarkMoved,
+    IsrChanged,
+    IsrProposalEnded,
+    IsrProposed,
+    LogTruncated,
+)
+from tanist.events.storage import RecordsAppended
+from tanist.lab.trace.recording import Observed
+
+_LATE_US: Final = 50_000
+"""How far the events of processes may be out of order: one may be kept from the CPU between an act and its event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A log has grown in one turn, and for a follower its high watermark was learned with the same answer."""
+
+    runs: tuple[RecordsAppended, ...]
+    """Of one leader epoch each."""
+    learned: HighWatermarkLearned | None
+
+    def goes_on_with(self, other: Grown) -> bool:
+        """Whether the other one is a part of the same."""
+        if self.learned is not None:
+            return False
+        if not other.runs:
+            return True
+        last, following = self.runs[-1], other.runs[0]
+        return last.leader_epoch != following.leader_epoch and last.end_offset == following.first_offset
+
+
+def in_order(observed: Iterable[Observed], partition: str) -> list[Observed]:
+    """What is about the partition."""
+    found: list[Observed] = []
+    for each in observed:
+        if getattr(each.event, "partition", partition) != partition:
+            continue
+        event = _as_growth(each.event)
+        if isinstance(event, Grown):
+            before = next((n for n in range(len(found) - 1, -1, -1) if found[n].node_id == each.node_id), None)
+            last = None if before is None or found[before].at_us != each.at_us else found[before].event
+            if (
+                before is not None
+                and isinstance(last, Grown)
+                and last.goes_on_with(event)
+                and not any(_is_fetch_of(later, each.node_id) for later in found[before + 1 :])
+            ):
+                together = Grown((*last.runs, *event.runs), event.learned)
+                found[before] = Observed(each.at_us, each.node_id, together)
+                continue
+        now = Observed(each.at_us, each.node_id, event)
+        at = len(found)
+        while at and found[at - 1].node_id == each.node_id and _goes_before(found[at - 1], now):
+            at -= 1
+        found.insert(at, now)
+    return found
+
+
+def _is_fetch_of(observed: Observed, node_id: int) -> bool:
+    return isinstance(observed.event, FollowerFetched) and observed.event.broker_id == node_id
+
+
+def causal(observed: Iterable[Observed], partition: str) -> Iterator[Observed]:
+    """Observations of processes, whose clock tells milliseconds: within a few of them, causes first.
+
+    What happens on one node stays in its order. Where nothing is a cause of what waits, time decides.
+    """
+    known = _Known()
+    waiting: dict[int, deque[Observed]] = {}
+    for each in observed:
+        if getattr(each.event, "partition", partition) != partition:
+            continue
+        yield from _ready(waiting, known)
+        while waiting and min(queue[0].at_us for queue in waiting.values()) + _LATE_US <= each.at_us:
+            yield from _next(waiting, known, force=True)
+            yield from _ready(waiting, known)
+        waiting.setdefault(each.node_id, deque()).append(each)
+    yield from _ready(waiting, known)
+    while waiting:
+        yield from _next(waiting, known, force=True)
+        yield from _ready(waiting, known)
+
+
+def _ready(waiting: dict[int, deque[Observed]], known: _Known) -> Iterator[Observed]:
+    """All whose causes are known."""
+    while found := list(_next(waiting, known, force=False)):
+        yield from found
+
+
+def _next(waiting: dict[int, deque[Observed]], known: _Known, *, force: bool) -> Iterator[Observed]:
+    first = sorted((queue[0] for queue in waiting.values()), key=lambda one: one.at_us)
+    chosen = next((each for each in first if known.follows(each)), first[0] if force and first else None)
+    if chosen is not None:
+        known.add(chosen)
+        waiting[chosen.node_id].popleft()
+        if not waiting[chosen.node_id]:
+            del waiting[chosen.node_id]
+        yield chosen
+
+
+class _Known:
+    """What has happened so far, as far as it is the cause of something on another node."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+        self._high_watermark = 0
+        self._leads = self._leader_epoch = -1
+        self._isrs: list[frozenset[int]] = []
+        self._proposed: set[tuple[int, frozenset[int]]] = set()
+
+    def follows(self, observed: Observed) -> bool:
+        """Whether the causes of this are known."""
+        event = observed.event
+        if isinstance(event, FollowerFetched):
+            return self._ends.get(event.broker_id, 0) >= event.fetch_offset
+        if isinstance(event, RecordsAppended):
+            others = (end for node_id, end in self._ends.items() if node_id != observed.node_id)
+            leads = self._leads == observed.node_id
+            return leads or max(others, default=0) >= event.end_offset
+        if isinstance(event, HighWatermarkLearned):
+            return self._high_watermark >= event.high_watermark
+        if isinstance(event, BecameLeader | BecameFollower):
+            return self._leader_epoch >= event.leader_epoch
+        if isinstance(event, IsrChanged):
+            return frozenset(event.isr) in self._isrs
+        if isinstance(event, PartitionChanged) and set(event.isr) - set(event.isr_before):
+            asked = (event.partition_epoch - 1, frozenset(event.isr))
+            return asked in self._proposed or event.leader_before < 0
+        return True
+
+    def add(self, observed: Observed) -> None:
+        event = observed.event
+        if isinstance(event, RecordsAppended):
+            self._ends[observed.node_id] = event.end_offset
+        elif isinstance(event, LogTruncated):
+            self._ends[observed.node_id] = event.offset
+        elif isinstance(event, HighWatermarkMoved):
+            self._high_watermark = max(self._high_watermark, event.high_watermark)
+        elif isinstance(event, PartitionCreated | PartitionChanged):
+            self._leader_epoch = event.leader_epoch
+            self._isrs.append(frozenset(event.isr))
+        elif isinstance(event, BecameLeader):
+            self._leads = observed.node_id
+        elif isinstance(event, IsrProposed):
+            self._proposed.add((event.partition_epoch, frozenset(event.proposed)))
+
+
+def _as_growth(event: object) -> object:
+    if isinstance(event, RecordsAppended):
+        return Grown((event,), None)
+    return Grown((), event) if isinstance(event, HighWatermarkLearned) else event
+
+
+_OF_BROKERS = (BrokerRegistered, BrokerFenced, BrokerUnfenced, BrokerShuttingDown)
+_OF_ROLES = (BecameLeader, BecameFollower, IsrProposalEnded, IsrChanged, HighWatermarkMoved, LogTruncated)
+"""What comes of committed metadata, on a node that is a controller as well."""
+
+
+def _goes_before(earlier: Observed, later: Observed) -> bool:
+    """Whether the second is the cause of the first."""
+    if earlier.at_us != later.at_us:
+        return False
+    first, second = earlier.event, later.event
+    if isinstance(second, PartitionChanged) and isinstance(first, _OF_BROKERS):
+        return _makes(first, second)
+    if isinstance(second, (PartitionCreated, PartitionChanged, *_OF_BROKERS)):
+        return isinstance(first, _OF_ROLES)
+    if isinstance(first, HighWatermarkMoved):
+        return isinstance(second, BecameLeader) or (isinstance(second, IsrChanged) and second.isr == first.isr)
+    return False
+
+
+def _makes(cause: object, change: PartitionChanged) -> bool:
+    """Whether the change is what a broker's fencing, unfencing or registration has made of the partition."""
+    if isinstance(cause, BrokerUnfenced):
+        return change.leader == cause.broker_id and change.leader_before < 0
+    if isinstance(cause, BrokerRegistered):
+        return cause.broker_id in change.elr_before and cause.broker_id not in {*change.elr, *change.isr}
+    broker_id = getattr(cause, "broker_id", -1)
+    return broker_id in change.isr_before and broker_id not in change.isr

@@ -1,0 +1,61 @@
+"""What is seen of a run: the events of its nodes, and where their lives end.
+
+Owns the order of observations: that of time, and in it of turns. It judges and translates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tanist.events.event import Event
+from tanist.events.process import NodeStarted, ShutdownDone
+from tanist.sim.world.world import Host, Watcher, World
+
+
+@dataclass(frozen=True, slots=True)
+class LifeEnded:
+    """The process of a node has ended."""
+
+    clean: bool
+    """Its logs were closed, and the next life will say so."""
+    lost_power: bool = False
+    """With its machine: what was not synced is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Something of a node."""
+
+    at_us: int
+    node_id: int
+    event: object
+    """An `Event`, or `LifeEnded`."""
+
+
+class Recorder(Watcher):
+    """Records the nodes that start from now on."""
+
+    def __init__(self, world: World) -> None:
+        self.all: list[Observed] = []
+        self._world = world
+        world.fine = True
+        world.watchers.insert(0, self)
+
+    def observed(self, host: Host, event: Event) -> None:
+        self.all.append(Observed(self._world.now_us, host.node_id, event))
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        self.all.append(
+            Observed(self._world.now_us, host.node_id, LifeEnded(host.lives in host.clean_ends, lost_power))
+        )
+
+
+def of_processes(events: Iterable[tuple[int, int, Event]]) -> Iterator[Observed]:
+    """The observations of (milliseconds, node, event), as `tanist events --json` has them, in order of time."""
+    clean: dict[int, bool] = {}
+    for wall_ms, node_id, event in events:
+        if isinstance(event, NodeStarted) and node_id in clean:
+            yield Observed(wall_ms * 1000, node_id, LifeEnded(clean[node_id]))
+        clean[node_id] = isinstance(event, ShutdownDone)
+        yield Observed(wall_ms * 1000, node_id, event)

@@ -1,0 +1,136 @@
+"""Runs of the simulator within what the public model knows: one partition, and no faults but those that it has.
+
+Brokers end and start again, are fenced and unfenced, and keep their logs; fetches, answers and requests are late or
+lost; leaders and ISRs change. There is no unclean recovery, and no change of replicas or of min.insync.replicas. A run
+is short: TLC keeps all of its states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tanist.events.event import Event
+from tanist.faults import in_drawing_order
+from tanist.lab import last_replica_standing
+from tanist.lab.simulation.breaking import broken, directed
+from tanist.lab.stage import Stage
+from tanist.lab.trace.mapping import Trace, trace_of
+from tanist.lab.trace.recording import Recorder
+from tanist.sim import events as sim_events
+from tanist.sim.run.chaos_run import ChaosRun, Plan
+from tanist.sim.run.config import TOPIC, ChaosConfig
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.clock import stream
+from tanist.sim.world.world import COMBINED, Host, Watcher
+
+PARTITION = f"{TOPIC}-0"
+_KINDS = ("stop", "crash", "crash-leader", "partition", "partition-one-way", "pause", "slow", "reset")
+
+
+def config(seed: int) -> ChaosConfig:
+    """What a seed draws."""
+    rng = stream(seed, "trace")
+    apart = rng.random() < 0.5
+    roles = {**dict.fromkeys((1, 2, 3), "broker"), 11: "controller"} if apart else dict.fromkeys((1, 2, 3), COMBINED)
+    return ChaosConfig(
+        roles=roles,
+        topics=(Topic(TOPIC, 1, 3, (("unclean.recovery.strategy", "None"),)),),
+        producers=1,
+        observers=0,
+        pause_ms=rng.choice((300, 600)),
+        fault_time_ms=6_000,
+        kinds=in_drawing_order(rng.sample(_KINDS, rng.randint(2, len(_KINDS)))),
+        fault_pause_ms=(50, rng.choice((300, 1_000))),
+        down_max=rng.choice((1, 2, 3)),
+        latency_us=rng.choice(((50, 300), (500, 5_000))),
+        properties={
+            "broker.session.timeout.ms": "1500",
+            "broker.heartbeat.interval.ms": "300",
+            "replica.lag.time.max.ms": rng.choice(("1000", "3000")),
+            "unclean.recovery.manager.enabled": "false",
+        },
+    )
+
+
+def begin(seed: int) -> ChaosRun:
+    """The run of a seed, ready to be played."""
+    return Plan.drawn(seed, config(seed)).begin()
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A run, and its trace."""
+
+    name: str
+    trace: Trace
+    broken: bool = False
+    """A rule was broken in it."""
+
+
+def of_seed(seed: int) -> Traced:
+    return _traced(f"seed {seed}", begin(seed))
+
+
+def of_rule(rule: str, seed: int) -> Iterator[Traced]:
+    """The run in which a broken rule shows, with the rule whole and with it broken."""
+    scripted = directed(rule)
+    for breaks in (False, True):
+        with broken(rule if breaks else None):
+            run = scripted(seed) if scripted is not None else begin(seed)
+            yield _traced(f"{rule} {'broken' if breaks else 'whole'}, seed {seed}", run, breaks=breaks)
+
+
+class _Unheard(Watcher):
+    """A checker of ours that does not end the run: the model alone judges one with a broken rule."""
+
+    def __init__(self, checker: Watcher) -> None:
+        self._checker = checker
+
+    def turn_ended(self, host: Host) -> None:
+        with suppress(Exception):
+            self._checker.turn_ended(host)
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        with suppress(Exception):
+            self._checker.went_down(host, lost_power=lost_power, mid_turn=mid_turn)
+
+    def observed(self, host: Host, event: Event) -> None:
+        with suppress(Exception):
+            self._checker.observed(host, event)
+
+    def happened(self, event: sim_events.Event) -> None:
+        with suppress(Exception):
+            self._checker.happened(event)
+
+
+def _traced(name: str, run: ChaosRun, *, breaks: bool = False) -> Traced:
+    if breaks:
+        run.world.watchers[:] = [_Unheard(each) if each is run.checkers else each for each in run.world.watchers]
+    recorder = Recorder(run.world)
+    run.run()
+    return Traced(name, trace_of(recorder.all, PARTITION, min_isr=run.config.min_insync_replicas), breaks)
+
+
+def last_standing() -> Traced:
+    """The scenario of KIP-966: the last replica loses its power, and the end of its log."""
+    stage = Stage(last_replica_standing.setup(elr=True), last_replica_standing.SEED)
+    recorder = Recorder(stage.world)
+    stage.begin()
+    stage.write(1, 5)
+    stage.isolate(1)
+    stage.until_state(lambda state: state.isr == (2, 3))
+    stage.write(6, 8)
+    stage.isolate(2)
+    stage.until_state(lambda state: state.isr == (3,))
+    stage.write(9, 10)
+    stage.host(3).lose_power()
+    stage.until_state(lambda state: not state.has_leader)
+    stage.heal()
+    stage.run(5_000)
+    stage.host(3).start()
+    stage.until_state(lambda state: len(state.isr) == len(state.replicas))
+    stage.write(11, 12)
+    trace = trace_of(recorder.all, f"{last_replica_standing.TOPIC}-0", min_isr=last_replica_standing.MIN_ISR)
+    return Traced("the last replica standing", trace)

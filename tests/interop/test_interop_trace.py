@@ -1,0 +1,84 @@
+"""Runs before the public TLA+ model of KIP-966, with TLC: it accepts them, and refuses those with a broken rule.
+
+Needs Java. TLC and the model are fetched once, or named by TANIST_TLC and TANIST_TLA_MODEL (`tanist lab trace`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tanist.cli.app import app
+from tanist.lab.trace import runs, tlc
+from tanist.lab.trace.tlc import Tools
+
+pytestmark = pytest.mark.interop
+
+SEEDS = range(1, 4)
+REFUSED = {
+    "A5": "ReceiveAlterPartitionRequest",
+    "A7": "FenceBroker",
+    "A11": "SendAlterPartitionRequest",
+    "A12": "SendAlterPartitionRequest",
+    "A13": "ReceiveFetchRequest",
+    "A20": "ReceiveAlterPartitionRequest",
+    "A22": "SendFetchRequest",
+    "A23": "AnswerRead",
+    "A24": "ReceiveFetchRequest",
+    "A29": "NoDataLossShutdown",
+    "torn-answers": "ReceiveFetchResponse",
+}
+"""Rule -> the first step that the model does not take when it is broken."""
+
+
+def _named(variable: str) -> Path | None:
+    return Path(os.environ[variable]) if variable in os.environ else None
+
+
+@pytest.fixture(scope="module")
+def tools() -> Tools:
+    try:
+        return tlc.find(_named("TANIST_TLA_MODEL"), _named("TANIST_TLC"))
+    except tlc.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def test_whole_runs_are_accepted_and_broken_rules_refused(tools: Tools) -> None:
+    """In one process of TLC, as most of its time is its start."""
+    traced = [runs.last_standing(), *(runs.of_seed(seed) for seed in SEEDS)]
+    for rule in REFUSED:
+        traced += runs.of_rule(rule, 1)
+    judged = dict(zip((each.name for each in traced), tlc.judge([each.trace for each in traced], tools), strict=True))
+    refused = {name: found.refused.action for name, found in judged.items() if found.refused is not None}
+    assert refused == {f"{rule} broken, seed 1": action for rule, action in REFUSED.items()}
+
+
+def test_of_a_torn_answer_the_model_takes_nothing(tools: Tools) -> None:
+    """KAFKA-18723: a follower appends what the next leader has written over the answer that it is sent."""
+    whole, broken = runs.of_rule("torn-answers", 1)
+    accepted, refused = tlc.judge([whole.trace, broken.trace], tools)
+    assert accepted.accepted
+    assert refused.refused is not None
+    assert refused.refused.node_id == 3
+    assert refused.refused.source.startswith("Grown")
+    follower_epoch, records = 1, refused.refused.reported["record_epochs"]
+    assert max(records) > follower_epoch
+
+
+def test_the_command(tools: Tools) -> None:
+    where = ["--model", str(tools.model), "--tlc", str(tools.jar)]
+    ran = CliRunner().invoke(app, ["lab", "trace", *where, "--json"])
+    assert ran.exit_code == 0
+    (found,) = json.loads(ran.stdout)["traces"]
+    assert found["accepted"]
+    assert found["taken"] == found["steps"]
+    ran = CliRunner().invoke(app, ["lab", "trace", "--mutate", "A11", *where])
+    assert ran.exit_code == 0
+    accepted, refused, event = ran.stdout.splitlines()
+    assert accepted.startswith("ACCEPTED A11 whole")
+    assert refused.startswith("REFUSED  A11 broken, seed 1: step ")
+    assert event.lstrip().startswith("IsrProposed(")

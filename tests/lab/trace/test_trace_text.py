@@ -1,0 +1,235 @@
+"""The trace of a run: the same text each time, and the steps that events become.
+
+`TRACES=rewrite pytest tests/lab/trace` writes the kept text anew. Read the difference before you keep it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tanist.events.event import Event
+from tanist.events.metadata import BrokerFenced, BrokerRegistered, BrokerUnfenced, PartitionChanged, PartitionCreated
+from tanist.events.process import NodeStarted, ShutdownDone
+from tanist.events.replication import (
+    BecameFollower,
+    FollowerFetched,
+    HighWatermarkLearned,
+    HighWatermarkMoved,
+    IsrChanged,
+    IsrProposed,
+)
+from tanist.events.storage import RecordsAppended
+from tanist.lab.trace import runs
+from tanist.lab.trace.mapping import Trace, partitions, trace_of
+from tanist.lab.trace.ordering import Grown, causal, in_order
+from tanist.lab.trace.recording import LifeEnded, Observed, of_processes
+from tanist.lab.trace.steps import module
+from tanist.lab.trace.writing import Untranslatable
+
+P = "events-0"
+KEPT = Path(__file__).with_name("last_standing.tla")
+CREATED = PartitionCreated(P, (2, 3, 1), (2, 3, 1), 2, 0)
+
+
+def changed(partition_epoch: int, before: tuple[int, ...], isr: tuple[int, ...], **how: Any) -> PartitionChanged:
+    plain: dict[str, Any] = {
+        "leader_before": 2,
+        "leader": 2,
+        "leader_epoch_before": 0,
+        "leader_epoch": 0,
+        "elr_before": (),
+        "elr": (),
+        "last_known_elr_before": (),
+        "last_known_elr": (),
+        "replicas_before": (2, 3, 1),
+        "replicas": (2, 3, 1),
+        "recovering_before": False,
+        "recovering": False,
+        "reassigning_before": False,
+        "reassigning": False,
+        "min_isr": 2,
+        "elr_enabled": True,
+    }
+    return PartitionChanged(P, partition_epoch, isr_before=before, isr=isr, **{**plain, **how})
+
+
+def traced(*observed: tuple[int, int, Event | LifeEnded]) -> Trace:
+    """At (microseconds, node)."""
+    return trace_of([Observed(0, 11, CREATED), *(Observed(*each) for each in observed)], P)
+
+
+def texts(trace: Trace) -> list[str]:
+    return [step.text() for step in trace.steps]
+
+
+def test_a_directed_run_has_the_kept_trace() -> None:
+    text = module([runs.last_standing().trace.steps])
+    if os.environ.get("TRACES") == "rewrite":
+        KEPT.write_text(text)
+    assert text == KEPT.read_text()
+
+
+def test_a_seed_has_one_trace() -> None:
+    once, again = runs.of_seed(3), runs.of_seed(3)
+    assert texts(once.trace) == texts(again.trace)
+    assert any(step.action == "NoDataLossShutdown" for step in once.trace.steps)
+
+
+def test_brokers_offsets_and_epochs_are_the_model_s() -> None:
+    trace = traced((7, 2, RecordsAppended(P, 0, 0, 1)))
+    assert trace.brokers == {2: 1, 3: 2, 1: 3}
+    assert texts(trace) == [
+        '[action |-> "WriteRecordToLeader", b |-> 1, first |-> 1, leo |-> 2, record_epochs |-> <<1>>, hwm |-> 1]'
+    ]
+    assert (trace.steps[0].at_us, trace.steps[0].node_id) == (7, 2)
+
+
+def test_an_answer_is_read_before_it_is_used_and_asked_for_before_that() -> None:
+    trace = traced(
+        (1, 2, RecordsAppended(P, 0, 0, 1)),
+        (2, 2, FollowerFetched(P, 3, 9, 0, 0, -1)),
+        (3, 3, RecordsAppended(P, 0, 0, 1)),
+        (3, 3, HighWatermarkLearned(P, 0, 1)),
+    )
+    assert [step.action for step in trace.steps] == [
+        "WriteRecordToLeader",
+        "SendFetchRequest",
+        "ReceiveFetchRequest",
+        "AnswerRead",
+        "ReceiveFetchResponse",
+    ]
+    assert trace.steps[-1].reported == {"from": 1, "first": 1, "leo": 2, "record_epochs": (1,), "hwm": 2}
+
+
+def test_a_fetch_that_arrives_late_was_sent_before_the_follower_heard_of_the_election() -> None:
+    trace = traced(
+        (1, 11, changed(1, (2, 3, 1), (3, 1), leader=3, leader_epoch=1)),
+        (1, 11, BrokerFenced(2, 9)),
+        (2, 1, BecameFollower(P, 3, 1)),
+        (3, 2, FollowerFetched(P, 1, 9, 0, 0, -1)),
+    )
+    assert [(step.action, step.broker) for step in trace.steps] == [
+        ("FenceBroker", 1),
+        ("SendFetchRequest", 3),
+        ("ReceiveMetadataUpdate", 3),
+        ("ReceiveFetchRequest", 1),
+    ]
+
+
+def test_a_broker_ends_in_the_model_when_it_starts_again() -> None:
+    trace = traced(
+        (1, 3, LifeEnded(False)),
+        (2, 11, changed(1, (2, 3, 1), (2, 1))),
+        (2, 11, BrokerFenced(3, 9)),
+        (3, 11, BrokerRegistered(3, 20, "again", True)),
+        (4, 3, BecameFollower(P, 2, 0)),
+        (5, 11, BrokerUnfenced(3, 20)),
+    )
+    assert [step.action for step in trace.steps] == [
+        "FenceBroker",
+        "NoDataLossShutdown",
+        "BrokerStart",
+        "RegisterFenced",
+        "ReceiveBrokerRegResponse",
+        "ReceiveMetadataUpdate",
+        "UnfenceBroker",
+    ]
+    assert trace.steps[1].reported["clean"] is False
+
+
+def test_who_commits_before_it_says_so_has_changed_its_isr_before() -> None:
+    """On a node that is a controller as well, what follows from a change of the metadata is emitted before it."""
+    moved, isr = HighWatermarkMoved(P, 0, 1, (2, 3), ()), IsrChanged(P, (2, 3), (), (1,))
+    change, fenced = changed(1, (2, 3, 1), (2, 3)), BrokerFenced(1, 9)
+    found = in_order([Observed(1, 2, each) for each in (moved, isr, fenced, change)], P)
+    assert [each.event for each in found] == [change, fenced, isr, moved]
+
+
+def test_a_change_stays_behind_the_fencing_of_another_broker() -> None:
+    fenced, change = BrokerFenced(3, 9), changed(2, (2, 1), (2,))
+    found = in_order([Observed(1, 11, each) for each in (fenced, change, BrokerFenced(1, 9))], P)
+    assert [each.event for each in found] == [fenced, change, BrokerFenced(1, 9)]
+
+
+def test_an_election_stays_behind_the_fencing_that_came_before_it() -> None:
+    """In one turn a broker is fenced, unfenced, and elected from the ELR."""
+    gone = changed(1, (2,), (), leader=-1, leader_epoch=1, elr=(2,))
+    back = changed(2, (), (2,), leader_before=-1, leader=2, leader_epoch=2, elr_before=(2,))
+    fenced, unfenced = BrokerFenced(2, 9), BrokerUnfenced(2, 9)
+    found = in_order([Observed(1, 11, each) for each in (gone, fenced, unfenced, back)], P)
+    assert [each.event for each in found] == [gone, fenced, back, unfenced]
+
+
+def test_batches_of_two_epochs_come_with_one_answer() -> None:
+    one, other, learned = RecordsAppended(P, 0, 0, 2), RecordsAppended(P, 1, 2, 3), HighWatermarkLearned(P, 0, 1)
+    found = in_order([Observed(1, 3, each) for each in (one, other, learned)], P)
+    assert [each.event for each in found] == [Grown((one, other), learned)]
+
+
+def test_a_proposal_says_with_which_isr_the_leader_counts() -> None:
+    trace = traced((1, 2, IsrProposed(P, 0, 0, (2, 3, 1), (2, 3))))
+    assert texts(trace) == [
+        '[action |-> "SendAlterPartitionRequest", b |-> 1, request_epoch |-> 1, isr |-> {1, 2}, '
+        "maximal_isr |-> {1, 2, 3}]"
+    ]
+
+
+def test_a_change_that_no_action_makes_is_a_step_that_is_refused() -> None:
+    trace = traced((1, 11, changed(1, (2, 3, 1), (2,))))
+    assert [step.action for step in trace.steps] == ["NoAction"]
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        (changed(1, (2, 3, 1), (2, 3, 1), recovering=True), "an unclean recovery, which the model does not have"),
+        (changed(1, (2, 3, 1), (2, 3, 1), replicas=(2, 3)), "a reassignment, which the model does otherwise"),
+        (changed(3, (2, 3), (2,)), "partition epoch 3 without the one before: no event tells of it"),
+    ],
+)
+def test_a_trace_ends_before_what_nobody_knows(change: PartitionChanged, end: str) -> None:
+    trace = traced((1, 2, RecordsAppended(P, 0, 0, 1)), (2, 11, change), (3, 2, RecordsAppended(P, 0, 1, 2)))
+    assert (len(trace.steps), trace.end) == (1, end)
+
+
+def test_the_model_begins_with_all_replicas_in_sync() -> None:
+    with pytest.raises(Untranslatable, match="begins with the ISR"):
+        trace_of([Observed(0, 11, PartitionCreated(P, (1, 2, 3), (1, 2), 1, 0))], P)
+    with pytest.raises(Untranslatable, match="does not make events-0"):
+        trace_of([], P)
+
+
+def test_events_of_one_millisecond_come_with_their_causes_first() -> None:
+    """Processes tell milliseconds: the leader's events may stand before those of the follower that they follow from."""
+    appended, fetched = RecordsAppended(P, 0, 0, 1), FollowerFetched(P, 3, 9, 0, 1, 0)
+    moved, learned = HighWatermarkMoved(P, 0, 1, (2, 3, 1), ()), HighWatermarkLearned(P, 0, 1)
+    events = [(1, CREATED), (2, appended), (2, fetched), (2, moved), (3, appended), (3, learned)]
+    found = causal([Observed(5_000, node_id, event) for node_id, event in events], P)
+    assert [(each.node_id, each.event) for each in found] == [
+        *((1, CREATED), (2, appended), (3, appended), (2, fetched), (2, moved), (3, learned)),
+    ]
+
+
+def test_an_effect_without_a_cause_is_not_waited_for() -> None:
+    fetched = FollowerFetched(P, 3, 9, 0, 1, 0)
+    found = causal([Observed(0, 2, fetched), Observed(1_000_000, 3, RecordsAppended(P, 0, 0, 1))], P)
+    assert [each.event for each in found] == [fetched, RecordsAppended(P, 0, 0, 1)]
+
+
+def test_what_was_learned_with_the_next_answer_is_no_part_of_this_one() -> None:
+    appended, learned = RecordsAppended(P, 0, 0, 1), HighWatermarkLearned(P, 0, 1)
+    between = FollowerFetched(P, 3, 9, 0, 1, 0)
+    found = in_order([Observed(1, 3, appended), Observed(1, 2, between), Observed(1, 3, learned)], P)
+    assert [each.event for each in found] == [Grown((appended,), None), between, Grown((), learned)]
+
+
+def test_the_lives_of_processes() -> None:
+    started = NodeStarted(1, ("broker",), 7, (), 5)
+    events = [(1, 1, started), (2, 1, CREATED), (3, 1, started), (4, 1, ShutdownDone(1)), (5, 1, started)]
+    ends = [(each.at_us, each.event) for each in of_processes(events) if isinstance(each.event, LifeEnded)]
+    assert ends == [(3000, LifeEnded(False)), (5000, LifeEnded(True))]
+    assert partitions(of_processes(events)) == [P]
