@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tanist.controller import fencing
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
 from tanist.controller.image.snapshot import from_records, to_records
@@ -162,7 +163,7 @@ class Cluster(RuleBasedStateMachine):
     def fence(self, broker: int) -> None:
         registered = self.image.brokers.get(broker)
         if registered is not None and not registered.fenced:
-            self._apply(elections.broker_fenced(self.image, broker, self.settings))
+            self._apply(fencing.broker_fenced(self.image, broker, self.settings))
             self._apply([self._change(broker, fenced=1)])
 
     @rule(broker=some_broker)

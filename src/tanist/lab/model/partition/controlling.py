@@ -20,6 +20,7 @@ from tanist.controller.alter_configs import incremental_alter_configs
 from tanist.controller.brokers import Brokers
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_RECOVERY_STRATEGY
 from tanist.controller.decision import ControllerSettings
+from tanist.controller.fencing import Fencing
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
@@ -138,7 +139,7 @@ class Controlling:
     # -- events; each on an image of its own
 
     def _fence(self, before: Controller, image: MetadataImage, broker: int) -> Decided:
-        decision = self._brokers().fence(image, broker_id(broker), before.registrations[broker].epoch)
+        decision = self._fencing().fence(image, broker_id(broker), before.registrations[broker].epoch)
         return self._after(before, image, () if decision is None else decision.records)
 
     def _unfence(self, before: Controller, image: MetadataImage, broker: int) -> Decided:
@@ -288,6 +289,9 @@ class Controlling:
 
     def _brokers(self) -> Brokers:
         return Brokers(0, CLUSTER, self._settings, HeartbeatTable(self._settings.broker_session_timeout_ms))
+
+    def _fencing(self) -> Fencing:
+        return Fencing(self._settings, HeartbeatTable(self._settings.broker_session_timeout_ms))
 
     def _image(self, controller: Controller, order: tuple[int, ...]) -> MetadataImage:
         image = MetadataImage(self._settings.topic_defaults())
