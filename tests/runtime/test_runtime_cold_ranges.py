@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tanist.ports import FileRange
-from tanist.runtime.ports import cold_ranges, kernel, send_queue
-from tanist.runtime.ports.cold_ranges import BLOCK_BYTES, BLOCKS_MAX, in_memory
+from tanist.runtime.ports import cold_ranges, kernel
+from tanist.runtime.ports.cold_ranges import BLOCK_BYTES, in_memory
 from tanist.runtime.ports.disk import RealDisk
-from tanist.runtime.ports.files import WARM_BYTES, DiskFile
+from tanist.runtime.ports.files import DiskFile
 from tests.runtime.network_rig import frame
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system cannot be asked what is in memory")
@@ -42,6 +42,7 @@ class PageCache:
         """Pages."""
         self.asked = 0
         self.forgets = False
+        self.cannot_say = False
         self.evicts = 0
         """How many reads are undone as soon as they have ended."""
         self.at_once = SIZE
@@ -56,11 +57,19 @@ class PageCache:
         monkeypatch.setattr(cold_ranges, "_page_cache", KernelThatCannotSay())
 
     def preadv(self, fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
-        assert flags & os.RWF_NOWAIT
+        if not flags:
+            return self._preadv(fd, buffers, offset)
+        assert flags == os.RWF_NOWAIT
+        if self.cannot_say:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         self.asked += 1
         if self.forgets or offset // 4096 not in self.read:
             raise BlockingIOError
-        return self._preadv(fd, buffers, offset)
+        page = offset // 4096
+        while page in self.read:
+            page += 1
+        view = memoryview(buffers[0])
+        return self._preadv(fd, [view[: page * 4096 - offset]], offset)
 
     def sendfile(self, out: int, source: int, offset: int, count: int) -> int:
         if threading.current_thread() is not threading.main_thread():
@@ -77,11 +86,6 @@ class PageCache:
         elif count:
             self.read |= set(range(offset // 4096, (offset + count - 1) // 4096 + 1))
         return count
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_known() -> None:
-    cold_ranges._known.clear()
 
 
 @pytest.fixture
@@ -160,10 +164,10 @@ def test_the_disk_is_asked_for_what_is_missing_only(
     monkeypatch.setattr(os, "posix_fadvise", lambda _, offset, *__: advised.append(offset))
     there = set(range(SIZE // 4096))
     cache.read = there.copy()
-    assert not cold_ranges._read(file.fd, 0, 10, SIZE)
+    cold_ranges._read(file.fd, 0, 10, SIZE)
     assert not advised
     cache.read = there - set(range(begin // 4096, end // 4096))
-    assert cold_ranges._read(file.fd, 0, 10, SIZE) is (begin == 0), "what is read ahead is not missed"
+    cold_ranges._read(file.fd, 0, 10, SIZE)
     assert advised == list(range(0, BLOCK_BYTES + cold_ranges.AHEAD_BYTES, BLOCK_BYTES))
 
 
@@ -203,19 +207,21 @@ def test_what_has_left_memory_before_it_was_sent_is_read_again(
     assert cache.sent_cold == 0
 
 
+@pytest.mark.parametrize("length", [40_000, 200_000])
 def test_what_follows_a_range_is_read_ahead_and_nobody_waits_for_it(
-    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache, length: int
 ) -> None:
-    cache.read = set(range(BLOCK_BYTES // 4096))
-    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 40_000)]))
+    cache.read = set(range(2 * BLOCK_BYTES // 4096))
+    offset = BLOCK_BYTES - length // 2
+    server = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, offset, length)]))
     client = server.client()
     cache.disk_answers.clear()
     client.sendall(frame(b"read") + frame(b"again"))
-    assert received(runner, client, 80_008) == (b"head" + data[:40_000]) * 2
+    assert received(runner, client, 2 * length + 8) == (b"head" + data[offset : offset + length]) * 2
     assert (server.network.cold_reads.waiting, server.network.cold_reads.count) == (1, 0)
     cache.disk_answers.set()
     runner.until(lambda: server.network.cold_reads.waiting == 0)
-    assert cache.read == set(range(2 * BLOCK_BYTES // 4096))
+    assert cache.read == set(range(3 * BLOCK_BYTES // 4096))
     assert cache.sent_cold == 0
 
 
@@ -247,63 +253,33 @@ def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(
     assert file.fd < 0
 
 
-def test_what_was_written_lately_is_not_asked_for(runner: Any, serve: Any, tmp_path: Path, cache: PageCache) -> None:
-    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
-    file.write(0, [b"x" * 100_000])
-    client = serve(lambda handler, _: handler.connection.send([b"head", FileRange(file, 0, 100_000)])).client()
-    client.sendall(frame(b"read"))
-    received(runner, client, 100_004)
-    assert cache.asked == 0
-    file.close()
+@pytest.mark.parametrize("length", [5_000, 40_000, 200_000, SIZE])
+def test_a_file_system_that_cannot_say_is_asked_once(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache, length: int
+) -> None:
+    cache.cannot_say = True
+    reader = Reader(runner, serve, file, data, length)
+    assert (reader.read(), reader.read()) == (0, 0)
+    assert (file.nowait, cache.asked) == (0, 0)
 
 
-def test_so_much_counts_as_written_lately(runner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tanist.runtime.ports.files.WARM_BYTES", 1_000)
-    file = RealDisk(runner.loop).open(str(tmp_path / "log"))
-    for number in range(40):
-        file.write(number * 100, [b"x" * 100])
-        end = (number + 1) * 100
-        assert file.written_lately(max(0, end - 1_000))
-        assert file.written_lately(0) is (end <= 2_000)
-    file.truncate(500)
-    file.write(500, [b"x" * 100])
-    assert file.written_lately(500)
-    assert not file.written_lately(499)
-    monkeypatch.setattr("tanist.runtime.ports.files.WARM_S", 0.0)
-    assert not file.written_lately(500), "it may have left memory since"
-    file.close()
-    monkeypatch.undo()
-    again = RealDisk(runner.loop).open(str(tmp_path / "log"))
-    assert not again.written_lately(599), "of what a former process has written nothing is known"
-    again.close()
-    assert WARM_BYTES >= 2 * cold_ranges.AHEAD_BYTES
-
-
-def test_a_block_is_asked_for_once_in_a_while(
-    file: DiskFile, cache: PageCache, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("length", [5_000, 40_000])
+def test_a_small_range_is_asked_for_and_read_in_one_call(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache, length: int
 ) -> None:
     cache.read = set(range(SIZE // 4096))
-    monkeypatch.setattr(cold_ranges, "ASKED_AGAIN_S", 60.0)
-    for offset in range(0, BLOCK_BYTES, 32_768):
-        assert in_memory(file, offset, 32_768)
-    assert cache.asked == 2, "the first page of the block, and its last"
-    cache.read.clear()
-    assert in_memory(file, 0, 32_768)
-    assert not in_memory(file, 0, BLOCK_BYTES + 1)
-    monkeypatch.setattr(cold_ranges, "ASKED_AGAIN_S", 0.0)
-    assert not in_memory(file, 0, 32_768)
+    reader = Reader(runner, serve, file, data, length)
+    for count in range(1, 4):
+        assert reader.read() == 0
+        assert cache.asked == count
 
 
-def test_few_blocks_are_remembered(runner: Any, tmp_path: Path, cache: PageCache) -> None:
-    blocks = BLOCKS_MAX + 10
-    with (tmp_path / "long").open("wb") as out:
-        out.truncate(blocks * BLOCK_BYTES)
-    file = RealDisk(runner.loop).open(str(tmp_path / "long"))
-    cache.read = set(range(blocks * BLOCK_BYTES // 4096))
-    for block in range(blocks):
-        assert in_memory(file, block * BLOCK_BYTES, BLOCK_BYTES)
-        assert 0 < len(cold_ranges._known) <= BLOCKS_MAX
-    file.close()
+def test_a_range_of_which_a_part_is_in_memory_is_read_by_a_thread(
+    runner: Any, serve: Any, file: DiskFile, data: bytes, cache: PageCache
+) -> None:
+    cache.read = set(range(3))
+    assert Reader(runner, serve, file, data, 40_000).read() == 1
+    assert cache.sent_cold == 0
 
 
 @pytest.fixture
@@ -317,7 +293,6 @@ def dropped(runner: Any, tmp_path: Path) -> Iterator[DiskFile]:
     file = RealDisk(runner.loop).open(str(path))
     assert in_memory(file, 0, SIZE)
     os.posix_fadvise(file.fd, 0, SIZE, os.POSIX_FADV_DONTNEED)
-    cold_ranges._known.clear()
     if in_memory(file, 0, SIZE):
         pytest.skip("this file system drops nothing from memory")
     yield file
@@ -396,41 +371,3 @@ def test_a_kernel_that_cannot_say(monkeypatch: pytest.MonkeyPatch, error: int, a
 def test_another_system_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not kernel.PageCache().answers
-
-
-@pytest.mark.parametrize(("suspected_s", "reads"), [(60, 2), (0, 1)])
-def test_after_a_range_was_missing_a_thread_reads_what_is_said_to_be_in_memory_too(
-    runner: Any,
-    serve: Any,
-    file: DiskFile,
-    data: bytes,
-    cache: PageCache,
-    monkeypatch: pytest.MonkeyPatch,
-    suspected_s: float,
-    reads: int,
-) -> None:
-    monkeypatch.setattr(send_queue, "SUSPECTED_S", suspected_s)
-    reader = Reader(runner, serve, file, data, 40_000)
-    reader.read()
-    assert reader.read() == reads
-    assert cache.sent_cold == 0
-
-
-@pytest.mark.parametrize("length", [200_000, SIZE])
-def test_after_a_slow_send_the_next_read_says_whether_something_was_missing(
-    runner: Any,
-    serve: Any,
-    file: DiskFile,
-    data: bytes,
-    cache: PageCache,
-    monkeypatch: pytest.MonkeyPatch,
-    length: int,
-) -> None:
-    cache.read = set(range(SIZE // 4096))
-    reader = Reader(runner, serve, file, data, length)
-    with monkeypatch.context() as slow:
-        slow.setattr(send_queue, "SLOW_S", -1)
-        reader.read()
-    once = reader.read()
-    assert once > 0
-    assert reader.read() == once, "all was in memory"

@@ -1,4 +1,4 @@
-"""Large writes are made in slices where copying is slow, and others have the processor between them."""
+"""Large writes are made in slices, so that the kernel may let others have the processor between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tanist.ports import Buffer
-from tanist.runtime.ports import files, kernel
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import SLICE_BYTES
 
@@ -23,7 +22,7 @@ def disk(runner: Any) -> RealDisk:
 
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of what `pwritev` is given, by a system that copies slowly."""
+    """The sizes of what `pwritev` is given."""
     real = os.pwritev
     sizes: list[int] = []
 
@@ -32,33 +31,11 @@ def slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return real(fd, buffers, offset)
 
     monkeypatch.setattr(os, "pwritev", pwritev)
-    monkeypatch.setattr(files, "_memory", SlowMemory())
     return sizes
 
 
-class SlowMemory(files._Memory):
-    """A millisecond for a slice, whatever is written."""
-
-    @property
-    def _s_per_byte(self) -> float:
-        return 0.001 / SLICE_BYTES
-
-    @_s_per_byte.setter
-    def _s_per_byte(self, found: float) -> None:
-        assert found >= 0
-
-
 @pytest.mark.parametrize("lengths", [[1_000_000], [16_000] * 60, [1, SLICE_BYTES, 0, SLICE_BYTES - 1, 5]])
-def test_what_takes_long_to_copy_is_written_in_slices(
-    disk: RealDisk, tmp_path: Path, slices: list[int], monkeypatch: pytest.MonkeyPatch, lengths: list[int]
-) -> None:
-    let_run = 0
-
-    def others() -> None:
-        nonlocal let_run
-        let_run += 1
-
-    monkeypatch.setattr(files, "let_others_run", others)
+def test_a_large_write_is_made_in_slices(disk: RealDisk, tmp_path: Path, slices: list[int], lengths: list[int]) -> None:
     buffers = [memoryview(bytearray(os.urandom(length))) for length in lengths]
     file = disk.open(f"{tmp_path}/a")
     file.write(0, [b"before"])
@@ -66,17 +43,6 @@ def test_what_takes_long_to_copy_is_written_in_slices(
     assert file.read(0, 2_000_000) == b"before" + b"".join(buffers)
     whole, rest = divmod(sum(lengths), SLICE_BYTES)
     assert slices == [6] + [SLICE_BYTES] * whole + [rest] * (rest > 0)
-    assert let_run == len(slices) - 2, "between the slices"
-
-
-def test_what_is_copied_fast_is_written_at_once(
-    disk: RealDisk, tmp_path: Path, slices: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "_memory", files._Memory())
-    monkeypatch.setattr(files, "LONG_S", 3600.0)
-    for _ in range(3):
-        disk.open(f"{tmp_path}/a").write(0, [bytes(1_000_000)])
-    assert slices == [1_000_000] * 3
 
 
 def test_a_disk_that_is_full_after_a_slice_has_no_torn_end(
@@ -96,7 +62,3 @@ def test_a_disk_that_is_full_after_a_slice_has_no_torn_end(
         file.write(5, [bytes(1_000_000)])
     assert (file.size, file.read(0, 100)) == (5, b"whole")
     assert os.fstat(file.fd).st_size == 5
-
-
-def test_the_system_has_a_way_to_let_others_run() -> None:
-    assert kernel._sched_yield() == 0

@@ -130,7 +130,8 @@ def test_a_handshake_that_is_cut_at_any_byte_leaves_nothing_behind(runner: Any, 
         client = server.client(own)
         client.sock.sendall(client.flight())
         runner.until(lambda c=client: (c.read(), bool(c.heard))[1])
-        client.sock.sendall(client.flight()[:length])
+        flight = client.flight()  # a byte shorter or longer than the other's: a signature has no fixed length
+        client.sock.sendall(flight[: min(length, len(flight) - 1)])
         client.close()
         if length % 64 == 0:
             runner.until(lambda: server.is_empty)

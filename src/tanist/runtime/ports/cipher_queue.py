@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import os
 import socket
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ssl import MemoryBIO
 from typing import Final
 
 from tanist.ports import Buffer, Chunk, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
-from tanist.runtime.ports.cold_ranges import SLOW_S, SUSPECTED_S
+from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.files import disk_file
-from tanist.runtime.ports.send_queue import CannotSend, SendQueue
+from tanist.runtime.ports.send_queue import GATHERED_BYTES, READS_MAX, CannotSend, SendQueue, scratch
 
-STEP_BYTES: Final = 65_536
+STEP_BYTES: Final = GATHERED_BYTES
 """Encrypted at once: four records."""
 
 PASS_BYTES: Final = 262_144
@@ -33,15 +32,12 @@ _WEIGHT: Final = 4
 """A byte of a large range costs four times what it costs without TLS: of its share of a pass, a connection gets a
 quarter."""
 
-_step = memoryview(bytearray(STEP_BYTES))
-"""What is encrypted next. Nothing is kept in it: the loop's thread fills it, and has it encrypted at once."""
-
 
 class CipherQueue(SendQueue):
     __slots__ = ("_encrypt", "_outgoing", "cipher")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cold_reads: ColdReads) -> None:
+        super().__init__(cold_reads)
         self.cipher: Buffer = b""
         """Encrypted, and not taken by the network yet; also what a handshake has to say."""
         self._encrypt: Callable[[Buffer], int] | None = None
@@ -102,7 +98,7 @@ class CipherQueue(SendQueue):
                     break
                 filled += count
                 self._pass(count)
-            data = _step[:filled]
+            data = scratch[:filled]
         if not data:
             return 0
         self.pending_bytes -= len(data)
@@ -114,60 +110,37 @@ class CipherQueue(SendQueue):
         done = self.head_sent
         if type(head) is not FileRange:
             count = min(len(head) - done, limit)  # type: ignore[arg-type]
-            _step[filled : filled + count] = memoryview(head)[done : done + count]  # type: ignore[arg-type]
+            scratch[filled : filled + count] = memoryview(head)[done : done + count]  # type: ignore[arg-type]
             return count
         left = head.length - done
         share = left if left <= BULK_BYTES else bulk.share_of(left) // _WEIGHT
-        share = self._in_memory(head, min(limit, share))
-        if not share:
+        count = self._read(head, scratch[filled : filled + min(limit, share)])
+        bulk.sent(left, count * _WEIGHT)
+        return count
+
+    def _read(self, head: FileRange, view: memoryview) -> int:
+        """Read the next bytes of a range, the first chunk; 0 if they are not in memory."""
+        file, offset = disk_file(head), head.offset + self.head_sent
+        if not view:
             return 0
-        file = disk_file(head)
-        began_s = time.monotonic()
-        count = os.preadv(file.fd, [_step[filled : filled + share]], head.offset + done)
-        now_s = time.monotonic()
-        if now_s - began_s > SLOW_S and now_s >= self._suspected_until_s:
-            self._suspected_until_s = now_s + SUSPECTED_S
-            self._is_proven = False
+        try:
+            count = (
+                file.read_in_memory(view, offset) if self._reads < READS_MAX else os.preadv(file.fd, (view,), offset)
+            )
+        except BlockingIOError:
+            self.cold = (file, offset, len(view))
+            return 0
         if not count:
             raise CannotSend(f"{file.path} is shorter than what was to be sent of it")
-        bulk.sent(left, count * _WEIGHT)
-        self._reads = 0
         return count
 
     def _pass(self, count: int) -> None:
         """So many bytes of the first chunk are gone."""
-        head, done = self.chunks[0], self.head_sent + count
-        is_range = type(head) is FileRange
-        if done < (head.length if is_range else len(head)):  # type: ignore[union-attr, arg-type]
-            self.head_sent = done
+        head = self.chunks[0]
+        if type(head) is FileRange:
+            self._passed_range(head, disk_file(head), count)
             return
-        self.chunks.popleft()
-        self.head_sent = 0
-        if is_range:
-            self._read_to = 0
-            disk_file(head).unpin()  # type: ignore[arg-type]
-
-
-def gathered(chunks: Sequence[Chunk]) -> memoryview | None:
-    """All chunks, one behind the other, to be encrypted at once; None if they are more than a step takes.
-
-    None also if a file is shorter than it should be, as sending it will find.
-    """
-    filled = 0
-    for chunk in chunks:
-        is_range = type(chunk) is FileRange
-        size = chunk.length if is_range else len(chunk)  # type: ignore[union-attr, arg-type]
-        end = filled + size
-        if end > STEP_BYTES:
-            return None
-        if not is_range:
-            _step[filled:end] = chunk  # type: ignore[assignment]
-        elif size:
-            file = disk_file(chunk)  # type: ignore[arg-type]
-            try:
-                if os.preadv(file.fd, [_step[filled:end]], chunk.offset) < size:  # type: ignore[union-attr]
-                    return None
-            except OSError:
-                return None
-        filled = end
-    return _step[:filled]
+        self.head_sent += count
+        if self.head_sent == len(head):  # type: ignore[arg-type]
+            self.chunks.popleft()
+            self.head_sent = 0

@@ -4,9 +4,9 @@ In: frames are views into the receive buffer (`receive_buffer`), several per `re
 to is used again, the turn is finished, so that the callbacks that frames have scheduled have run (the promise of
 `ConnectionHandler.on_frame`).
 
-Out: `send` hands its chunks to the network at once, for a node sends what a turn has produced in one go. Small answers
-are joined to one piece; larger ranges of files go by `sendfile`, and the bytes around them in the same packets
-(MSG_MORE, TCP_CORK). Chunks that the network does not take wait (`send_queue`) for the socket to be writable.
+Out: `send` hands its chunks to the network at once, for a node sends what a turn has produced in one go. Answers that
+are not large are gathered in one piece; larger ranges of files go by `sendfile`, and the bytes before them in the same
+packets (MSG_MORE). Chunks that the network does not take wait (`send_queue`) for the socket to be writable.
 
 The usual cases are short: one `recv` brings exactly one frame (`_on_readable`), and an answer is taken whole (`send`).
 They leave the positions of the buffer and the queue alone; all other cases keep them. Large frames and ranges wait for
@@ -26,15 +26,9 @@ from tanist.ports import TLS_CLIENT, Chunk, ConnectionHandler, FileRange
 from tanist.runtime.ports.bulk import BULK_BYTES, Bulk
 from tanist.runtime.ports.cold_ranges import ColdReads
 from tanist.runtime.ports.dialling import Dialling
-from tanist.runtime.ports.files import DiskFile, disk_file
+from tanist.runtime.ports.files import DiskFile
 from tanist.runtime.ports.receive_buffer import RECEIVE_BYTES_KEPT, RECEIVE_BYTES_MIN, ReceiveBuffer
-from tanist.runtime.ports.send_queue import (
-    JOINED_BYTES,
-    MSG_MORE,
-    CannotSend,
-    SendQueue,
-    joined,
-)
+from tanist.runtime.ports.send_queue import CannotSend, SendQueue
 
 if TYPE_CHECKING:
     from tanist.runtime.ports.loop import Loop
@@ -43,12 +37,6 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct(">i")
 _TLS_HELLO = 0x1603
 """How the first record of a TLS client begins: as a frame of 352 MB would."""
-
-_TCP: int = socket.IPPROTO_TCP
-_CORK: int = getattr(socket, "TCP_CORK", 0)
-
-_CORKED_BYTES = BULK_BYTES
-"""Up to so many, a packet less is worth holding the others back."""
 
 
 class ConnectionFaults(Protocol):
@@ -81,7 +69,7 @@ class SocketConnection:
 
     __slots__ = (
         "_blocked", "_bulk", "_closed", "_dialling", "_fd", "_holds_frame", "_lent_turn", "_loop", "_max_frame_bytes",
-        "_network", "_open", "_option", "_out", "_paused", "_peer", "_queue", "_reading", "_received", "_recv_into",
+        "_network", "_open", "_out", "_paused", "_peer", "_queue", "_reading", "_received", "_recv_into",
         "_small_frame_bytes", "_sock", "_sock_send", "_waits_for_disk", "accepted", "handler",
     )  # fmt: skip
 
@@ -99,7 +87,6 @@ class SocketConnection:
         # Methods of the socket: bound once, they cost half.
         self._recv_into: Callable[[memoryview], int] = not_open
         self._sock_send: Callable[..., int] = not_open
-        self._option: Callable[[int, int, int], object] = not_open
         self._open = False
         self._closed = False
         self._reading = False
@@ -109,7 +96,7 @@ class SocketConnection:
         self._lent_turn = -1
         self._holds_frame = False
         """A large frame has arrived, and waits to be delivered."""
-        self._queue = SendQueue()
+        self._queue = SendQueue(network.cold_reads)
         self._out = self._queue.chunks
         """Looked at by each `send`."""
         self._blocked = False
@@ -141,88 +128,34 @@ class SocketConnection:
             if not self._closed:
                 self._enqueue(chunks)
             return
-        index = sent = 0
-        try:
-            if len(chunks) > 1:
-                if self._network.cold_reads.any_cold(chunks, self._queue.suspected):
-                    self._enqueue(chunks)
-                    self._flush()
-                    return
-                body = chunks[1]
-                if type(body) is not FileRange or body.length <= JOINED_BYTES:
-                    chunks = joined(chunks)
-                elif len(chunks) == 3 and _CORK and body.length <= _CORKED_BYTES and type(chunks[2]) is not FileRange:
-                    self._send_around(chunks, body)
-                    return
-            last = len(chunks) - 1
-            for index, chunk in enumerate(chunks):
-                sent = 0
-                if type(chunk) is FileRange:
-                    size = chunk.length
-                    if size:
-                        sent = self._send_range(chunk, size)
-                else:
-                    size = len(chunk)  # type: ignore[arg-type]
-                    if index < last:
-                        sent = self._sock_send(chunk, MSG_MORE)
-                    elif size:
-                        sent = self._sock_send(chunk)
-                if sent < size:
-                    break
-            else:
+        data: Any = chunks[0] if len(chunks) == 1 else None
+        if data is None or type(data) is FileRange:
+            data = self._queue.gathered(chunks)
+            if data is None:
+                self._enqueue(chunks)
+                self._flush()
                 return
+        try:
+            sent = self._sock_send(data) if data else 0
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
             self.end(error.strerror or str(error))
             return
-        self._keep(chunks[index:], sent)
-
-    def _send_range(self, chunk: FileRange, size: int) -> int:
-        """As much of it as may go in this pass."""
-        share = self._bulk.share_of(size)
-        if not share:
-            return 0
-        sent = self._queue.send_range(self._fd, disk_file(chunk), chunk.offset, share)
-        self._bulk.sent(size, sent)
-        return sent
-
-    def _send_around(self, chunks: Sequence[Chunk], body: FileRange) -> None:
-        """The same for the usual answer to a fetch: what stands around a range of a file goes in its packets.
-
-        A file is pushed out at its end, and the few bytes behind it would go, and wake the other side, alone.
-        """
-        head, _, tail = chunks
-        option, send = self._option, self._sock_send
-        index = sent = 0
-        try:
-            option(_TCP, _CORK, 1)
-            sent = send(head)
-            if sent == len(head):  # type: ignore[arg-type]
-                index = 1
-                sent = 0
-                sent = os.sendfile(self._fd, body.file.fd, body.offset, body.length)  # type: ignore[attr-defined]
-                if sent == body.length:
-                    index = 2
-                    sent = 0
-                    sent = send(tail)
-            option(_TCP, _CORK, 0)
-        except (BlockingIOError, InterruptedError):
-            option(_TCP, _CORK, 0)
-        except OSError as error:
-            self.end(error.strerror or str(error))
-            return
-        if index < 2 or sent < len(tail):  # type: ignore[arg-type]
-            self._keep(chunks[index:], sent)
+        if sent < len(data):
+            self._keep(chunks, sent)
 
     def _keep(self, chunks: Sequence[Chunk], sent: int) -> None:
-        """Queue what the network has not taken; of the first of these it has `sent` bytes."""
-        self._enqueue(chunks, sent)
+        """Queue what the network has not taken of these: all but `sent` bytes."""
+        try:
+            self._queue.keep(chunks, sent)
+        except CannotSend as error:
+            self.end(str(error))
         self._block()
 
-    def _enqueue(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
+    def _enqueue(self, chunks: Sequence[Chunk]) -> None:
         try:
-            self._queue.add(chunks, sent)
+            self._queue.add(chunks)
         except CannotSend as error:
             self.end(str(error))
 
@@ -268,7 +201,7 @@ class SocketConnection:
             self._network.faults.opened(self)
 
     def _bind(self, sock: socket.socket) -> None:
-        self._recv_into, self._sock_send, self._option = sock.recv_into, sock.send, sock.setsockopt
+        self._recv_into, self._sock_send = sock.recv_into, sock.send
 
     def end(self, reason: str) -> None:
         """Close, and tell the handler in a later turn."""
@@ -346,7 +279,7 @@ class SocketConnection:
             self._reading = self._blocked = False
             self._sock = None
             self._fd = -1
-            self._recv_into = self._sock_send = self._option = not_open
+            self._recv_into = self._sock_send = not_open
             sock.close()
 
     # -- receiving
@@ -535,9 +468,9 @@ class SocketConnection:
         except OSError as error:
             self.end(f"{file.path} cannot be sent: {error.strerror}")
 
-    def _was_read(self, missed: bool) -> None:
+    def _was_read(self) -> None:
         self._waits_for_disk = False
-        self._queue.was_read(missed)
+        self._queue.was_read()
         if self._open:
             self._flush()
 

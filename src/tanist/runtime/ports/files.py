@@ -11,28 +11,22 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tanist.ports import Buffer, FileRange
 from tanist.runtime.ports.descriptors import opening
-from tanist.runtime.ports.kernel import let_others_run
 from tanist.runtime.ports.synced_lengths import FileKey, SyncLedger
 
 _VECTOR_MAX = 1024
 """IOV_MAX of Linux and macOS."""
 
-WARM_BYTES = 4 << 20
-"""So much of what was written last is taken to be in the page cache, without asking for each answer,"""
-WARM_S = 10.0
-"""for so long after the file was last written."""
+SLICE_BYTES = 256 << 10
+"""Large writes are made in slices of this. The kernel lets others have the processor between two calls, not within one;
+where it has to find the memory first, a megabyte takes 2 ms."""
 
-SLICE_BYTES = 128 << 10
-"""Large writes are made in slices of this, if copying is slow,"""
-LONG_S = 0.0005
-"""so slow that a write would hold the processor for longer. The kernel does not end one for others that wait: the
-leader of a follower that caught up on the same machine waited for its megabytes, up to 2.4 ms each."""
+NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+"""Of `preadv`: read what is in memory, and say so if it is not (`BlockingIOError`)."""
 
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
@@ -41,8 +35,8 @@ class DiskFile:
     """The `File` port on a file descriptor. The only writer of its file, so it keeps the size itself."""
 
     __slots__ = (
-        "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced",
-        "_warm_from", "_written_s", "failure", "fd", "key",
+        "__weakref__", "_closing", "_ledger", "_nameless", "_path", "_pins", "_size", "_stable", "_synced", "failure",
+        "fd", "key", "nowait",
     )  # fmt: skip
 
     def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int) -> None:
@@ -57,15 +51,14 @@ class DiskFile:
         """Bytes from the start that have not changed since the last sync began; `_synced` <= `_stable` <= `_size`."""
         self._nameless = size == 0
         """Made just now, perhaps: its name is to be made durable with its content."""
-        self._warm_from = size
-        """Where the last bytes begin that this process has written, 4 to 8 MB at most."""
-        self._written_s = 0.0
         self._pins = 0
         self._closing = False
         self.fd = fd
         self.key = key
         self.failure: OSError | None = None
         """The first failed sync's error."""
+        self.nowait = NOWAIT
+        """0: its file system cannot say whether it would wait (tmpfs has all in memory)."""
 
     @property
     def path(self) -> str:
@@ -94,20 +87,25 @@ class DiskFile:
             raise
         if end > self._size:
             self._size = end
-            if end - self._warm_from > 2 * WARM_BYTES:
-                self._warm_from = end - WARM_BYTES
-        self._written_s = time.monotonic()
 
     def truncate(self, size: int) -> None:
         if size < self._stable:
             self._disturb(size)
         os.ftruncate(self.fd, size)
         self._size = size
-        self._warm_from = min(self._warm_from, size)
 
-    def written_lately(self, offset: int) -> bool:
-        """Whether what stands from here on is in the page cache, for it has just been written."""
-        return offset >= self._warm_from and time.monotonic() - self._written_s < WARM_S
+    def read_in_memory(self, view: memoryview, offset: int) -> int:
+        """Read into `view` as far as no disk is waited for; gives the bytes, 0 at the end of the file.
+
+        `BlockingIOError`: the first of them is not in memory. Where the file system cannot say, it may wait.
+        """
+        try:
+            return os.preadv(self.fd, (view,), offset, self.nowait)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP or not self.nowait:
+                raise
+        self.nowait = 0
+        return os.preadv(self.fd, (view,), offset)
 
     def close(self) -> None:
         """Close once nobody needs the descriptor any more: a sync that runs, a response that is being sent."""
@@ -160,14 +158,13 @@ class DiskFile:
         """`pwritev` until everything is written; gives the end."""
         left = sum(map(len, buffers))
         while True:
-            large = left > SLICE_BYTES
-            written = _memory.write(self.fd, buffers, offset, left) if large else os.pwritev(self.fd, buffers, offset)
+            piece = buffers if left <= SLICE_BYTES else _first(buffers, SLICE_BYTES)
+            written = os.pwritev(self.fd, piece, offset)
             offset += written
             if written == left:
                 return offset
             left -= written
             buffers = _without(buffers, written)
-            let_others_run()
 
     def _undo(self, offset: int) -> None:
         """A write has failed half-way: leave no torn end behind, if the disk lets us."""
@@ -188,27 +185,6 @@ def disk_file(chunk: FileRange) -> DiskFile:
     if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
         raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
     return file
-
-
-class _Memory:
-    """How fast the page cache takes what is written. It may be slow for a while: a virtual machine whose memory is
-    given to it page by page as it touches them takes ten times as long for new ones."""
-
-    def __init__(self) -> None:
-        self._s_per_byte = 0.0
-        """Of processor time, in the last large write."""
-
-    def write(self, fd: int, buffers: Sequence[Buffer], offset: int, size: int) -> int:
-        """`pwritev` of all, more than a slice, or of a slice if all would take long; gives the bytes written."""
-        if size * self._s_per_byte > LONG_S:
-            buffers = _first(buffers, SLICE_BYTES)
-        began_s = time.thread_time()
-        written = os.pwritev(fd, buffers, offset)
-        self._s_per_byte = (time.thread_time() - began_s) / max(1, written)
-        return written
-
-
-_memory = _Memory()
 
 
 def _first(buffers: Sequence[Buffer], size: int) -> list[Buffer]:

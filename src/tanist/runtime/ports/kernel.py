@@ -1,10 +1,8 @@
-"""Two calls of the kernel for which Python has no function, or not the right one.
+"""A call of the kernel for which Python has no function.
 
 `cachestat` (Linux 6.5) counts the pages of a file that are in memory: some microseconds for a megabyte. An overlay file
 system keeps its pages under another file and has none to count: a kernel that sees nothing of what was read a moment
 ago is not asked again.
-
-`sched_yield` lets another have the processor. Python 3.11's own keeps the interpreter's lock meanwhile.
 """
 
 from __future__ import annotations
@@ -24,18 +22,13 @@ _Words = ctypes.c_uint64 * 7
 _ANSWER_AT: Final = 16
 
 
-def _function(name: str, library: type[ctypes.CDLL]) -> Any:
-    """A function of the C library, or None."""
-    try:
-        return getattr(library(None, use_errno=True), name)
-    except (OSError, AttributeError):
-        return None
-
-
 def _system_call() -> Any:
-    """`syscall`, or None. It keeps the interpreter's lock, for it never waits."""
-    call = _function("syscall", ctypes.PyDLL) if sys.platform.startswith("linux") else None
-    if call is None:
+    """`syscall` of the C library, or None. It keeps the interpreter's lock, for it never waits."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        call = ctypes.PyDLL(None, use_errno=True).syscall
+    except (OSError, AttributeError):
         return None
     call.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long)
     call.restype = ctypes.c_long
@@ -75,12 +68,3 @@ class PageCache:
         if ctypes.get_errno() != errno.EBADF:  # (a file that was closed, which sending finds as well)
             self._call = None
         return None
-
-
-_sched_yield = _function("sched_yield", ctypes.CDLL)
-
-
-def let_others_run() -> None:
-    """If another process or thread waits for this processor, it runs now."""
-    if _sched_yield is not None:
-        _sched_yield()

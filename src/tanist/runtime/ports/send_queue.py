@@ -1,25 +1,24 @@
 """The chunks that the network has not taken yet: the slow path of `SocketConnection.send`.
 
 Owns the queue: chunks in memory of its own, files that stay open while they wait, and how they go out (`sendmsg` for
-bytes, `sendfile` for ranges of files). It also has the helpers for chunks that the fast path uses. It never watches the
-socket and never closes the connection: the connection does.
+bytes, `sendfile` for ranges of files). It also has what the fast path needs: an answer that is not large, gathered in
+one piece. It never watches the socket and never closes the connection: the connection does.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from tanist.ports import Chunk, FileRange
 from tanist.runtime.ports.bulk import Bulk
-from tanist.runtime.ports.cold_ranges import ASKED_AGAIN_S, SLOW_S, SUSPECTED_S, in_memory
+from tanist.runtime.ports.cold_ranges import ColdReads, in_memory
 from tanist.runtime.ports.files import DiskFile, disk_file
 
-MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
+_MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 
 _BYTES_AT_ONCE = 4 << 20
 """The most that one connection may hand to the network in one go before others get their turn."""
@@ -27,7 +26,7 @@ _BYTES_AT_ONCE = 4 << 20
 READS_MAX = 2
 """Bytes that have left memory again each time are sent as they are: the file system may always say so."""
 
-JOINED_BYTES = 16_384
+GATHERED_BYTES = 65_536
 """Up to so many, a copy costs less than the system calls it saves, and the other side wakes up once."""
 
 _VECTOR_MAX = 512
@@ -37,13 +36,15 @@ class CannotSend(Exception):
     """A file that was to be sent cannot be: the reason, for the log."""
 
 
-class SendQueue:
-    __slots__ = (
-        "_is_proven", "_read_s", "_read_to", "_reads", "_suspected_until_s", "chunks", "cold", "head_sent",
-        "pending_bytes",
-    )  # fmt: skip
+scratch = memoryview(bytearray(GATHERED_BYTES))
+"""What is sent, or encrypted, next. Nothing is kept in it: the loop's thread fills it, and hands it on at once."""
 
-    def __init__(self) -> None:
+
+class SendQueue:
+    __slots__ = ("_cold_reads", "_read_to", "_reads", "chunks", "cold", "head_sent", "pending_bytes")
+
+    def __init__(self, cold_reads: ColdReads) -> None:
+        self._cold_reads = cold_reads
         self.chunks: deque[Chunk] = deque()
         self.head_sent = 0
         """How many bytes of the first chunk are gone."""
@@ -53,33 +54,47 @@ class SendQueue:
         self._reads = 0
         """How often the next bytes of the first chunk were read: more than once if they have left memory again."""
         self._read_to = 0
-        """Up to here they were,"""
-        self._read_s = 0.0
-        """at this time."""
-        self._suspected_until_s = 0.0
-        self._is_proven = False
-        """The last suspicion was right: something was not in memory."""
+        """Up to here they were."""
 
-    @property
-    def suspected(self) -> bool:
-        """Whether ranges of files are read by a thread, whatever is said of the page cache (`cold_ranges`)."""
-        return self._suspected_until_s > 0.0 and time.monotonic() < self._suspected_until_s
+    def gathered(self, chunks: Sequence[Chunk]) -> memoryview | None:
+        """All chunks, one behind the other, to be handed on at once; None if that is too much for a copy.
 
-    def send_range(self, fd: int, file: DiskFile, offset: int, length: int) -> int:
-        """`sendfile` to a socket. Was all of it in memory? If that took long, the next read is to say so."""
-        began_s = time.monotonic()
-        sent = os.sendfile(fd, file.fd, offset, length)
-        now_s = time.monotonic()
-        if now_s - began_s > SLOW_S and now_s >= self._suspected_until_s:
-            self._suspected_until_s = now_s + SUSPECTED_S
-            self._is_proven = False
-        return sent
-
-    def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
-        """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
-
-        With `sent` the queue must be empty.
+        None also if not all of a file's range is in memory, or the file is shorter than it should be: the queue finds
+        out which.
         """
+        filled = 0
+        for chunk in chunks:
+            is_range = type(chunk) is FileRange
+            size = chunk.length if is_range else len(chunk)  # type: ignore[union-attr, arg-type]
+            end = filled + size
+            if end > GATHERED_BYTES:
+                return None
+            if not is_range:
+                scratch[filled:end] = chunk  # type: ignore[assignment]
+            elif size:
+                file, offset = disk_file(chunk), chunk.offset  # type: ignore[arg-type, union-attr]
+                try:
+                    if file.read_in_memory(scratch[filled:end], offset) < size:
+                        return None
+                except OSError:
+                    return None
+                self._cold_reads.sent(file, offset, offset + size)
+            filled = end
+        return scratch[:filled]
+
+    def keep(self, chunks: Sequence[Chunk], sent: int) -> None:
+        """Queue what is left of chunks of which the network has taken `sent` bytes. The queue must be empty."""
+        for index, chunk in enumerate(chunks):
+            size = chunk.length if type(chunk) is FileRange else len(chunk)  # type: ignore[arg-type]
+            if sent < size:
+                self.add(chunks[index:])
+                self.head_sent = sent
+                self.pending_bytes -= sent
+                return
+            sent -= size
+
+    def add(self, chunks: Sequence[Chunk]) -> None:
+        """Queue these. `CannotSend` if a file is gone."""
         for chunk in chunks:
             if type(chunk) is FileRange:
                 length = chunk.length
@@ -96,9 +111,6 @@ class SendQueue:
                 chunk = _kept(chunk)
             self.pending_bytes += length
             self.chunks.append(chunk)
-        if sent:
-            self.head_sent = sent
-            self.pending_bytes -= sent
 
     def clear(self) -> None:
         for chunk in self.chunks:
@@ -142,27 +154,17 @@ class SendQueue:
     def _in_memory(self, head: FileRange, length: int) -> int:
         """How many of the next bytes of the first chunk may be sent without waiting for the disk."""
         file, offset = disk_file(head), head.offset + self.head_sent
-        if length == 0 or file.written_lately(offset):
-            return length
-        read = self._read_to - offset
-        if self._reads == READS_MAX:
-            return min(length, read)
-        just_read = read > 0 and time.monotonic() - self._read_s < ASKED_AGAIN_S
-        if just_read:
-            length = min(length, read)
-        if (just_read or not self.suspected) and in_memory(file, offset, length):
-            return length
-        self.cold = (file, offset, length)
-        return 0
+        if self._reads:
+            length = min(length, self._read_to - offset)
+            if self._reads == READS_MAX:
+                return length
+        if length and not in_memory(file, offset, length):
+            self.cold = (file, offset, length)
+            return 0
+        return length
 
-    def was_read(self, missed: bool) -> None:
-        """`cold` is in memory now, or cannot be read. `missed`: not all of it was there before."""
-        now_s = self._read_s = time.monotonic()
-        if missed:
-            self._suspected_until_s = now_s + SUSPECTED_S
-            self._is_proven = True
-        elif not self._is_proven:
-            self._suspected_until_s = 0.0
+    def was_read(self) -> None:
+        """`cold` is in memory now, or cannot be read."""
         if self.cold is not None:
             _, offset, length = self.cold
             self._read_to = offset + length
@@ -170,18 +172,21 @@ class SendQueue:
             self.cold = None
 
     def _send_file(self, sock: socket.socket, head: FileRange, budget: int) -> int:
-        done = self.head_sent
-        file = disk_file(head)
-        sent = self.send_range(sock.fileno(), file, head.offset + done, min(head.length - done, budget))
+        file, offset = disk_file(head), head.offset + self.head_sent
+        sent = os.sendfile(sock.fileno(), file.fd, offset, budget)
+        self._passed_range(head, file, sent)
+        return sent
+
+    def _passed_range(self, head: FileRange, file: DiskFile, count: int) -> None:
+        """So many of the next bytes of a range, the first chunk, are gone."""
         self._reads = 0
-        if done + sent == head.length:
-            self._read_to = 0
+        offset = head.offset + self.head_sent
+        self.head_sent += count
+        if self.head_sent == head.length:
             self.chunks.popleft()
             self.head_sent = 0
+            self._cold_reads.sent(file, offset, offset + count)
             file.unpin()
-        else:
-            self.head_sent = done + sent
-        return sent
 
     def _send_bytes(self, sock: socket.socket, head: Any) -> int:
         chunks, done = self.chunks, self.head_sent
@@ -195,7 +200,7 @@ class SendQueue:
             for index in range(1, len(chunks) if len(chunks) < _VECTOR_MAX else _VECTOR_MAX):
                 chunk = chunks[index]
                 if type(chunk) is FileRange:
-                    flags = MSG_MORE
+                    flags = _MSG_MORE
                     break
                 vector.append(chunk)
             sent = sock.sendmsg(vector, (), flags)
@@ -208,25 +213,6 @@ class SendQueue:
             chunks.popleft()
         self.head_sent = passed
         return sent
-
-
-def joined(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """One piece instead of many, if they are small; else the chunks as they are."""
-    size = 0
-    for chunk in chunks:
-        size += chunk.length if type(chunk) is FileRange else len(chunk)  # type: ignore[arg-type]
-    if size > JOINED_BYTES:
-        return chunks
-    pieces: list[Any] = []
-    for chunk in chunks:
-        if type(chunk) is FileRange:
-            data = os.pread(disk_file(chunk).fd, chunk.length, chunk.offset)
-            if len(data) < chunk.length:
-                return chunks  # the file is shorter than it should be, as `sendfile` will find
-            pieces.append(data)
-        else:
-            pieces.append(chunk)
-    return [b"".join(pieces)]
 
 
 def _kept(chunk: Chunk) -> Chunk:

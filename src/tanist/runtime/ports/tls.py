@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tanist.ports import Chunk
-from tanist.runtime.ports.cipher_queue import CIPHER_BYTES_MAX, STEP_BYTES, CipherQueue, gathered
+from tanist.runtime.ports.cipher_queue import CIPHER_BYTES_MAX, STEP_BYTES, CipherQueue
 from tanist.runtime.ports.connection import ConnectionOwner, SocketConnection, not_open
 from tanist.runtime.ports.handshakes import Handshake, Handshakes
 from tanist.runtime.security.words import in_words
@@ -50,7 +50,7 @@ class TlsConnection(SocketConnection):
     ) -> None:
         """`opened`: called when the handshake of an accepted connection is done. `host`: the one that was dialled."""
         super().__init__(network, peer, max_frame_bytes)
-        self._queue = self._cipher_queue = CipherQueue()
+        self._queue = self._cipher_queue = CipherQueue(network.cold_reads)
         self._out = self._queue.chunks
         self._handshakes = handshakes
         self._handshake: Handshake | None = None
@@ -83,12 +83,10 @@ class TlsConnection(SocketConnection):
             if not self._closed:
                 self._enqueue(chunks)
             return
-        if len(chunks) > 1 and self._network.cold_reads.any_cold(chunks, queue.suspected):
-            data: Any = None
-        elif len(chunks) == 1 and type(chunks[0]) is bytes and len(chunks[0]) <= STEP_BYTES:
-            data = chunks[0]
+        if len(chunks) == 1 and type(chunks[0]) is bytes and len(chunks[0]) <= STEP_BYTES:
+            data: Any = chunks[0]
         else:
-            data = gathered(chunks)
+            data = queue.gathered(chunks)
         if data is None:
             self._enqueue(chunks)
             self._flush()
