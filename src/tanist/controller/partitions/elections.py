@@ -1,9 +1,9 @@
 """Leader elections without a request: those that a broker event causes, and the periodic ones.
 
-Owns the partition changes of every broker event (rules 43-48, 78, 79), the preferred-leader task (98, 99) and the
-unclean sweep (100). Each broker event returns partition changes only, computed from the present image; the record about
-the broker itself is written by `brokers`, before or after them (rule 78). Must change partitions only by
-`partition_change`.
+Owns the partition changes of broker events (rules 44-48; `controller.fencing` has the fence), the preferred-leader task
+(98, 99) and the unclean sweep (100). Each broker event returns partition changes only, computed from the present image;
+the record about the broker itself is written by `brokers`, before or after them (rule 78). Must change partitions only
+by `partition_change`.
 """
 
 from __future__ import annotations
