@@ -32,7 +32,7 @@ def test_a_fetch_from_its_frame_to_its_answer() -> None:
 
 def test_from_the_end_of_a_leader_to_the_next_leader() -> None:
     walk = fence_walk()
-    decided = {"tanist.controller.fencing", "tanist.controller.partitions.change"}
+    decided = {"tanist.controller.partitions.fencing", "tanist.controller.partitions.change"}
     assert {*decided, "tanist.quorum.leader", "tanist.replica.leader"} <= set(walk.files)
     assert any("RaftNode.log_synced" in step for step in walk.steps), "it is committed by the leader's own sync"
     assert walk.returns <= 4, "\n".join(walk.steps)

@@ -15,11 +15,11 @@ from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.features import CONTROLLER_REGISTRATION_FROM, DIRECTORY_ASSIGNMENT_FROM
-from tanist.controller.fencing import fence_records
 from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state, state_of
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions import elections
+from tanist.controller.partitions.fencing import fence_records
 from tanist.events.metadata import (
     DirectoriesLost,
     RegistrationRefused,

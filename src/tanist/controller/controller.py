@@ -18,7 +18,6 @@ from tanist.controller.brokers import Brokers
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.decision import NO_QUOTA, ControllerSettings, Decision, ElectionWait, MutationQuota
 from tanist.controller.features import Bootstrap, bootstrap_records, update_features
-from tanist.controller.fencing import Fencing
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
@@ -26,6 +25,7 @@ from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.directories import assign_replicas_to_dirs
 from tanist.controller.partitions.elect_leaders import elect_leaders, update_wait
+from tanist.controller.partitions.fencing import Fencing
 from tanist.controller.partitions.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids

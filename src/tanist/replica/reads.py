@@ -9,16 +9,13 @@ does not yet know how far its predecessor had committed (S19). Nothing here chan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 from tanist.replica.metadata import NO_EPOCH, UNKNOWN_OFFSET
 from tanist.replica.ports import ReadableLog, ReplicaLog
-from tanist.replica.read_replica import nearest_replica
+from tanist.replica.read_replica import ReadReplica, nearest_replica
 from tanist.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from tanist.replica.leader import LeaderState
-    from tanist.replica.partition import Partition
 
 _NONE: Final = int(ErrorCode.NONE)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -47,6 +44,45 @@ EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 
 NO_REDIRECT: Final = -1
 """Read here: no other replica is nearer."""
+
+
+class ReadRole(Protocol):
+    """What a reader asks of a replica's role."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+
+class ReadLeader(Protocol):
+    """What a reader asks of a leader (`leader.LeaderState`)."""
+
+    @property
+    def broker_id(self) -> int: ...
+
+    def knows_what_is_committed(self) -> bool: ...
+
+    def own_read_replica(self) -> ReadReplica: ...
+
+    def read_replicas(self, fetch_offset: int, now_ms: int) -> Sequence[ReadReplica]: ...
+
+
+class ReadPartition(Protocol):
+    """What a reader asks of a replica (`partition.Partition`)."""
+
+    @property
+    def role(self) -> ReadRole | None: ...
+
+    @property
+    def leader(self) -> ReadLeader | None: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log(self) -> ReplicaLog: ...
 
 
 # ---- leader epochs and histories, of followers and of consumers
@@ -97,7 +133,7 @@ def consumer_fetch_bounds(isolation_level: int, high_watermark: int, last_stable
 
 
 def consumer_read(
-    partition: Partition,
+    partition: ReadPartition,
     fetch_offset: int,
     current_leader_epoch: int,
     last_fetched_epoch: int,
@@ -141,7 +177,7 @@ class ListedOffset(NamedTuple):
 
 
 def list_offsets(
-    partition: Partition,
+    partition: ReadPartition,
     log: ReadableLog,
     *,
     timestamp: int,
@@ -197,7 +233,7 @@ class EpochEnd(NamedTuple):
     end_offset: int = UNKNOWN_OFFSET
 
 
-def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, leader_epoch: int) -> EpochEnd:
+def offsets_for_leader_epoch(partition: ReadPartition, current_leader_epoch: int, leader_epoch: int) -> EpochEnd:
     """Where `leader_epoch` ended, in the log of a leader (rule 112; the epoch is checked first)."""
     error = check_epoch(current_leader_epoch, partition.leader_epoch)
     if error or partition.leader is None:
@@ -209,7 +245,7 @@ def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, le
 # ---- Fetch from a nearer replica
 
 
-def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: LeaderState, now_ms: int) -> int:
+def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: ReadLeader, now_ms: int) -> int:
     """The replica to which the leader sends a consumer that gave its rack: a broker's id, or `NO_REDIRECT`.
 
     Only ISR members that hold `fetch_offset` qualify; a lagging one would send the consumer straight back.

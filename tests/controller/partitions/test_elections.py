@@ -9,10 +9,9 @@ from time import process_time
 from typing import Any
 from uuid import UUID
 
-from tanist.controller import fencing
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage
-from tanist.controller.partitions import elections
+from tanist.controller.partitions import elections, fencing
 from tanist.controller.partitions.elect_leaders import elect_leaders
 from tanist.controller.partitions.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode

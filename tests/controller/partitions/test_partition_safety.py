@@ -15,11 +15,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tanist.controller import fencing
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
 from tanist.controller.image.snapshot import from_records, to_records
-from tanist.controller.partitions import elections
+from tanist.controller.partitions import elections, fencing
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.elect_leaders import elect_leaders
 from tanist.controller.partitions.reassignment import alter_partition_reassignments

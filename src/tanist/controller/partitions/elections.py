@@ -1,6 +1,6 @@
 """Leader elections without a request: those that a broker event causes, and the periodic ones.
 
-Owns the partition changes of broker events (rules 44-48; `controller.fencing` has the fence), the preferred-leader task
+Owns the partition changes of broker events (rules 44-48; `fencing` has the fence), the preferred-leader task
 (98, 99) and the unclean sweep (100). Each broker event returns partition changes only, computed from the present image;
 the record about the broker itself is written by `brokers`, before or after them (rule 78). Must change partitions only
 by `partition_change`.
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from tanist.controller import fencing
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import MetadataImage
+from tanist.controller.partitions import fencing
 from tanist.controller.partitions.change import Election, Intent, partition_change
 from tanist.controller.partitions.context import PartitionContexts
 from tanist.wire.metadata import PartitionChangeRecord

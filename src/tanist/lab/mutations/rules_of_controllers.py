@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker.metadata import replica_log_end, replica_log_info
-from tanist.controller import alter_configs, fencing
+from tanist.controller import alter_configs
 from tanist.controller.brokers import Brokers
 from tanist.controller.image import image
-from tanist.controller.partitions import change, context, elections, recovery_strategy, unclean_recovery
+from tanist.controller.partitions import change, context, elections, fencing, recovery_strategy, unclean_recovery
 from tanist.controller.partitions.alter_partition import _IsrChange
 from tanist.controller.partitions.change import Election
 from tanist.controller.partitions.context import PartitionContexts

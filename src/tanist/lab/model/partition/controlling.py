@@ -20,13 +20,13 @@ from tanist.controller.alter_configs import incremental_alter_configs
 from tanist.controller.brokers import Brokers
 from tanist.controller.configs.settings import MIN_INSYNC_REPLICAS, UNCLEAN_RECOVERY_STRATEGY
 from tanist.controller.decision import ControllerSettings
-from tanist.controller.fencing import Fencing
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
+from tanist.controller.partitions.fencing import Fencing
 from tanist.controller.partitions.reassignment import alter_partition_reassignments
 from tanist.controller.partitions.recovery_strategy import Strategy
 from tanist.controller.partitions.unclean_recovery import LogInfo, Phase, UncleanRecoveries
