@@ -351,24 +351,28 @@ def _led_to_answer(roots: Sequence[Call]) -> Iterator[Call]:
 
 
 def _fenced_to_led(roots: Sequence[Call]) -> Iterator[Call]:
-    """The decision and its append; the commit; what the new leader makes of it."""
+    """The decision and its append; the commit that covers it; what the new leader makes of it.
+
+    Each fetch of a follower looks whether it commits anything: the commit is the last one before the role, mostly of
+    the same event.
+    """
     decided = next(root for root in roots if root.find("partition_change"))
     left = roots[roots.index(decided) + 1 :]
-    yield _only([decided.find(name) or [] for name in ("partition_change", "QuorumLeader.append")])
-    yield _only([_way(left, "QuorumLeader._commit")])
-    yield _only([_way(left, "LeaderState.__init__")])
+    led = next(number for number, root in enumerate(left) if root.find("LeaderState.__init__"))
+    committed = max(number for number in range(led + 1) if left[number].find("QuorumLeader._commit"))
+    yield _only(decided, "partition_change", "QuorumLeader.append")
+    for number in sorted({committed, led}):
+        yield _only(left[number], "QuorumLeader._commit", "LeaderState.__init__")
 
 
 def _way(roots: Iterable[Call], name: str) -> list[Call]:
     return next(way for root in roots if (way := root.find(name)))
 
 
-def _only(ways: Iterable[list[Call]]) -> Call:
-    """The root of these ways, without the calls beside them."""
+def _only(root: Call, *names: str) -> Call:
+    """The root, with the ways to the first calls of these functions, and without the calls beside them."""
     kept: dict[int, tuple[Call, list[Call]]] = {}
-    first: Call | None = None
-    for way in ways:
-        first = first or way[0]
+    for way in [way for name in names if (way := root.find(name))]:
         for caller, callee in pairwise(way):
             _, calls = kept.setdefault(id(caller), (caller, []))
             if callee not in calls:
@@ -376,9 +380,7 @@ def _only(ways: Iterable[list[Call]]) -> Call:
         way[-1].calls = []
     for caller, calls in kept.values():
         caller.calls = calls
-    if first is None:
-        raise RuntimeError("no way")
-    return first
+    return root
 
 
 def _produce_frame(now_ms: int, sequence: int) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from tanist.broker.metadata.replica_log_end import EpochSearch, _Log
 from tanist.log.epochs import LeaderEpochCache
-from tanist.replica.history_checks import divergence
+from tanist.replica.reads import divergence
 from tanist.wire.fetch_response import FetchedPartition
 
 

@@ -81,7 +81,7 @@ class Cluster:
             # The standby gets what a reader of the log gets: bytes of the version that metadata.version prescribes.
             value = encode_record(record, record_version(type(record), self.image.metadata_version))
             self.log.append(record)
-            self.controller.replay(record)
+            self.controller.appended((record,), self.now_ms)
             self.standby.replay(decode_record(value))
         if self.standby != self.image:
             raise AssertionError("the standby's image differs")

@@ -34,7 +34,7 @@ def _error(cluster: Cluster, api_version: int = 4, **fields: Any) -> str:
 
 
 def _end_session(cluster: Cluster, broker_id: int) -> None:
-    cluster.commit(cluster.controller.broker_lost(broker_id, cluster.image.brokers[broker_id].epoch, cluster.now_ms))
+    cluster.commit(cluster.controller.fencing.fence(cluster.image, broker_id, cluster.image.brokers[broker_id].epoch))
 
 
 # -- 80-85: registration
@@ -504,14 +504,14 @@ def test_rule_97_fencing_keeps_the_epoch_and_unfencing_needs_no_registration() -
 def test_broker_lost_fences_at_once_and_only_that_incarnation() -> None:
     cluster = _cluster()
     epoch = cluster.image.brokers[1].epoch
-    assert cluster.controller.broker_lost(1, epoch - 1, cluster.now_ms) is None
-    assert cluster.controller.broker_lost(9, 1, cluster.now_ms) is None
-    decision = cluster.controller.broker_lost(1, epoch, cluster.now_ms)
+    assert cluster.controller.fencing.fence(cluster.image, 1, epoch - 1) is None
+    assert cluster.controller.fencing.fence(cluster.image, 9, 1) is None
+    decision = cluster.controller.fencing.fence(cluster.image, 1, epoch)
     assert decision is not None
     cluster.commit(decision)
     assert cluster.image.brokers[1].fenced
     assert cluster.partition("foo").leader == 2
-    assert cluster.controller.broker_lost(1, epoch, cluster.now_ms) is None  # it is fenced
+    assert cluster.controller.fencing.fence(cluster.image, 1, epoch) is None  # it is fenced
     assert _error(cluster) == "NONE"  # and its next life may register
 
 
@@ -519,7 +519,7 @@ def test_a_broker_with_many_partitions_is_fenced_in_parts_those_that_it_leads_fi
     cluster = Cluster(fenced_partitions_max=2)
     cluster.start(1, 2, 3)
     cluster.create_topic("many", *[(2, 1, 3), (1, 2, 3)] * 5)
-    cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
+    cluster.commit(cluster.controller.fencing.fence(cluster.image, 1, cluster.image.brokers[1].epoch))
     led: list[int] = []
     in_isr: list[int] = []
     while not cluster.image.brokers[1].fenced:
@@ -541,7 +541,7 @@ def test_a_broker_that_is_heard_of_while_it_is_fenced_in_parts_stays() -> None:
     cluster = Cluster(fenced_partitions_max=2)
     cluster.start(1, 2, 3)
     cluster.create_topic("many", *[(1, 2, 3)] * 5)
-    cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
+    cluster.commit(cluster.controller.fencing.fence(cluster.image, 1, cluster.image.brokers[1].epoch))
     assert not cluster.heartbeat(1).is_fenced
     cluster.advance(5_000, beating=(1, 2, 3))
     assert not cluster.image.brokers[1].fenced
@@ -560,7 +560,7 @@ def test_what_nobody_else_can_lead_is_taken_with_the_last_part(features: dict[st
     cluster.create_topic("safe", *[(1, 2)] * 3)
     for number in range(3):
         assert cluster.alter_isr("unclean", (1,), number) == 0
-    cluster.commit(cluster.controller.broker_lost(1, cluster.image.brokers[1].epoch, cluster.now_ms))
+    cluster.commit(cluster.controller.fencing.fence(cluster.image, 1, cluster.image.brokers[1].epoch))
     cluster.commit(cluster.controller.tick(cluster.now_ms, len(cluster.log)))
     assert {cluster.partition("safe", number).leader for number in range(3)} == {2}
     assert not cluster.image.brokers[1].fenced

@@ -166,7 +166,6 @@ def test_a49_an_inactive_controller_answers_nothing() -> None:
     decision = cluster.controller.handle(request, cluster.now_ms, next_offset=9, api_version=1)
     assert decision.records == ()
     assert decision.response == not_controller_response(request)
-    assert cluster.controller.broker_lost(1, epoch, cluster.now_ms) is None
     assert cluster.controller.next_deadline_ms is None
     assert cluster.controller.tick(cluster.now_ms + 10**9, 9) is None
     cluster.controller.contact(1, epoch, cluster.now_ms)
@@ -420,7 +419,7 @@ class Histories(RuleBasedStateMachine):
     @rule(broker_id=brokers)
     def dies(self, broker_id: int) -> None:
         broker = self.cluster.image.brokers[broker_id]
-        self.cluster.commit(self.cluster.controller.broker_lost(broker_id, broker.epoch, self.cluster.now_ms))
+        self.cluster.commit(self.cluster.controller.fencing.fence(self.cluster.image, broker_id, broker.epoch))
 
     @rule(broker_id=brokers, clean=st.booleans())
     def restarts(self, broker_id: int, clean: bool) -> None:

@@ -59,7 +59,7 @@ class Scene(Controlled):
         """t-0 has no leader, and nobody who surely has everything."""
         self.create_topic("t", (1, 2), unclean_recovery_strategy="Balanced")
         for broker_id in (1, 2):
-            self.commit(self.controller.broker_lost(broker_id, self.epoch(broker_id), self.now_ms))
+            self.commit(self.controller.fencing.fence(self.image, broker_id, self.epoch(broker_id)))
             self.register(broker_id, incarnation=2)
         self.heard.clear()
 
@@ -77,7 +77,7 @@ class Scene(Controlled):
 
 def refused_proposal(scene: Scene) -> list[Event]:
     scene.create_topic("t", (1, 2))
-    scene.commit(scene.controller.broker_lost(2, scene.epoch(2), scene.now_ms))
+    scene.commit(scene.controller.fencing.fence(scene.image, 2, scene.epoch(2)))
     scene.heard.clear()
     assert scene.alter_isr("t", (1, 2)) == ErrorCode.INELIGIBLE_REPLICA
     return [AlterPartitionRefused("t-0", 1, "INELIGIBLE_REPLICA")]
@@ -113,7 +113,7 @@ def fenced_in_parts(scene: Scene) -> list[Event]:
     """The scene takes one partition at a time from a dead broker."""
     scene.create_topic("t", (1, 2), (1, 2), (1, 2))
     epoch = scene.epoch(1)
-    scene.commit(scene.controller.broker_lost(1, epoch, scene.now_ms))
+    scene.commit(scene.controller.fencing.fence(scene.image, 1, epoch))
     scene.controller.contact(1, epoch, scene.now_ms)
     return [FencingBegun(1, epoch), FencingInterrupted(1, epoch)]
 
@@ -130,7 +130,7 @@ def directory_lost(scene: Scene) -> list[Event]:
 
 def a_lower_min_isr(scene: Scene) -> list[Event]:
     scene.create_topic("t", (1, 2), min_insync_replicas="2")
-    scene.commit(scene.controller.broker_lost(2, scene.epoch(2), scene.now_ms))
+    scene.commit(scene.controller.fencing.fence(scene.image, 2, scene.epoch(2)))
     scene.set_config((2, "t"), "min.insync.replicas", "1")
     return [ElrsEmptied(1)]
 

@@ -12,7 +12,7 @@ from tanist.controller.image.image import MetadataImage
 from tanist.controller.partitions import change, elections
 from tanist.controller.partitions.assignment import Completion, Reassignment
 from tanist.controller.partitions.change import Elected
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.events.event import Event
 from tanist.events.metadata import LeaderElected
 from tanist.lab.mutations.patching import Breaks, Patch, fixed
@@ -105,7 +105,7 @@ def test_the_end_of_a_reassignment_that_elects_who_joined_last_is_clean() -> Non
     topic_id, state = there.partition("foo", 0)
     assert (state.leader, set(state.isr), state.adding) == (3, {1, 3}, (2,))
     intent = change.Intent(topic_id=topic_id, partition=0, target_isr=(3, 1, 2))
-    record = PartitionChangeBuilder(before, there.settings).change(state, intent)
+    record = change.partition_change(state, intent, PartitionContexts(before, there.settings).of(topic_id, state))
     event = _elected(there, [record])
     assert (event.leader, event.unclean) == (2, False)
 
@@ -114,12 +114,12 @@ def test_the_end_of_a_reassignment_that_elects_who_joined_last_is_clean() -> Non
 
 
 def _no_directory_asked() -> tuple[Patch, ...]:
-    context = PartitionChangeBuilder.acceptable
+    context = PartitionContexts.acceptable
 
-    def anywhere(builder: Any, state: Any) -> Callable[[int], bool]:
-        return context(builder, replace(state, directories=(UNASSIGNED_DIRECTORY,) * len(state.replicas)))
+    def anywhere(contexts: Any, state: Any) -> Callable[[int], bool]:
+        return context(contexts, replace(state, directories=(UNASSIGNED_DIRECTORY,) * len(state.replicas)))
 
-    return (Patch(PartitionChangeBuilder, "acceptable", anywhere),)
+    return (Patch(PartitionContexts, "acceptable", anywhere),)
 
 
 @bug("KAFKA-18845", planted=_no_directory_asked, apache="was in a test of its own")

@@ -13,7 +13,7 @@ from tanist.controller.image.image import ELR_VERSION
 from tanist.controller.image.snapshot import from_records, to_records
 from tanist.controller.partitions import change, directories
 from tanist.controller.partitions.change import Context, Target
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.lab.mutations.patching import Patch, always, fixed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -47,12 +47,12 @@ def _under_min_isr(cluster: Cluster) -> None:
 # -- what forgets the ELR
 
 
-class _WithoutElr(PartitionChangeBuilder):
-    def context(self, *args: Any) -> Context:
-        return replace(super().context(*args), elr_enabled=False)
+class _WithoutElr(PartitionContexts):
+    def of(self, *args: Any) -> Context:
+        return replace(super().of(*args), elr_enabled=False)
 
 
-@bug("apache/kafka#20716", planted=fixed(directories, "PartitionChangeBuilder", _WithoutElr))
+@bug("apache/kafka#20716", planted=fixed(directories, "PartitionContexts", _WithoutElr))
 def test_the_choice_of_a_directory_keeps_the_elr() -> None:
     """AssignReplicasToDirs built its partition changes without the ELR feature, so that a broker that reported a
     directory cleared the ELR of the partition.

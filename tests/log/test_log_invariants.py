@@ -94,6 +94,7 @@ def test_a_marker_ends_a_transaction_that_is_open() -> None:
 def test_the_last_stable_offset_is_at_most_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log()
     add(log, 3)
+    log.producers.append(1, 0, 0, 0, 2, 100, transactional=True)
     monkeypatch.setattr(ProducerStates, "last_stable_offset", lambda *_: 3)
     assert log.last_stable_offset(3) == 3
     with pytest.raises(InvariantError, match=r"last_stable_offset=3, high_watermark=2"):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.replica.follower import FetchedPartition
-from tanist.replica.history_checks import check_epoch
 from tanist.replica.memory import Entry
 from tanist.replica.metadata import BrokerStatus
 from tanist.replica.read_replica import ReadReplica, nearest_replica
@@ -25,6 +24,7 @@ from tanist.replica.reads import (
     ConsumerRead,
     EpochEnd,
     ListedOffset,
+    check_epoch,
     consumer_fetch_bounds,
     consumer_read,
     list_offsets,

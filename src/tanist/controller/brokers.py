@@ -1,8 +1,8 @@
-"""The life of brokers and controllers: registration, heartbeats, fencing, controlled shutdown, unregistration.
+"""The life of brokers and controllers: registration, heartbeats, controlled shutdown, unregistration.
 
 Owns the records about a broker itself, and their order among the partition changes that `elections` computes for the
-same event (rule 78): a fence is written after the changes, an unfence before them, a registration last of all. Rules
-80-97. Decisions that touch many partitions are not atomic, and cutting them anywhere is safe because of that order.
+same event (rule 78): an unfence is written before the changes, a registration last of all (`fencing` has the fence).
+Rules 80-97. Decisions that touch many partitions are not atomic: cutting them anywhere is safe because of that order.
 
 Must never keep state that has to survive a failover: sessions live in `heartbeats`, all else in the image.
 """
@@ -19,12 +19,11 @@ from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions import elections
+from tanist.controller.partitions.fencing import fence_records
 from tanist.events.metadata import (
     DirectoriesLost,
-    FencingBegun,
     RegistrationRefused,
     RegistrationRepeated,
-    SessionExpired,
     ShutdownAllowed,
     StaleBrokerEpochRefused,
 )
@@ -51,7 +50,7 @@ from tanist.wire.metadata import (
 )
 from tanist.wire.schema import MetadataRecord
 
-FENCE, UNFENCE = 1, -1
+UNFENCE = -1
 IN_CONTROLLED_SHUTDOWN = 1
 
 CLEAN_SHUTDOWN_SINCE = 3
@@ -272,7 +271,7 @@ class Brokers:
                 broker_id=stored.id, broker_epoch=stored.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
             )
             return [change, *elections.broker_controlled_shutdown(image, stored.id, self.settings)]
-        return self._fence(image, stored)  # rule 91: FENCED and SHUTDOWN_NOW alike
+        return fence_records(image, stored, self.settings)  # rule 91: FENCED and SHUTDOWN_NOW alike
 
     def _directories_lost(
         self, image: MetadataImage, stored: BrokerRegistration, lost: Iterable[UUID]
@@ -286,46 +285,6 @@ class Brokers:
                 BrokerRegistrationChangeRecord(broker_id=stored.id, broker_epoch=stored.epoch, log_dirs=left)
             )
         return records
-
-    # -- fencing
-
-    def fence(self, image: MetadataImage, broker_id: int, epoch: int) -> Decision | None:
-        """Fence this incarnation if it is not fenced yet: its session expired, or its process is known to be gone.
-
-        A broker with more than `fenced_partitions_max` loses them first, so many in a decision: with all at once the
-        controller would not answer its quorum for seconds. It is fenced with the last ones. Until then it is `expire`d.
-        """
-        stored = image.brokers.get(broker_id)
-        if stored is None or stored.epoch != epoch:
-            return None
-        self.heartbeats.end_session(broker_id)
-        if stored.fenced:
-            return None
-        records, more = elections.broker_fenced_in_part(image, broker_id, self.settings)
-        if more:
-            self.events.emit(FencingBegun(broker_id, epoch))
-            self.heartbeats.expire(broker_id, epoch)
-        else:
-            records.append(_fence_record(stored))
-        return Decision(tuple(records), atomic=False)
-
-    def fence_expired(self, image: MetadataImage, now_ms: int) -> Decision | None:
-        """Fence one broker whose session has expired (rule 94), if there is one."""
-        while (expired := self.heartbeats.pop_expired(now_ms)) is not None:
-            decision = self.fence(image, *expired)
-            if decision is not None:
-                self.events.emit(SessionExpired(*expired))
-                return decision
-        return None
-
-    def _fence(self, image: MetadataImage, stored: BrokerRegistration) -> list[MetadataRecord]:
-        if stored.fenced:  # a fenced broker that may shut down: nothing is left to change
-            return []
-        return [*elections.broker_fenced(image, stored.id, self.settings), _fence_record(stored)]
-
-
-def _fence_record(stored: BrokerRegistration) -> MetadataRecord:
-    return BrokerRegistrationChangeRecord(broker_id=stored.id, broker_epoch=stored.epoch, fenced=FENCE)
 
 
 def _usable_directories(image: MetadataImage, broker_id: int, directories: Sequence[UUID]) -> bool:

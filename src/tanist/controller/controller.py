@@ -9,7 +9,7 @@ Must change the image only by `replay`, and never answer while it is not active:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from tanist.controller import topics
@@ -25,6 +25,7 @@ from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.directories import assign_replicas_to_dirs
 from tanist.controller.partitions.elect_leaders import elect_leaders, update_wait
+from tanist.controller.partitions.fencing import Fencing
 from tanist.controller.partitions.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids
@@ -91,6 +92,7 @@ class Controller:
         self._events = events
         self._heartbeats = HeartbeatTable(settings.broker_session_timeout_ms, events)
         self._brokers = Brokers(node_id, cluster_id, settings, self._heartbeats, events)
+        self.fencing = Fencing(settings, self._heartbeats, events)
         self.recoveries = UncleanRecoveries(settings, events)
         self._waits: list[ElectionWait] = []
         self._idle_interval_ms = _idle_interval_ms(settings)
@@ -137,6 +139,12 @@ class Controller:
         self._waits.clear()
         self._next_balance_ms = self._next_unclean_sweep_ms = None
 
+    def appended(self, records: Iterable[MetadataRecord], now_ms: int) -> None:
+        """The records of a decision are in the log: replay them."""
+        self._last_append_ms = now_ms
+        for record in records:
+            self.replay(record)
+
     def replay(self, record: MetadataRecord) -> None:
         """Replay a record: one of its own at once, another controller's when it is committed."""
         if not self.active:
@@ -156,27 +164,23 @@ class Controller:
             return Decision(response=not_controller_response(request))
         create_or_delete = _CREATE_OR_DELETE.get(type(request))
         if create_or_delete is not None:
-            return self._noted(create_or_delete(self, request, quota), now_ms)
+            return create_or_delete(self, request, quota)
         decide = _DECIDE.get(type(request))
         if decide is None:
             raise ValueError(f"{type(request).__name__} is not for a controller")
-        return self._noted(decide(self, request, now_ms, next_offset, api_version), now_ms)
+        decision = decide(self, request, now_ms, next_offset, api_version)
+        if decision.wait is not None:
+            self._waits.append(decision.wait)
+        return decision
 
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
         """A broker's heartbeat has arrived; call this before anything that may delay it (rule 94)."""
         if self.active:
             self._brokers.contact(self.image, broker_id, epoch, now_ms)
 
-    def broker_lost(self, broker_id: int, epoch: int, now_ms: int) -> Decision | None:
-        """The broker's process is known to be gone: fence it now. Fencing early is always safe, late costs writes."""
-        if not self.active:
-            return None
-        decision = self._brokers.fence(self.image, broker_id, epoch)
-        return None if decision is None else self._noted(decision, now_ms)
-
-    def sweep_tokens(self, wall_ms: int, now_ms: int) -> Decision | None:
+    def sweep_tokens(self, wall_ms: int) -> Decision | None:
         """Remove delegation tokens that have expired by this time of day."""
-        return self._noted(sweep_tokens(self.image, wall_ms), now_ms) if self.active else None
+        return sweep_tokens(self.image, wall_ms) if self.active else None
 
     def handle_replica_log_info(
         self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int
@@ -198,13 +202,6 @@ class Controller:
         done = [wait for wait in self._waits if update_wait(wait, self.image, self.recoveries, now_ms)]
         self._waits = [wait for wait in self._waits if not wait.done]
         return done
-
-    def _noted(self, decision: Decision, now_ms: int) -> Decision:
-        if decision.records:
-            self._last_append_ms = now_ms
-        if decision.wait is not None:
-            self._waits.append(decision.wait)
-        return decision
 
     # -- time
 
@@ -248,11 +245,11 @@ class Controller:
         ):
             decision = task(now_ms)
             if decision is not None and decision.records:
-                return self._noted(decision, now_ms)
+                return decision
         return None
 
     def _fence_expired(self, now_ms: int) -> Decision | None:
-        return self._brokers.fence_expired(self.image, now_ms)
+        return self.fencing.fence_expired(self.image, now_ms)
 
     def _recover_uncleanly(self, now_ms: int) -> Decision | None:
         return self.recoveries.step(self.image, now_ms)

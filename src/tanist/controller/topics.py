@@ -20,7 +20,7 @@ from tanist.controller.configs.settings import Levels
 from tanist.controller.configs.validation import validate_topic_configs
 from tanist.controller.decision import NO_QUOTA, ControllerSettings, Decision, MutationQuota
 from tanist.controller.image.image import TOPIC, MetadataImage, TopicImage
-from tanist.controller.partitions.context import PartitionChangeBuilder, supports_directories
+from tanist.controller.partitions.context import PartitionContexts, supports_directories
 from tanist.controller.partitions.reassignment import Refused, check_assignment
 from tanist.controller.placement import PlacementError, Placer, UsableBroker
 from tanist.controller.topic_names import TakenNames, name_error
@@ -54,11 +54,11 @@ class _NewPartition:
 class _Allocator:
     """Turns counts or manual assignments into new partitions, for one request."""
 
-    __slots__ = ("_builder", "_image", "_placer", "_with_directories")
+    __slots__ = ("_contexts", "_image", "_placer", "_with_directories")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, random: Random) -> None:
         self._image = image
-        self._builder = PartitionChangeBuilder(image, settings)
+        self._contexts = PartitionContexts(image, settings)
         self._with_directories = supports_directories(image.metadata_version)
         self._placer = Placer(
             (
@@ -93,7 +93,7 @@ class _Allocator:
     def record(self, topic_id: UUID, partition: int, new: _NewPartition) -> PartitionRecord:
         directories: tuple[UUID, ...] = ()
         if self._with_directories:
-            directories = tuple(self._builder.default_directory(replica) for replica in new.replicas)
+            directories = tuple(self._contexts.default_directory(replica) for replica in new.replicas)
         return PartitionRecord(
             partition_id=partition,
             topic_id=topic_id,

@@ -334,9 +334,10 @@ class Log:
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """The offset up to which a `read_committed` consumer may read."""
-        stable_offset = self.producers.last_stable_offset(high_watermark)
-        if stable_offset == high_watermark:
+        producers = self.producers
+        if not producers.open_transactions and not producers.unreplicated:
             return high_watermark
+        stable_offset = producers.last_stable_offset(high_watermark)
         if stable_offset > high_watermark:
             raise InvariantError(
                 "the last stable offset is at most the high watermark",

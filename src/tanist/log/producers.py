@@ -10,7 +10,7 @@ It never touches a disk (`producer_snapshots` does), and a check changes nothing
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tanist.invariants import InvariantError
@@ -156,30 +156,24 @@ _APPEND: Final = Verdict()
 class ProducerStates:
     """All producers of one partition, and its transactions."""
 
-    __slots__ = ("_ongoing", "_unreplicated", "_verifications", "entries")
+    __slots__ = ("_verifications", "entries", "open_transactions", "unreplicated")
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
-        self._ongoing: dict[int, int] = {}
-        """First offset -> producer id, in ascending order of offset."""
-        self._unreplicated: deque[CompletedTransaction] = deque()
+        self.open_transactions: dict[int, int] = {}
+        """First offset -> producer id, in ascending order of offset. Only this class changes it."""
+        self.unreplicated: deque[CompletedTransaction] = deque()
+        """Decided at or above the high watermark, as far as that is known: in ascending order of their markers. Only
+        this class changes it.
+        """
         self._verifications: dict[int, Verification] = {}
         """Producers whose transactions are being verified, until their first append, or a marker (KIP-890)."""
-
-    @property
-    def unreplicated(self) -> Collection[CompletedTransaction]:
-        """Decided at or above the high watermark, as far as that is known: in ascending order of their markers."""
-        return self._unreplicated
-
-    @property
-    def open_transactions(self) -> Mapping[int, int]:
-        """First offset -> producer id, in ascending order of offset."""
-        return self._ongoing
 
     def has_late_transaction(self, wall_ms: int, limit_ms: int) -> bool:
         """Whether a transaction is open to which nothing was written for `limit_ms`."""
         return any(
-            wall_ms - self.entries[producer_id].last_timestamp > limit_ms for producer_id in self._ongoing.values()
+            wall_ms - self.entries[producer_id].last_timestamp > limit_ms
+            for producer_id in self.open_transactions.values()
         )
 
     def begin_verification(self, producer_id: int, epoch: int, sequence: int) -> Verification:
@@ -300,13 +294,13 @@ class ProducerStates:
         last_sequence = NO_SEQUENCE if base_sequence < 0 else sequence_after(base_sequence, delta)
         entry.add(epoch, last_sequence, last_offset, delta, timestamp)
         if transactional and entry.transaction_first_offset < 0:
-            latest = next(reversed(self._ongoing), -1)
+            latest = next(reversed(self.open_transactions), -1)
             if first_offset <= latest:
                 raise InvariantError(
                     "transactions begin in the order of their offsets", first_offset=first_offset, latest=latest
                 )
             entry.transaction_first_offset = first_offset
-            self._ongoing[first_offset] = producer_id
+            self.open_transactions[first_offset] = producer_id
             self._verifications.pop(producer_id, None)
 
     def check_marker(self, entry: ProducerEntry | None, epoch: int, coordinator_epoch: int) -> Verdict:
@@ -338,33 +332,30 @@ class ProducerStates:
         if first_offset < 0:
             return None
         completed = CompletedTransaction(producer_id, first_offset, offset, aborted)
-        if self._ongoing.pop(first_offset, None) != producer_id:
+        if self.open_transactions.pop(first_offset, None) != producer_id:
             raise InvariantError(
                 "a marker ends a transaction that is open", producer_id=producer_id, first_offset=first_offset
             )
-        self._unreplicated.append(completed)
+        self.unreplicated.append(completed)
         return completed
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The last stable offset once `completed` is replicated, for its `.txnindex` entry."""
-        return next(iter(self._ongoing), completed.last_offset + 1)
+        return next(iter(self.open_transactions), completed.last_offset + 1)
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """The start of the first transaction that is undecided, or decided at or above the high watermark; else the
         high watermark itself.
         """
-        if self._unreplicated:
-            self.replicated(high_watermark)
-        elif not self._ongoing:
-            return high_watermark
-        stable = min(high_watermark, next(iter(self._ongoing), high_watermark))
-        for txn in self._unreplicated:
+        self.replicated(high_watermark)
+        stable = min(high_watermark, next(iter(self.open_transactions), high_watermark))
+        for txn in self.unreplicated:
             stable = min(stable, txn.first_offset)
         return stable
 
     def replicated(self, high_watermark: int) -> None:
         """Markers below the high watermark hold nothing back any more."""
-        unreplicated = self._unreplicated
+        unreplicated = self.unreplicated
         while unreplicated and unreplicated[0].last_offset < high_watermark:
             unreplicated.popleft()
 
@@ -398,11 +389,11 @@ class ProducerStates:
         for entry in entries:
             self.entries[entry.producer_id] = entry
         ongoing = [(e.transaction_first_offset, e.producer_id) for e in self.entries.values()]
-        self._ongoing = {offset: producer_id for offset, producer_id in sorted(ongoing) if offset >= 0}
-        self._unreplicated.extend(unreplicated)
+        self.open_transactions = {offset: producer_id for offset, producer_id in sorted(ongoing) if offset >= 0}
+        self.unreplicated.extend(unreplicated)
 
     def clear(self) -> None:
         self.entries.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self.open_transactions.clear()
+        self.unreplicated.clear()
         self._verifications.clear()

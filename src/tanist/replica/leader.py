@@ -31,12 +31,12 @@ from tanist.events.replication import (
 from tanist.events.stream import NOBODY, Events
 from tanist.invariants import InvariantError
 from tanist.replica.effects import Effect, HighWatermarkAdvanced
-from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.membership import IsrMembership
 from tanist.replica.metadata import NO_EPOCH, BrokerView, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
 from tanist.replica.read_replica import ReadReplica
+from tanist.replica.reads import check_epoch, divergence
 from tanist.replica.remote import RemoteReplica
 from tanist.wire.errors import ErrorCode
 
@@ -276,7 +276,7 @@ class LeaderState(IsrMembership):
     # ---- rules of the high watermark
 
     def _may_advance(self) -> bool:
-        """KIP-966: only with enough members in the *committed* ISR, whatever acks the producers use (rule 1)."""
+        """KIP-966: only with min.insync.replicas members in the *committed* ISR, whatever the acks (rule 1)."""
         return not self._under_min_isr
 
     def _high_watermark_candidate(self, now_ms: int) -> int:

@@ -1,29 +1,31 @@
 """A replica's answers to readers: how far they may read, from which offset, and when it has no answer.
 
-Owns the bounds of a consumer's fetch, ListOffsets, OffsetForLeaderEpoch and the redirection to a nearer replica
-(KIP-392). `history_checks` has the checks of epochs and of a reader's history, which a leader makes of followers too.
+Owns the checks of a reader's leader epoch (rule 112, KIP-320) and of its history (rule 113, KIP-595), which a leader
+makes of followers too; the bounds of a consumer's fetch, ListOffsets, OffsetForLeaderEpoch and the redirection to a
+nearer replica (KIP-392).
 It must never show a consumer uncommitted records (S18), nor call an offset the end of the partition while a new leader
 does not yet know how far its predecessor had committed (S19). Nothing here changes anything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
-from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.metadata import NO_EPOCH, UNKNOWN_OFFSET
-from tanist.replica.ports import ReadableLog
-from tanist.replica.read_replica import nearest_replica
+from tanist.replica.ports import ReadableLog, ReplicaLog
+from tanist.replica.read_replica import ReadReplica, nearest_replica
 from tanist.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from tanist.replica.leader import LeaderState
-    from tanist.replica.partition import Partition
 
 _NONE: Final = int(ErrorCode.NONE)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _LEADER_NOT_AVAILABLE: Final = int(ErrorCode.LEADER_NOT_AVAILABLE)
 _OFFSET_NOT_AVAILABLE: Final = int(ErrorCode.OFFSET_NOT_AVAILABLE)
+_OFFSET_OUT_OF_RANGE: Final = int(ErrorCode.OFFSET_OUT_OF_RANGE)
+_FENCED_LEADER_EPOCH: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
+_UNKNOWN_LEADER_EPOCH: Final = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+_AGREES: Final = (_NONE, None)
 
 _tuple = tuple.__new__
 """Makes a named tuple without calling its `__new__`, which is Python."""
@@ -42,6 +44,74 @@ EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 
 NO_REDIRECT: Final = -1
 """Read here: no other replica is nearer."""
+
+
+class ReadRole(Protocol):
+    """What a reader asks of a replica's role."""
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+
+class ReadLeader(Protocol):
+    """What a reader asks of a leader (`leader.LeaderState`)."""
+
+    @property
+    def broker_id(self) -> int: ...
+
+    def knows_what_is_committed(self) -> bool: ...
+
+    def own_read_replica(self) -> ReadReplica: ...
+
+    def read_replicas(self, fetch_offset: int, now_ms: int) -> Sequence[ReadReplica]: ...
+
+
+class ReadPartition(Protocol):
+    """What a reader asks of a replica (`partition.Partition`)."""
+
+    @property
+    def role(self) -> ReadRole | None: ...
+
+    @property
+    def leader(self) -> ReadLeader | None: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log(self) -> ReplicaLog: ...
+
+
+# ---- leader epochs and histories, of followers and of consumers
+
+
+def check_epoch(given: int, own: int) -> int:
+    """The error for a request that names leader epoch `given`, -1 for none, at a replica in epoch `own` (rule 112)."""
+    if given in (own, NO_EPOCH):
+        return _NONE
+    return _FENCED_LEADER_EPOCH if given < own else _UNKNOWN_LEADER_EPOCH
+
+
+def divergence(
+    log: ReplicaLog, latest_epoch: int, fetch_offset: int, last_fetched_epoch: int
+) -> tuple[int, tuple[int, int] | None]:
+    """(error, None), or (0, (epoch, end offset)) if a reader's history is no prefix of `log` beyond there (rule 113).
+
+    `latest_epoch` is the log's: a reader whose last epoch it is, and who is not beyond the end, needs no look-up.
+    """
+    end = log.log_end_offset
+    if last_fetched_epoch != NO_EPOCH and not (last_fetched_epoch == latest_epoch and fetch_offset <= end):
+        epoch, end_of_epoch = log.epochs.end_offset_for(last_fetched_epoch, end)
+        if epoch == NO_EPOCH or end_of_epoch == UNKNOWN_OFFSET or fetch_offset < log.log_start_offset:
+            return _OFFSET_OUT_OF_RANGE, None
+        if epoch < last_fetched_epoch or end_of_epoch < fetch_offset:
+            return _NONE, (epoch, end_of_epoch)
+    if fetch_offset > end or fetch_offset < log.log_start_offset:
+        return _OFFSET_OUT_OF_RANGE, None
+    return _AGREES
 
 
 # ---- Fetch by consumers
@@ -63,7 +133,7 @@ def consumer_fetch_bounds(isolation_level: int, high_watermark: int, last_stable
 
 
 def consumer_read(
-    partition: Partition,
+    partition: ReadPartition,
     fetch_offset: int,
     current_leader_epoch: int,
     last_fetched_epoch: int,
@@ -107,7 +177,7 @@ class ListedOffset(NamedTuple):
 
 
 def list_offsets(
-    partition: Partition,
+    partition: ReadPartition,
     log: ReadableLog,
     *,
     timestamp: int,
@@ -163,7 +233,7 @@ class EpochEnd(NamedTuple):
     end_offset: int = UNKNOWN_OFFSET
 
 
-def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, leader_epoch: int) -> EpochEnd:
+def offsets_for_leader_epoch(partition: ReadPartition, current_leader_epoch: int, leader_epoch: int) -> EpochEnd:
     """Where `leader_epoch` ended, in the log of a leader (rule 112; the epoch is checked first)."""
     error = check_epoch(current_leader_epoch, partition.leader_epoch)
     if error or partition.leader is None:
@@ -175,7 +245,7 @@ def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, le
 # ---- Fetch from a nearer replica
 
 
-def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: LeaderState, now_ms: int) -> int:
+def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: ReadLeader, now_ms: int) -> int:
     """The replica to which the leader sends a consumer that gave its rack: a broker's id, or `NO_REDIRECT`.
 
     Only ISR members that hold `fetch_offset` qualify; a lagging one would send the consumer straight back.

@@ -19,7 +19,7 @@ from tanist.controller.image.image import BROKER, TOPIC, MetadataImage
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions.change import Intent, merge, partition_change
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.controller.partitions.recovery_strategy import elr_in_force, recovers_uncleanly, recovery_strategy
 from tanist.runtime.client.explain import Situation, explain
 from tanist.text import counted
@@ -222,17 +222,17 @@ class MetadataView:
         state = None if topic_id is None else self.image.partition(topic_id, partition)
         if topic_id is None or state is None:
             return {}
-        builder = PartitionChangeBuilder(self.image, self.settings)
+        contexts = PartitionContexts(self.image, self.settings)
         # The brokers that still count although they are dead, in the order in which they are fenced: any will do.
         early = [each for each in state.replicas if each in self.not_running and self.unfenced(each)]
         fenced: list[int] = []
         for broker in early:
             fenced.append(broker)
-            state = _without(builder, topic_id, partition, state, broker, fenced)
+            state = _without(contexts, topic_id, partition, state, broker, fenced)
         found = {}
         for broker in state.replicas if of is None else of:
             if broker in state.replicas and broker not in fenced and self.unfenced(broker):
-                after = _without(builder, topic_id, partition, state, broker, [*fenced, broker])
+                after = _without(contexts, topic_id, partition, state, broker, [*fenced, broker])
                 why = explain(self._situation(topic, after, without=(*fenced, broker)))
                 found[broker] = Succession(after.leader, after.isr, after.elr, why, tuple(fenced))
         return found
@@ -379,7 +379,7 @@ class MetadataView:
 
 
 def _without(
-    builder: PartitionChangeBuilder,
+    contexts: PartitionContexts,
     topic_id: UUID,
     partition: int,
     state: PartitionState,
@@ -391,10 +391,10 @@ def _without(
         topic_id=topic_id,
         partition=partition,
         target_isr=tuple(each for each in state.isr if each != broker),
-        election=builder.election(topic_id),
+        election=contexts.election(topic_id),
         removed_broker=broker,
     )
-    context = builder.context(topic_id, state)
+    context = contexts.of(topic_id, state)
     acceptable = context.acceptable
     record = partition_change(
         state, intent, replace(context, acceptable=lambda each: each not in gone and acceptable(each))

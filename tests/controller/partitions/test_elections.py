@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, MetadataImage
-from tanist.controller.partitions import elections
+from tanist.controller.partitions import elections, fencing
 from tanist.controller.partitions.elect_leaders import elect_leaders
 from tanist.controller.partitions.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
@@ -182,7 +182,7 @@ def test_rule_48_a_replica_whose_directory_is_offline_is_eligible_but_not_electe
 
 def test_rule_79_changes_of_one_event_come_from_the_state_before_it() -> None:
     there = world([1, 2, 3], [1, 3, 2])
-    records: list[Any] = elections.broker_fenced(there.image, 1, there.settings)
+    records: list[Any] = fencing.broker_fenced(there.image, 1, there.settings)
     assert [(record.partition_id, record.leader, record.isr) for record in records] == [(0, 2, (2, 3)), (1, 3, (3, 2))]
     assert there.partition("foo", 0)[1].leader == 1  # nothing is applied by deciding
 
@@ -372,7 +372,7 @@ def test_fencing_one_broker_of_many_does_not_look_at_all_partitions() -> None:
                 )
             )
     before = process_time()
-    records = elections.broker_fenced(image, 7, ControllerSettings())
+    records = fencing.broker_fenced(image, 7, ControllerSettings())
     took = process_time() - before
     assert len(records) == 10_002
     assert sum(isinstance(record, PartitionChangeRecord) and record.leader == 8 for record in records) == 3_334

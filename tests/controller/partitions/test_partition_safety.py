@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
 from tanist.controller.image.snapshot import from_records, to_records
-from tanist.controller.partitions import elections
+from tanist.controller.partitions import elections, fencing
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.elect_leaders import elect_leaders
 from tanist.controller.partitions.reassignment import alter_partition_reassignments
@@ -162,7 +162,7 @@ class Cluster(RuleBasedStateMachine):
     def fence(self, broker: int) -> None:
         registered = self.image.brokers.get(broker)
         if registered is not None and not registered.fenced:
-            self._apply(elections.broker_fenced(self.image, broker, self.settings))
+            self._apply(fencing.broker_fenced(self.image, broker, self.settings))
             self._apply([self._change(broker, fenced=1)])
 
     @rule(broker=some_broker)

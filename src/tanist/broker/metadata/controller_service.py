@@ -147,7 +147,7 @@ class ControllerService:
         clock, tokens, epoch = self._context.clock, self.controller.tokens, self._epoch
 
         def remove_expired() -> None:
-            self._carry_out(self.controller.sweep_tokens(clock.wall_ms(), clock.now_ms()), None, None)
+            self._carry_out(self.controller.sweep_tokens(clock.wall_ms()), None, None)
             self._go_on()
 
         def sweep() -> None:
@@ -318,8 +318,7 @@ class ControllerService:
         call.reply(too_large_response(request))
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:
-        for record in records:
-            self.controller.replay(record)
+        self.controller.appended(records, self._context.clock.now_ms())
 
     def _reply_when_committed(self, call: Call, response: Any, request: Any) -> None:
         """An answer may speak of all that is in the log now, so it waits until that is committed."""
@@ -431,7 +430,8 @@ class ControllerService:
         self._guarded(lambda: self._fence(broker_id, epoch))
 
     def _fence(self, broker_id: int, epoch: int) -> None:
-        decision = self.controller.broker_lost(broker_id, epoch, self._context.clock.now_ms())
+        """Its process is gone. Fencing early is always safe, late costs writes."""
+        decision = self.controller.fencing.fence(self.controller.image, broker_id, epoch)
         if decision is not None and decision.records:
             self._context.events.emit(BrokerGone(broker_id))
             self._carry_out(decision, None, None)

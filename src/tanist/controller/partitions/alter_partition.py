@@ -12,8 +12,8 @@ from uuid import UUID
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.controller.image.partition_state import RECOVERED, RECOVERING
-from tanist.controller.partitions.change import Intent, merge
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.change import Intent, merge, partition_change
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.events.metadata import AlterPartitionRefused, StaleBrokerEpochRefused
 from tanist.events.stream import NOBODY, Events
 from tanist.wire.errors import ErrorCode
@@ -48,12 +48,12 @@ def alter_partition(
 class _IsrChange:
     """One request. A partition that is named twice is judged the second time by its state after the first."""
 
-    __slots__ = ("_builder", "_changed", "_events", "_image", "_sender", "records")
+    __slots__ = ("_changed", "_contexts", "_events", "_image", "_sender", "records")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, sender: int, events: Events) -> None:
         self._events = events
         self._image = image
-        self._builder = PartitionChangeBuilder(image, settings)
+        self._contexts = PartitionContexts(image, settings)
         self._sender = sender
         self._changed: dict[tuple[UUID, int], PartitionState] = {}
         self.records: list[MetadataRecord] = []
@@ -73,10 +73,10 @@ class _IsrChange:
             topic_id=topic_id,
             partition=proposed.partition_index,
             target_isr=tuple(member.broker_id for member in members),
-            election=self._builder.election(topic_id),  # rule 29
+            election=self._contexts.election(topic_id),  # rule 29
             target_recovering=proposed.leader_recovery_state == RECOVERING,
         )
-        record = self._builder.change(before, intent)
+        record = partition_change(before, intent, self._contexts.of(topic_id, before))
         after = before
         if record is not None:  # rule 28: no change, no record: a success
             after = self._changed[key] = merge(before, record)

@@ -12,19 +12,14 @@ from uuid import UUID
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.controller.image.partition_state import DIRECTORIES_RECORD_VERSION
-from tanist.controller.partitions.change import (
-    Context,
-    Election,
-    Intent,
-    partition_change,
-)
+from tanist.controller.partitions.change import Context, Election
 from tanist.controller.partitions.recovery_strategy import elr_in_force, recovers_uncleanly
 from tanist.wire.ids import UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import PartitionChangeRecord, record_version
 
 
-class PartitionChangeBuilder:
-    """Makes partition changes against one image, for the length of one decision, because it caches values.
+class PartitionContexts:
+    """The contexts of partitions in one image, for the length of one decision, because it caches values.
 
     `arriving` is a broker that this decision unfences, so that the image does not show it as active yet (rule 78). A
     leaving broker is the intent's `removed_broker`.
@@ -47,10 +42,7 @@ class PartitionChangeBuilder:
         self._recovers = recovers_uncleanly(image, settings)
         self._topics: dict[UUID, tuple[int, Election]] = {}
 
-    def change(self, state: PartitionState, intent: Intent) -> PartitionChangeRecord | None:
-        return partition_change(state, intent, self.context(intent.topic_id, state))
-
-    def context(self, topic_id: UUID, state: PartitionState) -> Context:
+    def of(self, topic_id: UUID, state: PartitionState) -> Context:
         return Context(
             min_isr=self._topic(topic_id)[0],
             elr_enabled=self._elr_enabled,

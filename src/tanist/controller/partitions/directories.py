@@ -13,8 +13,8 @@ from tanist.controller.features import DIRECTORY_ASSIGNMENT_FROM
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.registration import BrokerRegistration
-from tanist.controller.partitions.change import Intent
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.change import Intent, partition_change
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import RESERVED_DIRECTORIES
 from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -66,7 +66,7 @@ class _Assigner:
     def __init__(self, image: MetadataImage, broker: BrokerRegistration, settings: ControllerSettings) -> None:
         self._image = image
         self._broker = broker
-        self._builder = PartitionChangeBuilder(image, settings)
+        self._contexts = PartitionContexts(image, settings)
         self._seen: set[tuple[UUID, int]] = set()
         self.records: list[MetadataRecord] = []
 
@@ -84,7 +84,8 @@ class _Assigner:
         if (topic_id, partition) in self._seen:
             return ErrorCode.INVALID_REQUEST
         self._seen.add((topic_id, partition))
-        record = self._builder.change(state, self._intent(state, directory, topic_id, partition))
+        intent = self._intent(state, directory, topic_id, partition)
+        record = partition_change(state, intent, self._contexts.of(topic_id, state))
         if record is not None:
             self.records.append(record)
         return ErrorCode.NONE
@@ -100,6 +101,6 @@ class _Assigner:
             partition=partition,
             target_isr=tuple(replica for replica in state.isr if replica != broker_id),
             target_directories={broker_id: directory},
-            election=self._builder.election(topic_id),
+            election=self._contexts.election(topic_id),
             removed_broker=broker_id,
         )

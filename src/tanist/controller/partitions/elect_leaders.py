@@ -13,8 +13,8 @@ from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision, ElectionResult, ElectionWait, UncleanReason
 from tanist.controller.image.image import MetadataImage, PartitionState
-from tanist.controller.partitions.change import Election, Intent
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.change import Election, Intent, partition_change
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.controller.partitions.recovery_strategy import Strategy, recovers_uncleanly
 from tanist.controller.partitions.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
@@ -121,7 +121,7 @@ class _Elections:
         wait: ElectionWait,
     ) -> None:
         self._image = image
-        self._builder = PartitionChangeBuilder(image, settings)
+        self._contexts = PartitionContexts(image, settings)
         self._recoveries = recoveries
         self._recovers = recovers_uncleanly(image, settings)
         self._type = election_type
@@ -171,7 +171,7 @@ class _Elections:
             return self._change(key, state, Election.UNCLEAN, None, unavailable)
         if desired is None or desired not in state.replicas:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Broker {desired} has no replica of the partition."
-        if not self._builder.acceptable(state)(desired):
+        if not self._contexts.acceptable(state)(desired):
             return (
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
                 f"Broker {desired} is fenced, or its log directory offline.",
@@ -189,7 +189,7 @@ class _Elections:
     ) -> ElectionResult:
         topic_id: UUID = key[0]
         intent = Intent(topic_id=topic_id, partition=key[1], election=election, desired_leader=desired)
-        record = self._builder.change(state, intent)
+        record = partition_change(state, intent, self._contexts.of(topic_id, state))
         # Success is any new leader, also another than the preferred one when that one is dead (rule 102). A change that
         # elects no leader does not fulfil the request, and is left to the event that causes it.
         if record is None or record.leader <= NO_LEADER:

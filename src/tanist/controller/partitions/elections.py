@@ -1,77 +1,42 @@
 """Leader elections without a request: those that a broker event causes, and the periodic ones.
 
-Owns the partition changes of every broker event (rules 43-48, 78, 79), the preferred-leader task (98, 99) and the
-unclean sweep (100). Each broker event returns partition changes only, computed from the present image; the record about
-the broker itself is written by `brokers`, before or after them (rule 78). Must change partitions only by
-`partition_change`.
+Owns the partition changes of broker events (rules 44-48; `fencing` has the fence), the preferred-leader task
+(98, 99) and the unclean sweep (100). Each broker event returns partition changes only, computed from the present image;
+the record about the broker itself is written by `brokers`, before or after them (rule 78). Must change partitions only
+by `partition_change`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image.image import MetadataImage
-from tanist.controller.partitions.change import Election, Intent
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions import fencing
+from tanist.controller.partitions.change import Election, Intent, partition_change
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.wire.metadata import PartitionChangeRecord
 from tanist.wire.schema import MetadataRecord
 
 # -- broker events ----------------------------------------------------------------------------------------------------
 
 
-def broker_fenced(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
-    """Rule 43: it leaves every ISR, perhaps for the ELR. It stays in every ELR."""
-    builder = PartitionChangeBuilder(image, settings)
-    return _leave_isr(image, builder, broker_id, image.partitions_in_isr(broker_id))
-
-
-def broker_fenced_in_part(
-    image: MetadataImage, broker_id: int, settings: ControllerSettings
-) -> tuple[list[MetadataRecord], bool]:
-    """`broker_fenced` for `fenced_partitions_max`, and whether there may be more: those that it leads come first.
-
-    Only the last part takes partitions that nobody else can lead. A broker that is heard of before would not become
-    their leader again, for it was never fenced; and an unclean election would have been for nothing.
-    """
-    most = settings.fenced_partitions_max
-    if image.isr_count(broker_id) <= most:
-        return broker_fenced(image, broker_id, settings), False
-    builder = PartitionChangeBuilder(image, settings)
-    for places in (image.partitions_led_by(broker_id), image.partitions_in_isr(broker_id)):
-        others = islice((place for place in places if _can_go_on(image, place, broker_id)), most)
-        records = _leave_isr(image, builder, broker_id, others)
-        if records:
-            return records, True
-    return broker_fenced(image, broker_id, settings), False
-
-
-def _can_go_on(image: MetadataImage, place: tuple[UUID, int], without: int) -> bool:
-    """Whether a member of the ISR can lead the partition without this one."""
-    for member in image.topics[place[0]].partitions[place[1]].isr:
-        broker = image.brokers.get(member)
-        if member != without and broker is not None and broker.active:
-            return True
-    return False
-
-
 def broker_controlled_shutdown(
     image: MetadataImage, broker_id: int, settings: ControllerSettings
 ) -> list[MetadataRecord]:
     """Rule 45: its partitions change as for a fence."""
-    return broker_fenced(image, broker_id, settings)
+    return fencing.broker_fenced(image, broker_id, settings)
 
 
 def broker_unfenced(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
     """Rule 44: every partition without a leader may elect. A partition with a leader does not change."""
-    builder = PartitionChangeBuilder(image, settings, arriving=broker_id)
+    contexts = PartitionContexts(image, settings, arriving=broker_id)
     records: list[MetadataRecord] = []
     for topic_id, partition in image.leaderless_partitions():
         state = image.topics[topic_id].partitions[partition]
-        intent = Intent(topic_id=topic_id, partition=partition, election=builder.election(topic_id))
-        _append(records, builder.change(state, intent))
+        intent = Intent(topic_id=topic_id, partition=partition, election=contexts.election(topic_id))
+        _append(records, partition_change(state, intent, contexts.of(intent.topic_id, state)))
     return records
 
 
@@ -83,7 +48,7 @@ def broker_new_incarnation(
     KIP: "if the broker had an unclean shutdown, the controller will remove the broker from ISR and ELR before
     persisting the registration record". DEVIATION with ELR off: a leftover ELR (rule 38) loses it too.
     """
-    return broker_fenced(image, broker_id, settings) if clean else _lost(image, broker_id, settings)
+    return fencing.broker_fenced(image, broker_id, settings) if clean else _lost(image, broker_id, settings)
 
 
 def broker_unregistered(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
@@ -114,29 +79,12 @@ def directories_offline(
         for topic_id, partition in image.partitions_on(broker_id)
         if image.topics[topic_id].partitions[partition].directory_of(broker_id) in failed
     )
-    return _leave_isr(image, PartitionChangeBuilder(image, settings), broker_id, kept_there)
-
-
-def _leave_isr(
-    image: MetadataImage, builder: PartitionChangeBuilder, broker_id: int, partitions: Iterable[tuple[UUID, int]]
-) -> list[MetadataRecord]:
-    records: list[MetadataRecord] = []
-    for topic_id, partition in partitions:
-        state = image.topics[topic_id].partitions[partition]
-        intent = Intent(
-            topic_id=topic_id,
-            partition=partition,
-            target_isr=_without(state.isr, broker_id),
-            election=builder.election(topic_id),
-            removed_broker=broker_id,
-        )
-        _append(records, builder.change(state, intent))
-    return records
+    return fencing.leave_isr(image, PartitionContexts(image, settings), broker_id, kept_there)
 
 
 def _lost(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
     """The broker's log may lack records: out of ISR and ELR. No partition has it in both (rule 63)."""
-    builder = PartitionChangeBuilder(image, settings)
+    contexts = PartitionContexts(image, settings)
     records: list[MetadataRecord] = []
     for partitions in (image.partitions_in_isr(broker_id), image.partitions_in_elr(broker_id)):
         for topic_id, partition in partitions:
@@ -144,17 +92,13 @@ def _lost(image: MetadataImage, broker_id: int, settings: ControllerSettings) ->
             intent = Intent(
                 topic_id=topic_id,
                 partition=partition,
-                target_isr=_without(state.isr, broker_id),
-                election=builder.election(topic_id),
+                target_isr=fencing.without(state.isr, broker_id),
+                election=contexts.election(topic_id),
                 unclean_shutdown=frozenset((broker_id,)),
                 removed_broker=broker_id,
             )
-            _append(records, builder.change(state, intent))
+            _append(records, partition_change(state, intent, contexts.of(intent.topic_id, state)))
     return records
-
-
-def _without(replicas: tuple[int, ...], broker_id: int) -> tuple[int, ...]:
-    return tuple(replica for replica in replicas if replica != broker_id)
 
 
 def _append(records: list[MetadataRecord], record: MetadataRecord | None) -> None:
@@ -195,7 +139,7 @@ def preferred_elections(image: MetadataImage, settings: ControllerSettings) -> t
 
     Leaderless partitions are among them, so that this also revives a last known leader (rule 99).
     """
-    builder = PartitionChangeBuilder(image, settings)
+    contexts = PartitionContexts(image, settings)
     records: list[MetadataRecord] = []
     for topic in image.topics.values():
         for partition, state in sorted(topic.partitions.items()):
@@ -204,20 +148,20 @@ def preferred_elections(image: MetadataImage, settings: ControllerSettings) -> t
             if len(records) >= settings.max_elections_per_imbalance_check:
                 return records, True
             intent = Intent(topic_id=topic.topic_id, partition=partition, election=Election.PREFERRED)
-            _append(records, builder.change(state, intent))
+            _append(records, partition_change(state, intent, contexts.of(intent.topic_id, state)))
     return records, False
 
 
 def unclean_elections(image: MetadataImage, settings: ControllerSettings) -> tuple[list[MetadataRecord], bool]:
     """Rule 100: elect for leaderless partitions whose topic allows it. True when there may be more to do."""
-    builder = PartitionChangeBuilder(image, settings)
+    contexts = PartitionContexts(image, settings)
     records: list[MetadataRecord] = []
     for topic_id, partition in image.leaderless_partitions():
-        if builder.election(topic_id) is not Election.UNCLEAN:
+        if contexts.election(topic_id) is not Election.UNCLEAN:
             continue
         if len(records) >= settings.max_elections_per_imbalance_check:
             return records, True
         state = image.topics[topic_id].partitions[partition]
         intent = Intent(topic_id=topic_id, partition=partition, election=Election.UNCLEAN)
-        _append(records, builder.change(state, intent))
+        _append(records, partition_change(state, intent, contexts.of(intent.topic_id, state)))
     return records, False

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image.image import MetadataImage, PartitionState, TopicImage
 from tanist.controller.partitions.assignment import Reassignment, reassign, revert
-from tanist.controller.partitions.change import Election, Intent
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.change import Election, Intent, partition_change
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -49,7 +49,7 @@ def alter_partition_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest, settings: ControllerSettings
 ) -> Decision:
     """Start, replace or (without replicas) cancel reassignments. Each partition succeeds or fails by itself."""
-    builder = PartitionChangeBuilder(image, settings)
+    contexts = PartitionContexts(image, settings)
     records: list[PartitionChangeRecord] = []
     responses: list[ReassignableTopicResponse] = []
     seen: set[tuple[str, int]] = set()
@@ -61,7 +61,7 @@ def alter_partition_reassignments(
                 if (topic.name, requested.partition_index) in seen:
                     raise Refused(ErrorCode.INVALID_REQUEST, "The partition is listed more than once.")
                 seen.add((topic.name, requested.partition_index))
-                record = _decide(image, builder, topic.name, requested, request.allow_replication_factor_change)
+                record = _decide(image, contexts, topic.name, requested, request.allow_replication_factor_change)
                 if record is not None:
                     records.append(record)
             except Refused as refused:
@@ -82,7 +82,7 @@ def alter_partition_reassignments(
 
 def _decide(
     image: MetadataImage,
-    builder: PartitionChangeBuilder,
+    contexts: PartitionContexts,
     topic_name: str,
     requested: ReassignablePartition,
     allow_replication_factor_change: bool,
@@ -97,7 +97,7 @@ def _decide(
             f"Unable to find partition {requested.partition_index} of topic {topic_name}.",
         )
     if requested.replicas is None:
-        return _cancel(builder, topic, requested.partition_index, state)
+        return _cancel(contexts, topic, requested.partition_index, state)
     check_assignment(image, requested.replicas)
     if not allow_replication_factor_change:
         _check_factor_unchanged(state, requested.replicas)
@@ -111,11 +111,11 @@ def _decide(
         target_removing=moving.removing,
         target_adding=moving.adding,
     )
-    return builder.change(state, intent)
+    return partition_change(state, intent, contexts.of(topic.topic_id, state))
 
 
 def _cancel(
-    builder: PartitionChangeBuilder, topic: TopicImage, partition: int, state: PartitionState
+    contexts: PartitionContexts, topic: TopicImage, partition: int, state: PartitionState
 ) -> PartitionChangeRecord | None:
     """Rule 106, and the KIP's condition on it."""
     if not state.reassigning:
@@ -124,7 +124,7 @@ def _cancel(
         reversal = revert(Reassignment(state.replicas, state.removing, state.adding), state.isr)
     except ValueError as error:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from error
-    election = builder.election(topic.topic_id)
+    election = contexts.election(topic.topic_id)
     if election is not Election.UNCLEAN:
         if reversal.unclean:
             raise Refused(
@@ -132,9 +132,9 @@ def _cancel(
                 f"Unable to revert partition assignment for {topic.name}:{partition} because it would require an "
                 "unclean leader election.",
             )
-        _check_min_isr(builder, topic, state, reversal.replicas, reversal.isr)
+        _check_min_isr(contexts, topic, state, reversal.replicas, reversal.isr)
     isr = reversal.isr
-    if reversal.unclean and builder.context(topic.topic_id, state).elr_enabled:
+    if reversal.unclean and contexts.of(topic.topic_id, state).elr_enabled:
         # DEVIATION from rule 106: declared in sync, the first replica could be elected later as a clean leader,
         # whatever its log has lost. With ELR the ISR may be empty, and the election then counts as unclean.
         isr = ()
@@ -147,11 +147,11 @@ def _cancel(
         target_adding=(),
         election=election,
     )
-    return builder.change(state, intent)
+    return partition_change(state, intent, contexts.of(topic.topic_id, state))
 
 
 def _check_min_isr(
-    builder: PartitionChangeBuilder,
+    contexts: PartitionContexts,
     topic: TopicImage,
     state: PartitionState,
     replicas: tuple[int, ...],
@@ -162,7 +162,7 @@ def _check_min_isr(
     away that could have been elected is refused. One that takes no such broker away loses nothing, and ends a
     reassignment that cannot succeed.
     """
-    context = builder.context(topic.topic_id, state)
+    context = contexts.of(topic.topic_id, state)
     if not context.elr_enabled or len(isr) >= min(context.min_isr, len(replicas)):
         return
     taken = (set(state.isr) | set(state.elr)) - set(replicas)

@@ -36,8 +36,8 @@ from heapq import heappop, heappush
 from tanist.controller.decision import ControllerSettings, Decision, UncleanReason
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.image import MetadataImage, PartitionState
-from tanist.controller.partitions.change import Election, Intent
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.change import Election, Intent, partition_change
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.controller.partitions.recovery_strategy import Strategy, recovers_uncleanly, recovery_strategy
 from tanist.events.metadata import LogInfoDropped, RecoveriesBegunAnew, RecoveryDecided, RecoveryPhaseEntered
 from tanist.events.stream import NOBODY, Events
@@ -258,7 +258,7 @@ class UncleanRecoveries:
             key = heappop(self._timers)[1]
             if key in self._watched:
                 self._marked[key] = None
-        builder = PartitionChangeBuilder(image, self._settings)
+        contexts = PartitionContexts(image, self._settings)
         enabled = recovers_uncleanly(image, self._settings)
         records: list[MetadataRecord] = []
         reasons: dict[TopicIdPartition, UncleanReason] = {}
@@ -268,15 +268,15 @@ class UncleanRecoveries:
             if not enabled or state is None or state.has_leader:
                 self._forget(key)
                 continue
-            change = builder.change(state, Intent(topic_id=key[0], partition=key[1]))
+            change = partition_change(state, Intent(topic_id=key[0], partition=key[1]), contexts.of(key[0], state))
             if change is not None and change.leader >= 0:
                 records.append(change)  # a member of the ELR is back, by an event that does not elect by itself
                 continue
-            chosen = self._update_partition(key, state, image, builder, now_ms)
+            chosen = self._update_partition(key, state, image, contexts, now_ms)
             if chosen is None:
                 continue
             intent = Intent(topic_id=key[0], partition=key[1], election=Election.DESIGNATED, desired_leader=chosen)
-            change = builder.change(state, intent)
+            change = partition_change(state, intent, contexts.of(key[0], state))
             if change is not None:
                 records.append(change)
                 self.finished += 1
@@ -311,7 +311,7 @@ class UncleanRecoveries:
         key: TopicIdPartition,
         state: PartitionState,
         image: MetadataImage,
-        builder: PartitionChangeBuilder,
+        contexts: PartitionContexts,
         now_ms: int,
     ) -> int | None:
         """Update the state of one partition; the replica to elect, if that is decided."""
@@ -319,7 +319,7 @@ class UncleanRecoveries:
         recovery = known or self._watched.setdefault(key, _Recovery())
         topic = image.topics[key[0]].name
         strategy = self._requested.get(key) or recovery_strategy(image, topic, self._settings.node_id)
-        acceptable = builder.acceptable(state)
+        acceptable = contexts.acceptable(state)
         live = [replica for replica in state.replicas if acceptable(replica)]
         needed = _needed(state, image)
         phase = _phase(strategy, state, live, needed)

@@ -14,10 +14,10 @@ from tanist.broker.metadata import replica_log_end, replica_log_info
 from tanist.controller import alter_configs
 from tanist.controller.brokers import Brokers
 from tanist.controller.image import image
-from tanist.controller.partitions import change, context, elections, recovery_strategy, unclean_recovery
+from tanist.controller.partitions import change, context, elections, fencing, recovery_strategy, unclean_recovery
 from tanist.controller.partitions.alter_partition import _IsrChange
 from tanist.controller.partitions.change import Election
-from tanist.controller.partitions.context import PartitionChangeBuilder
+from tanist.controller.partitions.context import PartitionContexts
 from tanist.controller.partitions.recovery_strategy import Strategy
 from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.lab.mutations.patching import Patch, always, fixed, no_records
@@ -79,7 +79,7 @@ def a28_ignores_incarnations() -> tuple[Patch, ...]:
     return (Patch(Brokers, "register", takes_for_the_same),)
 
 
-a21_fenced_stay_in_isr = fixed(elections, "_leave_isr", no_records)
+a21_fenced_stay_in_isr = fixed(fencing, "leave_isr", no_records)
 
 # -- AlterPartition
 
@@ -211,17 +211,17 @@ def a46_completes_at_once() -> tuple[Patch, ...]:
 
 
 def a29_elects_who_leaves() -> tuple[Patch, ...]:
-    def acceptable(builder: Any, _state: Any) -> Callable[[int], bool]:
+    def acceptable(contexts: Any, _state: Any) -> Callable[[int], bool]:
         def test(broker_id: int) -> bool:
-            registration = builder._image.brokers.get(broker_id)
-            return registration is not None and (not registration.fenced or broker_id == builder._arriving)
+            registration = contexts._image.brokers.get(broker_id)
+            return registration is not None and (not registration.fenced or broker_id == contexts._arriving)
 
         return test
 
-    return (Patch(PartitionChangeBuilder, "acceptable", acceptable),)
+    return (Patch(PartitionContexts, "acceptable", acceptable),)
 
 
-a16_unclean_elections = fixed(PartitionChangeBuilder, "election", always(Election.UNCLEAN))
+a16_unclean_elections = fixed(PartitionContexts, "election", always(Election.UNCLEAN))
 a16_unclean_recoveries = fixed(unclean_recovery, "recovery_strategy", always(Strategy.AGGRESSIVE))
 
 

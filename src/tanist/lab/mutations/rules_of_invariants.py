@@ -135,7 +135,9 @@ def markers_leave_it_open() -> tuple[Patch, ...]:
 
 
 stable_beyond_the_high_watermark = fixed(
-    ProducerStates, "last_stable_offset", lambda producers, high_watermark: high_watermark + bool(producers._ongoing)
+    ProducerStates,
+    "last_stable_offset",
+    lambda producers, high_watermark: high_watermark + bool(producers.open_transactions),
 )
 
 

@@ -12,9 +12,9 @@ from tanist.lab.mutations.patching import Patch, always, fixed
 from tanist.log.directory import LogDirectory
 from tanist.replica.effects import HighWatermarkSet
 from tanist.replica.follower import FollowerState
-from tanist.replica.history_checks import divergence
 from tanist.replica.leader import FollowerFetch, LeaderState
 from tanist.replica.partition import Partition
+from tanist.replica.reads import divergence
 
 _BEYOND_ALL_OFFSETS = 1 << 63
 

@@ -206,8 +206,8 @@ def t21_a_transaction_goes_with_its_first_records() -> tuple[Patch, ...]:
 
     def forgets(states: ProducerStates, log_start_offset: int) -> None:
         forget(states, log_start_offset)
-        for first_offset in [offset for offset in states._ongoing if offset < log_start_offset]:
-            states.entries[states._ongoing.pop(first_offset)].transaction_first_offset = -1
+        for first_offset in [offset for offset in states.open_transactions if offset < log_start_offset]:
+            states.entries[states.open_transactions.pop(first_offset)].transaction_first_offset = -1
 
     return (Patch(ProducerStates, "forget_below", forgets),)
 

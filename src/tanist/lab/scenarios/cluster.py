@@ -64,7 +64,7 @@ class ScenarioCluster(Controlled):
 
     def fence(self, broker_id: int) -> None:
         with_epoch = self.epoch(broker_id)
-        self.happened(lambda: self.apply(self.controller.broker_lost(broker_id, with_epoch, self.now_ms)))
+        self.happened(lambda: self.apply(self.controller.fencing.fence(self.image, broker_id, with_epoch)))
 
     def unfence(self, broker_id: int) -> None:
         """Write the records that unfence a broker, without the check that it may be unfenced."""

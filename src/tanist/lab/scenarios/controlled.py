@@ -119,9 +119,8 @@ class Controlled:
     # -- the log
 
     def replay(self, *records: MetadataRecord) -> Written:
-        for record in records:
-            self.controller.replay(record)
-            self.offset += 1
+        self.controller.appended(records, self.now_ms)
+        self.offset += len(records)
         return records
 
     def apply(self, decision: Decision | None) -> Written:

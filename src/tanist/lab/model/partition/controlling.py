@@ -26,6 +26,7 @@ from tanist.controller.image.image import ELR_VERSION, METADATA_VERSION, TOPIC, 
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
+from tanist.controller.partitions.fencing import Fencing
 from tanist.controller.partitions.reassignment import alter_partition_reassignments
 from tanist.controller.partitions.recovery_strategy import Strategy
 from tanist.controller.partitions.unclean_recovery import LogInfo, Phase, UncleanRecoveries
@@ -138,7 +139,7 @@ class Controlling:
     # -- events; each on an image of its own
 
     def _fence(self, before: Controller, image: MetadataImage, broker: int) -> Decided:
-        decision = self._brokers().fence(image, broker_id(broker), before.registrations[broker].epoch)
+        decision = self._fencing().fence(image, broker_id(broker), before.registrations[broker].epoch)
         return self._after(before, image, () if decision is None else decision.records)
 
     def _unfence(self, before: Controller, image: MetadataImage, broker: int) -> Decided:
@@ -288,6 +289,9 @@ class Controlling:
 
     def _brokers(self) -> Brokers:
         return Brokers(0, CLUSTER, self._settings, HeartbeatTable(self._settings.broker_session_timeout_ms))
+
+    def _fencing(self) -> Fencing:
+        return Fencing(self._settings, HeartbeatTable(self._settings.broker_session_timeout_ms))
 
     def _image(self, controller: Controller, order: tuple[int, ...]) -> MetadataImage:
         image = MetadataImage(self._settings.topic_defaults())
