@@ -165,10 +165,10 @@ def node_sample(cluster: TanistCluster, node_id: int) -> dict[str, float]:
         found["rss_mb"] = int(status.partition("VmRSS:")[2].split()[0]) / 1024
         found["threads"] = int(status.partition("Threads:")[2].split()[0])
         found["files"] = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-        told = node_metrics(load_existing(cluster.directory), node_id, timeout_s=2)
-        found["lateness_ms"] = told["tanist_loop_lateness_max_ms"]
+        shown = node_metrics(load_existing(cluster.directory), node_id, timeout_s=2)
+        found["lateness_ms"] = shown["tanist_loop_lateness_max_ms"]
         for name, prefix in TOLD.items():
-            found[name] = sum(value for metric, value in told.items() if metric.startswith(prefix))
+            found[name] = sum(value for metric, value in shown.items() if metric.startswith(prefix))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,21 @@ def test_without_the_stream_at_all(much: Path, closed: str) -> None:
     command = f"{' '.join(TANIST)} salvage list --data {much} {closed}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lines", [2, 3, 5])
+def test_a_demo_that_nobody_reads_leaves_nothing(tmp_path: Path, lines: int) -> None:
+    command = f"{' '.join(TANIST)} demo --records 2000 | head -{lines}; exit ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode in {0, EXIT_CLOSED}, done.stderr) == (True, "")
+    assert [each for each in processes() if str(tmp_path) in each] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def processes() -> Iterator[str]:
+    """The command lines of all that run."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield path.read_text(errors="replace")

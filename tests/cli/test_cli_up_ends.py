@@ -106,6 +106,16 @@ def test_a_killed_up_takes_its_nodes_along_also_paused_and_restarted_ones(up: Up
     assert wait_until(lambda: reported in (folder / LOG_NAME).read_text(), 120)
 
 
+def test_a_killed_up_takes_its_nodes_along_also_if_its_folder_is_gone(up: Up, folder: Path) -> None:
+    process = up("--brokers", "2")
+    run("pause", "2", folder=folder)  # the others end by themselves, when they miss a file
+    nodes = processes(folder)
+    folder.rename(folder.with_name("elsewhere"))
+    process.kill()
+    assert len(nodes) == 2
+    assert wait_until(lambda: not any(node.alive for node in nodes), 60)
+
+
 def test_an_up_that_is_killed_while_it_starts_leaves_nothing(folder: Path, up: Up) -> None:
     process = up("--brokers", "1", stdout=subprocess.DEVNULL)
     assert wait_until((folder / "node-1" / "node.log").exists, 60)  # a node runs, perhaps not noted yet

@@ -95,12 +95,12 @@ class ListenersNode(SaslNode):
         }
 
     def at(self, listener: str) -> dict[str, Any]:
-        """How a client's program is told of a listener, and to trust the authority."""
+        """The settings by which a client's program comes to a listener, and trusts the authority."""
         address = f"{HOST}:{self._ports[listener]}"
         return {"bootstrap": address, "protocol": LISTENERS[listener], "ca": self.trusted}
 
     def way(self, way: str, **changes: str) -> dict[str, Any]:
-        """What the program of a client is told, that comes in this way: as alice, but for TLS."""
+        """The settings of a client's program that comes in this way: as alice, but for TLS."""
         if way == "TLS":
             return {**self.at("TLS"), **changes}
         if way == "mTLS":

@@ -347,8 +347,8 @@ def main() -> int:
     ):
         began_s = time.monotonic()
         counts = fuzz(count, rng)
-        told = ", ".join(f"{number} {name}" for name, number in counts.items())
-        print(f"{what}: {told}; nobody got in ({time.monotonic() - began_s:.0f} s)", flush=True)
+        found = ", ".join(f"{number} {name}" for name, number in counts.items())
+        print(f"{what}: {found}; nobody got in ({time.monotonic() - began_s:.0f} s)", flush=True)
     return 0
 
 

@@ -91,8 +91,8 @@ def test_an_expired_certificate_is_what_log_status_and_alerts_say(cluster: Secur
     for listener in ("SASL_SSL", "CONTROLLER"):
         until_logged(cluster, 2, f"the certificate of listener {listener} (CN=node-2) has expired at ")
     assert "the certificate node-2.pem has expired: `tanist certs renew 2`" in cluster.tanist("status").splitlines()
-    told = {Path(each["file"]).name: each["days_left"] for each in status(cluster)["certificates"]}
-    assert (told["node-2.pem"], told["node-1.pem"] > 300) == (-1, True)
+    shown = {Path(each["file"]).name: each["days_left"] for each in status(cluster)["certificates"]}
+    assert (shown["node-2.pem"], shown["node-1.pem"] > 300) == (-1, True)
     with pytest.raises(OSError, match="expired"):
         raw_client(cluster, 2)
     cluster.tanist("certs", "renew", "2")
@@ -130,8 +130,8 @@ def alarmed(cluster: SecureCluster) -> dict[int, bool]:
     assert parsed is not None
     found = {}
     for node_id in cluster.node_ids:
-        told = node_metrics(load_existing(cluster.directory), node_id, timeout_s=20)
-        ends = [value for name, value in told.items() if name.partition("{")[0] == parsed["metric"]]
+        shown = node_metrics(load_existing(cluster.directory), node_id, timeout_s=20)
+        ends = [value for name, value in shown.items() if name.partition("{")[0] == parsed["metric"]]
         assert len(ends) == 2
         holds = {value <= time.time() for value in ends}
         found[node_id] = holds == {True}

@@ -55,8 +55,8 @@ _OF_SESSIONS: Final = ("spark.sql.session.timeZone", "spark.sql.python.filterPus
 
 def session(**conf: str | int | bool) -> SparkSession:
     """A session with the sources registered, local unless `master` says otherwise: `spark://...` is a cluster, `sc://...`
-    a Spark Connect server. `getOrCreate`, so that a second call gives the same one. What spark-submit was told counts
-    where nothing is said here.
+    a Spark Connect server. `getOrCreate`, so that a second call gives the same one. The options of spark-submit
+    count where nothing is said here.
 
     Settings are named as Spark's, with `__` for dots where Python wants a word: `session(master="local[2]",
     spark__driver__memory="8g")`, or `session(**{"spark.driver.memory": "8g"})`. No Java need be on the machine.

@@ -1,6 +1,6 @@
 """Steps with aiokafka. See `tests/clients/step_programs.py`.
 
-Why it finds no broker it writes to its log, which is told with the error.
+Why it finds no broker it writes to its log, which is reported with the error.
 """
 
 from __future__ import annotations

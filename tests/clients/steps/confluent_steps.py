@@ -45,12 +45,12 @@ def waited(done: Callable[[], bool], errors: list[Any]) -> None:
     while not done():
         # "All brokers are down" comes behind the reason.
         if errors:
-            raise StepFailed(told(errors[0]))
+            raise StepFailed(said(errors[0]))
         if time.monotonic() > deadline:
             raise StepFailed("no time left")
 
 
-def told(error: Any) -> str:
+def said(error: Any) -> str:
     return f"{error.name()}: {error.str()}"
 
 
@@ -69,7 +69,7 @@ def produce(config: dict[str, Any], errors: list[Any], topic: str, values: list[
     waited(lambda: producer.poll(0.05) is None or len(reports) == len(values), errors)
     failed = [error for error in reports if error is not None]
     if failed:
-        raise StepFailed(told(failed[0]))
+        raise StepFailed(said(failed[0]))
 
 
 def transaction(config: dict[str, Any], errors: list[Any], topic: str, id: str, values: list[str]) -> None:
@@ -89,7 +89,7 @@ def consume(config: dict[str, Any], errors: list[Any], topic: str, group: str, c
     def all_there() -> bool:
         message = consumer.poll(0.1)
         if message is not None and message.error() is not None:
-            raise StepFailed(told(message.error()))
+            raise StepFailed(said(message.error()))
         if message is not None:
             found.append(message.value().decode())
         return len(found) >= count
@@ -116,7 +116,7 @@ def outcome(case: dict[str, Any], do: str, arguments: dict[str, Any]) -> dict[st
     except StepFailed as failed:
         return {"error": str(failed)}
     except KafkaException as failed:
-        return {"error": told(failed.args[0])}
+        return {"error": said(failed.args[0])}
 
 
 for line in sys.stdin:

@@ -1,6 +1,6 @@
 """Steps with kafka-python. See `tests/clients/step_programs.py`.
 
-It says that it has no broker and no time left; why, it writes to its log, which is told with the error.
+It says that it has no broker and no time left; why, it writes to its log, which is reported with the error.
 """
 
 from __future__ import annotations

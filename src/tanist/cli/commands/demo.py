@@ -76,9 +76,9 @@ def demo_command(records: int, as_json: bool) -> None:
         cluster = LocalCluster(Path(name), say)
         try:
             findings = _demo(cluster, records, say)
+            say("stopping the cluster")
         finally:
             if (Path(name) / "cluster.json").exists():
-                say("stopping the cluster")
                 cluster.down()
     count = sum(map(len, findings.acknowledged.values()))
     if as_json:

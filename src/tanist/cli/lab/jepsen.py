@@ -186,8 +186,8 @@ def jepsen_command(
         target = _target(bootstrap, given, out / "cluster", name, elr=elr == "on", secure=secure)
         try:
             failed = _carry_out(target, settings, out, "" if bootstrap else f", ELR {elr}", as_json, say)
-        finally:
             say("stopping the cluster" if bootstrap is None else "healing the remaining faults")
+        finally:
             target.close()
     except (RunFailed, AuthenticationFailed) as error:
         raise NotRun(str(error)) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tanist.broker.config import NodeConfig
@@ -51,8 +52,8 @@ class LocalCluster:
 
     def __init__(self, folder: Path, say: Say = lambda _: None, launcher: Sequence[str] = LAUNCHER) -> None:
         self.folder = folder.absolute()
-        self._say = say
-        self._starter = Starter(self.folder, say, launcher)
+        self._say_to = say
+        self._starter = Starter(self.folder, self._say, launcher)
 
     # -- the whole
 
@@ -242,6 +243,11 @@ class LocalCluster:
                 raise
 
     # -- inner
+
+    def _say(self, line: str) -> None:
+        """What is under way goes on when nobody reads of it any more: or nodes would be left running."""
+        with suppress(BrokenPipeError):
+            self._say_to(line)
 
     def _start_all(
         self, cluster: ClusterFile, patience_s: float, *, write_properties: bool, owned: bool = True

@@ -52,7 +52,11 @@ def close_in_node(arguments: Sequence[str]) -> None:
 
 
 def _watch(fd: int, owner: ProcessMark, folder: Path, launched: Sequence[ProcessMark]) -> None:
-    if os.read(fd, 1) == LET_GO or not folder.is_dir():
+    if os.read(fd, 1) == LET_GO:
+        return
+    if not folder.is_dir():
+        for node in launched:
+            node.kill()  # there is nothing left for it to write, and nobody else who knows of it
         return
     # Not before: the nodes need the processor while they start.
     from tanist.runtime.cluster.cluster import LocalCluster
