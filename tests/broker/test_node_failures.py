@@ -227,6 +227,22 @@ def test_a_failed_log_directory_takes_its_partitions_offline_and_nothing_else() 
     assert cluster.produce("t", [b"z"], partition=lost[0]).error_code == 0
 
 
+def test_a_directory_that_fails_while_topic_ids_are_written_takes_no_other_along() -> None:
+    """The ids of all new logs are made durable together, and one of them cannot be."""
+    cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
+    host = cluster.host(1)
+    assert host.node is not None
+    replicas = host.node.replicas
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)
+    cluster.until(lambda: {each.directory.path for each in replicas.nameless} == {"/data", "/more"})
+    host.disk.failing.append("/more")
+    cluster.until(lambda: any(directory.failed for directory in replicas.directories))
+    cluster.run(2_000)
+    assert host.up, host.fatal
+    assert [directory.path for directory in replicas.directories if directory.failed] == ["/more"]
+    assert all(each.log.topic_id_durable for each in replicas)
+
+
 def test_a_node_without_a_working_directory_goes_down_and_says_why(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.host(1).disk.failing.append("/data")

@@ -9,7 +9,6 @@ deletions and syncs go through the Disk port's background.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from tanist.broker.context import NodeContext
@@ -152,25 +151,30 @@ class Housekeeping:
         some = [each for each in nameless[:_NAMES_MAX] if not (each.stale or each.log.topic_id_durable)]
         del nameless[:_NAMES_MAX]
 
+        failed: dict[HostedPartition, Exception] = {}
+
         def write() -> None:
             for hosted in some:
                 if hosted.log.topic_id_durable:
                     continue  # a flush has done it meanwhile
-                with suppress(FileNotFoundError):  # its topic was deleted meanwhile
+                try:
                     hosted.log.write_topic_id()
+                except FileNotFoundError:
+                    pass  # its topic was deleted meanwhile
+                except Exception as error:
+                    failed[hosted] = error  # the others may lie in directories that are sound
 
         def written(result: object) -> None:
             self._replicas.naming = frozenset()
-            if isinstance(result, OSError) and is_descriptor_shortage(result):
-                nameless.extend(some)
-                return
             for hosted in some:
-                if isinstance(result, Exception):
-                    if not hosted.stale:
-                        hosted.failed_by(result)
-                    continue
-                hosted.log.topic_id_durable = True
-            if not self._stopped:
+                error = result if isinstance(result, Exception) else failed.get(hosted)
+                if error is None:
+                    hosted.log.topic_id_durable = True
+                elif isinstance(error, OSError) and is_descriptor_shortage(error):
+                    nameless.append(hosted)
+                elif not hosted.stale:
+                    hosted.failed_by(error)
+            if not self._stopped and not failed:
                 self._write_topic_ids()
 
         self._replicas.naming = frozenset((each.topic, each.index) for each in some)
