@@ -23,6 +23,7 @@ HANDED_ON = {
     ("log/appender.py", "append_plain"): "the log is failed by it, and the next call says so",
     ("log/appender.py", "_append_examined"): "the log is failed by it, and the result says so",
     ("log/salvage/quarantine.py", "go_on"): "the result of the saving, to who waits for it",
+    ("broker/storage/housekeeping.py", "write"): "the failure of its log, in the next turn",
     ("runtime/ports/workers.py", "_work"): "the result of the job, to who has given it",
     ("sim/world/disk.py", "work"): "the result of the job, to who has given it",
     ("broker/storage/cleaning.py", "_go_on"): "the result of the cleaning; `_leave_alone` tells",

@@ -39,6 +39,7 @@ MEANINGS: dict[str, str] = {
     "S28": "an exception that a node meets is reported, or ends its process",
     "S29": "a request is carried out only for a client that has proved who it is, and only if an access control entry "
     "allowed it at a moment between its arrival and its answer",
+    "S30": "a log directory goes offline only if its disk failed, or what it holds may be torn or damaged",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",

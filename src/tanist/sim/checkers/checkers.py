@@ -13,6 +13,7 @@ from tanist.events.event import Event as NodeEvent
 from tanist.events.metadata import UncleanElection
 from tanist.events.replication import RecordsRefused
 from tanist.events.storage import LogDirectoryFailed, RecordsCut
+from tanist.sim.checkers.directories import DirectoryChecks
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.checkers.voters import VoterChecks
@@ -43,7 +44,8 @@ class Checkers(Watcher):
         self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         self._steps_healed = 0
-        self._observed: list[UncleanElection | RecordsCut | RecordsRefused] = []
+        self._directories = DirectoryChecks(world)
+        self._observed: list[UncleanElection | RecordsCut | RecordsRefused | LogDirectoryFailed] = []
         """In this turn."""
         self._torn: tuple[str, str] | None = None
         """The host that has sent it, and the file."""
@@ -75,6 +77,7 @@ class Checkers(Watcher):
         """Judged when the turn has ended: an exception from here would be one of the node."""
         if isinstance(event, LogDirectoryFailed):
             self.replicas.directory_fails(host, event.directory)
+            self._observed.append(event)
         elif isinstance(event, UncleanElection | RecordsCut | RecordsRefused):
             self._observed.append(event)
 
@@ -90,6 +93,8 @@ class Checkers(Watcher):
                 self.replicas.records_cut(host, event)
             elif isinstance(event, RecordsRefused):
                 self._check_sent(host, event)
+            elif isinstance(event, LogDirectoryFailed):
+                self._directories.check_offline(host, event.directory)
             else:
                 self.replicas.elections.reported(host.node_id, event)
 
@@ -104,6 +109,7 @@ class Checkers(Watcher):
     def happened(self, event: Event) -> None:
         if isinstance(event, PlantedRaised) and not event.reported:
             self._fail("S28", f"node{event.node_id}: no event reports an exception in its {event.place}")
+        self._directories.happened(event)
         self.replicas.happened(event)
         if self.voters is not None:
             self.voters.happened(event)
