@@ -21,7 +21,7 @@ ORDERS = PLACE | {"subscribe": "orders"}
 BY_PARTITION = '{"orders": {"0": 23, "1": -2}}'
 TIMES = '{"orders": {"0": 1000, "1": 3000}}'
 SAME, IDLE = "the same", "taken; no effect"
-SECURE = "the same, with `kafka.ssl.*` and `kafka.sasl.*`: [below](#security)"
+SECURE = "the same, with `kafka.ssl.*` and `kafka.sasl.*`: [below](#tls-and-sasl)"
 ALL = "batch stream write"
 KINDS = ("batch", "stream", "write")
 
