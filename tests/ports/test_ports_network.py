@@ -136,8 +136,7 @@ def test_who_connects_to_a_paused_listener_waits(world: Any, make_recorder: Any,
     for number, client in enumerate(clients):
         connection = world.network.connect(world.host, listener.port, client, max_frame_bytes=1000)
         connection.send(frame_of(b"%d" % number))
-        _let_pass(world, 50)
-    world.run_until(lambda: bool(servers and servers[0].frames), "the first is heard")
+        world.run_until(lambda: bool(servers and servers[0].frames), "the first is heard")
     for accepted in (2, 3):
         _let_pass(world, 50)
         assert len(servers) == accepted - 1
