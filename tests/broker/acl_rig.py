@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tanist.client.acls import AclEntry, AclFilter, create_request, delete_request
 from tanist.security.jaas import PLAIN_MODULE
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
-from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
-from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.schema import Struct
 from tests.broker.authentication.sasl_rig import login
 from tests.broker.cluster_rig import Cluster
@@ -52,34 +51,26 @@ class SecuredCluster(Cluster):
 
     def allow(self, user: str, *needed: tuple[int, int, str], deny: bool = False, host: str = "*") -> None:
         """Let the user do these (operation, resource type, name); a name that ends in + is a prefix."""
-        creations = tuple(
-            AclCreation(
-                resource_type=kind,
-                resource_name=name.removesuffix("+"),
-                resource_pattern_type=PatternType.PREFIXED if name.endswith("+") else PatternType.LITERAL,
-                principal=f"User:{user}",
-                host=host,
-                operation=operation,
-                permission_type=AclPermission.DENY if deny else AclPermission.ALLOW,
+        permission = AclPermission.DENY if deny else AclPermission.ALLOW
+        entries = [
+            AclEntry(
+                ResourceType(kind),
+                name.removesuffix("+"),
+                PatternType.PREFIXED if name.endswith("+") else PatternType.LITERAL,
+                f"User:{user}",
+                host,
+                AclOperation(operation),
+                permission,
             )
             for operation, kind, name in needed
-        )
-        answer = self.ask(CreateAclsRequest(creations=creations), 3)
+        ]
+        answer = self.ask(create_request(entries), 3)
         assert {each.error_code for each in answer.results} <= {0}, answer
         self._settle()
 
     def revoke(self, user: str) -> None:
         """Remove all entries of the user."""
-        wanted = DeleteAclsFilter(
-            resource_type_filter=ResourceType.ANY,
-            resource_name_filter=None,
-            pattern_type_filter=PatternType.ANY,
-            principal_filter=f"User:{user}",
-            host_filter=None,
-            operation=AclOperation.ANY,
-            permission_type=AclPermission.ANY,
-        )
-        (result,) = self.ask(DeleteAclsRequest(filters=(wanted,)), 3).filter_results
+        (result,) = self.ask(delete_request((AclFilter(principal=f"User:{user}"),)), 3).filter_results
         assert result.error_code == 0
         self._settle()
 

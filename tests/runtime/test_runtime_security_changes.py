@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tanist.client.acls import AclEntry
 from tanist.runtime.client import acls, users
-from tanist.runtime.client.acls import AclEntry
 from tanist.runtime.client.client import Client, KafkaError, Unanswered
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.errors import ErrorCode

@@ -12,7 +12,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal, TypeAlias
 
-from tanist.runtime.client.acls import AclEntry, create_acls, delete_acls
+from tanist.client.acls import AclEntry
+from tanist.runtime.client.acls import create_acls, delete_acls
 from tanist.runtime.client.client import Client, format_bootstrap
 from tanist.runtime.client.client_quotas import alter_quotas
 from tanist.runtime.client.users import remove_user, set_password

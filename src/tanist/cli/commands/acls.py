@@ -12,7 +12,8 @@ import click
 from tanist.cli.options import client_options, connect, json_option
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
-from tanist.runtime.client.acls import AclEntry, AclFilter, create_acls, delete_acls, describe_acls
+from tanist.client.acls import AclEntry, AclFilter
+from tanist.runtime.client.acls import create_acls, delete_acls, describe_acls
 from tanist.runtime.client.client import Address
 from tanist.text import counted
 from tanist.wire.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, AclPermission, PatternType, ResourceType

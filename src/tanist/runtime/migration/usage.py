@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tanist import __version__
+from tanist.client.acls import describe_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.admin import ConfigEntry, TopicDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
@@ -24,7 +25,6 @@ from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages import describe_producers_request
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
-from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.describe_acls_response import DescribeAclsResponse
 from tanist.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from tanist.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
@@ -36,7 +36,6 @@ from tanist.wire.messages.list_config_resources_response import ListConfigResour
 
 T = TypeVar("T")
 
-_ANY = 1
 """Of each filter of DescribeAcls."""
 _CLIENT_METRICS = 16
 _PARTITIONS_PER_REQUEST = 500
@@ -153,16 +152,7 @@ def _open_transactions(client: Client, topics: Sequence[TopicDescription]) -> tu
 
 
 def _acls(client: Client, at: int | None) -> tuple[str, ...]:
-    request = DescribeAclsRequest(
-        resource_type_filter=_ANY,
-        resource_name_filter=None,
-        pattern_type_filter=_ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=_ANY,
-        permission_type=_ANY,
-    )
-    answer = client.ask(request, DescribeAclsResponse, node_id=at)
+    answer = client.ask(describe_request(), DescribeAclsResponse, node_id=at)
     _raise_for(answer.error_code, answer.error_message)
     return tuple(
         f"{acl.principal} on {resource.resource_name}" for resource in answer.resources for acl in resource.acls

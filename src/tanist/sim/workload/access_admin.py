@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
+from tanist.client.acls import AclEntry, AclFilter, create_request, delete_request
 from tanist.sim.access_oracle import AccessOracle
 from tanist.sim.events import AccessRequested
 from tanist.sim.secured import BY_PASSWORD, BY_SCRAM, BY_TOKEN, GROUP, SUBJECTS, TOPICS, Keys
@@ -28,9 +29,7 @@ from tanist.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
-from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 
 _O, _R = AclOperation, ResourceType
@@ -87,9 +86,6 @@ class AccessAdmin(SimClient):
             and self._keys.tokens[-1][0] in access.tokens
         )
 
-    def stop(self) -> None:
-        self.stopped = True
-
     def start(self, operations: Sequence[Operation]) -> None:
         for operation in operations:
             self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
@@ -108,7 +104,7 @@ class AccessAdmin(SimClient):
     def _deny(self, operation: Operation) -> None:
         self._make(self._drawn(operation, AclPermission.DENY))
 
-    def _drawn(self, operation: Operation, permission: AclPermission) -> AclCreation:
+    def _drawn(self, operation: Operation, permission: AclPermission) -> AclEntry:
         rng = stream(self.world.seed, f"access/{operation.at_us}")
         who = rng.choice((*SUBJECTS, *SUBJECTS, "*"))
         host = rng.choice(("*", "*", "*", "*", rng.choice(SUBJECTS)))
@@ -121,15 +117,15 @@ class AccessAdmin(SimClient):
             kind, given, name = _R.GROUP, rng.choice((_O.READ, _O.DESCRIBE, _O.ALL)), GROUP
         else:
             kind, given, name = _R.CLUSTER, rng.choice((_O.ALTER, _O.DESCRIBE)), CLUSTER_NAME
-        return _creation(who, given, kind, name, pattern, permission, host)
+        return _entry(who, given, kind, name, pattern, permission, host)
 
-    def _make(self, *creations: AclCreation, answered: Answered | None = None) -> None:
-        for each in creations:
-            verb = "allows" if each.permission_type == AclPermission.ALLOW else "denies"
-            plus = "..." if each.resource_pattern_type == PatternType.PREFIXED else ""
-            what = f"{AclOperation(each.operation).name} of {each.resource_name}{plus}"
+    def _make(self, *entries: AclEntry, answered: Answered | None = None) -> None:
+        for each in entries:
+            verb = "allows" if each.permission == AclPermission.ALLOW else "denies"
+            plus = "..." if each.pattern == PatternType.PREFIXED else ""
+            what = f"{each.operation.name} of {each.name}{plus}"
             self.world.emit(AccessRequested(f"{verb} {each.principal} {what}, from {each.host}"))
-        self._send(CreateAclsRequest(creations=creations), _ACLS_VERSION, answered)
+        self._send(create_request(entries), _ACLS_VERSION, answered)
 
     def _revoke(self, operation: Operation) -> None:
         entries = list(self._oracle.newest.entries.values())
@@ -137,21 +133,20 @@ class AccessAdmin(SimClient):
             return
         entry = entries[int(operation.first * len(entries))]
         self.world.emit(AccessRequested(f"revokes what {entry.principal} has on {entry.resource_name}"))
-        all_of_it = operation.second < 0.3
-        self._remove(
-            DeleteAclsFilter(
-                resource_type_filter=_R.ANY if all_of_it else entry.resource_type,
-                resource_name_filter=None if all_of_it else entry.resource_name,
-                pattern_type_filter=PatternType.ANY if all_of_it else entry.pattern_type,
-                principal_filter=entry.principal,
-                host_filter=None,
-                operation=_O.ANY if all_of_it else entry.operation,
-                permission_type=AclPermission.ANY,
+        if operation.second < 0.3:
+            wanted = AclFilter(principal=entry.principal)
+        else:
+            wanted = AclFilter(
+                ResourceType(entry.resource_type),
+                entry.resource_name,
+                PatternType(entry.pattern_type),
+                entry.principal,
+                operation=AclOperation(entry.operation),
             )
-        )
+        self._remove(wanted)
 
-    def _remove(self, wanted: DeleteAclsFilter, answered: Answered | None = None) -> None:
-        self._send(DeleteAclsRequest(filters=(wanted,)), _ACLS_VERSION, answered)
+    def _remove(self, wanted: AclFilter, answered: Answered | None = None) -> None:
+        self._send(delete_request((wanted,)), _ACLS_VERSION, answered)
 
     # -- users and tokens
 
@@ -210,9 +205,9 @@ class AccessAdmin(SimClient):
         more if it does not stand later."""
         self.stopped = self._acknowledged = False
         password = f"secret-{len(self._keys.passwords)}-in-order"
-        entries = [_creation(*each) for each in ORDER]
+        entries = [_entry(*each) for each in ORDER]
         steps: list[Callable[[Answered], None]] = [
-            lambda answered: self._remove(_EVERYTHING, answered),
+            lambda answered: self._remove(AclFilter(), answered),
             lambda answered: self._make(*entries, answered=answered),
             lambda answered: self._set_password(password, answered),
             lambda answered: self._make_token(_NEVER, answered),
@@ -258,18 +253,7 @@ class AccessAdmin(SimClient):
         self.any_broker().call(request, version, _TIMEOUT_MS, handle_response)
 
 
-_EVERYTHING: Final = DeleteAclsFilter(
-    resource_type_filter=_R.ANY,
-    resource_name_filter=None,
-    pattern_type_filter=PatternType.ANY,
-    principal_filter=None,
-    host_filter=None,
-    operation=_O.ANY,
-    permission_type=AclPermission.ANY,
-)
-
-
-def _creation(
+def _entry(
     who: str,
     operation: AclOperation,
     kind: ResourceType,
@@ -277,16 +261,8 @@ def _creation(
     pattern: PatternType,
     permission: AclPermission,
     host: str = "*",
-) -> AclCreation:
-    return AclCreation(
-        resource_type=kind,
-        resource_name=name,
-        resource_pattern_type=pattern,
-        principal=f"User:{who}",
-        host=host,
-        operation=operation,
-        permission_type=permission,
-    )
+) -> AclEntry:
+    return AclEntry(kind, name, pattern, f"User:{who}", host, operation, permission)
 
 
 def _is_done(response: Any | None) -> bool:

@@ -42,6 +42,10 @@ class SimClient(ClusterClient):
         )
         self.stopped = False
 
+    def stop(self) -> None:
+        """Begin nothing new; what is open goes on until it is answered."""
+        self.stopped = True
+
     @property
     def now_us(self) -> int:
         return self.world.scheduler.now_us

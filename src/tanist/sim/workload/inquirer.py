@@ -58,9 +58,6 @@ class Inquirer(SimClient):
     def start(self) -> None:
         self.run(self._ask)
 
-    def stop(self) -> None:
-        self.stopped = True
-
     def _ask(self) -> None:
         if self.stopped:
             return

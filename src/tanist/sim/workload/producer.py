@@ -68,10 +68,6 @@ class Producer(SimClient):
     def start(self) -> None:
         self.run(self._begin)
 
-    def stop(self) -> None:
-        """Start no new batch; open ones are retried until they are answered."""
-        self.stopped = True
-
     @property
     def idle(self) -> bool:
         return not self._open

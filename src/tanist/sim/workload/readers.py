@@ -55,9 +55,6 @@ class Reader(SimClient):
         for partition in self.positions:
             self.run(partial(self._fetch, partition))
 
-    def stop(self) -> None:
-        self.stopped = True
-
     def _read(self, partition: int, fetched: Fetched, asked: Asked) -> None:
         """There are records; the position is where they begin."""
         raise NotImplementedError
@@ -177,9 +174,6 @@ class Observer(SimClient):
     def start(self) -> None:
         for partition in range(self._partitions):
             self.run(partial(self._ask, partition))
-
-    def stop(self) -> None:
-        self.stopped = True
 
     def _ask(self, partition: int) -> None:
         if self.stopped:

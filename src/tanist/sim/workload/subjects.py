@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tanist.broker.network.channel import Channel, Channels
+from tanist.client.acls import AclEntry, AclFilter, create_request, delete_request, describe_request
 from tanist.client.metadata import metadata_request
 from tanist.client.offsets import offset_commit
 from tanist.client.positions import fetch_request
@@ -26,9 +27,8 @@ from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT, World
 from tanist.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
-from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
+from tanist.wire.messages.create_acls_request import CreateAclsRequest
+from tanist.wire.messages.delete_acls_request import DeleteAclsRequest
 
 _O, _R = AclOperation, ResourceType
 _WRITE, _READ, _COMMIT, _FIND, _NAMED, _ALL, _ACLS, _MAKE, _UNMAKE = (
@@ -49,15 +49,6 @@ _LOGIN_SHARE: Final = 0.25
 """Between two things that a subject asks for it connects anew, and shows something else."""
 _PAUSE_MS: Final = (1, 80)
 _AGAIN_MS: Final = 50
-_EVERYTHING: Final = DescribeAclsRequest(
-    resource_type_filter=_R.ANY,
-    resource_name_filter=None,
-    pattern_type_filter=PatternType.ANY,
-    principal_filter=None,
-    host_filter=None,
-    operation=_O.ANY,
-    permission_type=AclPermission.ANY,
-)
 
 
 class Errand(NamedTuple):
@@ -101,9 +92,6 @@ class Subject(SimClient):
 
     def start(self) -> None:
         self.run(self._next)
-
-    def stop(self) -> None:
-        self.stopped = True
 
     def ask_for_everything(self) -> None:
         """Once more, of each broker, with the newest that it was given."""
@@ -230,7 +218,7 @@ class Subject(SimClient):
         elif errand.kind == _ALL:
             request = metadata_request(None)
         elif errand.kind == _ACLS:
-            request = _EVERYTHING
+            request = describe_request()
         elif errand.kind == _MAKE:
             self._count += 1
             request = _made_by(self.name, f"{self.name}-{self._count}")
@@ -255,9 +243,6 @@ class Stranger(SimClient):
     def start(self) -> None:
         self.run(self._next)
 
-    def stop(self) -> None:
-        self.stopped = True
-
     def _next(self) -> None:
         if self.stopped:
             return
@@ -277,34 +262,18 @@ class Stranger(SimClient):
 
 
 def _made_by(name: str, resource: str) -> CreateAclsRequest:
-    creation = AclCreation(
-        resource_type=_R.TOPIC,
-        resource_name=resource,
-        principal=f"User:{name}",
-        host="*",
-        operation=_O.READ,
-        permission_type=AclPermission.ALLOW,
-    )
-    return CreateAclsRequest(creations=(creation,))
+    who = f"User:{name}"
+    return create_request((AclEntry(_R.TOPIC, resource, PatternType.LITERAL, who, "*", _O.READ, AclPermission.ALLOW),))
 
 
 def _unmade_by(name: str, resource: str) -> DeleteAclsRequest:
-    wanted = DeleteAclsFilter(
-        resource_type_filter=_R.TOPIC,
-        resource_name_filter=resource,
-        pattern_type_filter=PatternType.LITERAL,
-        principal_filter=f"User:{name}",
-        host_filter=None,
-        operation=_O.ANY,
-        permission_type=AclPermission.ANY,
-    )
-    return DeleteAclsRequest(filters=(wanted,))
+    return delete_request((AclFilter(_R.TOPIC, resource, PatternType.LITERAL, f"User:{name}"),))
 
 
 _OF_STRANGERS: Final[tuple[tuple[Any, int, int], ...]] = (
     (metadata_request(None), 12, BROKER_PORT),
     (fetch_request((TOPICS[0], 0), 0, max_bytes=_READ_BYTES), 12, BROKER_PORT),
-    (_EVERYTHING, 3, BROKER_PORT),
+    (describe_request(), 3, BROKER_PORT),
     (_made_by(NOBODY, NOBODY), 3, BROKER_PORT),
     (_made_by(NOBODY, NOBODY), 3, CONTROLLER_PORT),
 )
