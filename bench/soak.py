@@ -54,7 +54,7 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     KEYS: (3, {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}),
     PROBE: (1, {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}),
 }
-TOLD = {
+FROM_METRICS = {
     "connections": "kafka_server_socket_server_metrics_connection_count",
     "purgatory": 'tanist_queue_depth{queue="purgatory"}',
     "refusals": 'tanist_queue_depth{queue="delayed_refusals"}',
@@ -167,7 +167,7 @@ def node_sample(cluster: TanistCluster, node_id: int) -> dict[str, float]:
         found["files"] = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         shown = node_metrics(load_existing(cluster.directory), node_id, timeout_s=2)
         found["lateness_ms"] = shown["tanist_loop_lateness_max_ms"]
-        for name, prefix in TOLD.items():
+        for name, prefix in FROM_METRICS.items():
             found[name] = sum(value for metric, value in shown.items() if metric.startswith(prefix))
     return found
 
@@ -276,7 +276,7 @@ def flatness(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float, fl
     found = {}
     samples = [row["nodes"][str(SPARED)] for row in rows]
     quarter = len(samples) // 4
-    for name in ("rss_mb", "files", "threads", "lateness_ms", *TOLD):
+    for name in ("rss_mb", "files", "threads", "lateness_ms", *FROM_METRICS):
         second, last = (
             [each[name] for each in part if name in each]
             for part in (samples[quarter : 2 * quarter], samples[-quarter:] if quarter else samples)

@@ -15,13 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tanist.client.sequences import produce_request
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.cluster.layout import node_folder
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tanist.wire.messages.produce_response import ProduceResponse
 from tests.interop.cluster import raw_client
 from tests.interop.raw import ProtocolError, RawClient
@@ -83,11 +83,7 @@ class Visitors:
     def write_without_permission(self, stopping: threading.Event) -> None:
         """To each node in turn, by a request that no library holds back."""
         records = bytes(encode_batch([NewRecord(timestamp=1, key=None, value=b"forged")]))
-        part = PartitionProduceData(index=0, records=records)
-        request = ProduceRequest(
-            acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name="flow", partition_data=(part,)),)
-        )
-        frame = encode_request(request, 9, 1, STRANGER)
+        frame = encode_request(produce_request(("flow", 0), records, timeout_ms=1_000), 9, 1, STRANGER)
         number = 0
         while not stopping.wait(NEWCOMER_S * 2):
             number += 1

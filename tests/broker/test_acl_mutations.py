@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from tanist.broker import guard
-from tanist.broker.api import envelope
 from tanist.broker.api.fetch import Fetch
 from tanist.broker.replication.fetch_sessions import LEAST_PARTITIONS
+from tanist.lab.mutations.rules_of_access import ACCESS_MUTANTS
 from tanist.security import acls
 from tanist.security.acls import AclImage
 from tanist.security.authorizer import Authorizer
-from tanist.security.session import Access, Session
+from tanist.security.session import Session
 from tanist.wire.acls import AclOperation, AclPermission
 from tests.broker import test_acl_changes, test_node_acls, test_node_acls_lists
 from tests.broker.acl_rig import SecuredCluster
@@ -41,6 +41,17 @@ def colours() -> SecuredCluster:
     return cluster
 
 
+def of_the_lab(name: str) -> Patch:
+    """A rule that the simulator's runs break as well (`tanist lab mutants`)."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        for each in ACCESS_MUTANTS[name].patches():
+            monkeypatch.setattr(each.owner, each.name, each.replacement)
+
+    patch.__name__ = f"_{name}"
+    return patch
+
+
 # -- the lists
 
 
@@ -48,16 +59,6 @@ def _entries_kept(patch: pytest.MonkeyPatch) -> None:
     """What is revoked is allowed still."""
     change = AclImage.change
     patch.setattr(AclImage, "change", lambda image, removed, added: change(image, (), added))
-
-
-def _allowed_before_denied(patch: pytest.MonkeyPatch) -> None:
-    def decide(image: AclImage, principal: str, host: str, operation: int, kind: int, name: str) -> bool:
-        resources = image._types.get(kind)
-        found = [] if resources is None else list(resources.matching(name))
-        about = [acl for pattern in found for acl in pattern.about(principal, host)]
-        return any(acl.permission == AclPermission.ALLOW and acl.operation == operation for acl in about)
-
-    patch.setattr(AclImage, "decide", decide)
 
 
 def _prefixes_anywhere(patch: pytest.MonkeyPatch) -> None:
@@ -89,26 +90,12 @@ def _implied_when_denied(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AclImage, "decide", wider)
 
 
-def _nothing_implied(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(acls, "_IMPLYING", {})
-
-
 # -- the nodes
 
 
 def _no_guard(patch: pytest.MonkeyPatch) -> None:
     """Whole requests are not checked."""
     patch.setattr(guard, "rows_before", lambda api_key, *, controller: ())
-
-
-def _stale_view(patch: pytest.MonkeyPatch) -> None:
-    """What was decided holds for ever."""
-    patch.setattr(Authorizer, "_forget", lambda authorizer: None)
-
-
-def _one_for_all(patch: pytest.MonkeyPatch) -> None:
-    """Encoded metadata is everybody's."""
-    patch.setattr(Authorizer, "visible", Access.visible)
 
 
 def _shared_views(patch: pytest.MonkeyPatch) -> None:
@@ -123,25 +110,6 @@ def _shared_views(patch: pytest.MonkeyPatch) -> None:
         return view(authorizer, session)
 
     patch.setattr(Authorizer, "_view", shared)
-
-
-def _inner_as_the_broker(patch: pytest.MonkeyPatch) -> None:
-    """A forwarded request is the broker's."""
-    patch.setattr(envelope, "client_session", lambda request, broker: broker)
-
-
-def _plan_unasked(patch: pytest.MonkeyPatch) -> None:
-    """A consumer that asks the same again is answered as planned."""
-    planned = Fetch._respond_as_planned
-
-    def respond(fetch: Fetch, *arguments: Any) -> bool:
-        asked, fetch._access = fetch._access, None
-        try:
-            return planned(fetch, *arguments)
-        finally:
-            fetch._access = asked
-
-    patch.setattr(Fetch, "_respond_as_planned", respond)
 
 
 def _waiting_unasked(patch: pytest.MonkeyPatch) -> None:
@@ -166,28 +134,36 @@ class Mutation(NamedTuple):
 
 MUTATIONS = [
     Mutation(_entries_kept, test_security_acls.test_an_image_decides_as_the_model_after_any_changes),
-    Mutation(_allowed_before_denied, test_security_acls.test_denied_wins_whatever_comes_first),
+    Mutation(of_the_lab("access-deny"), test_security_acls.test_denied_wins_whatever_comes_first),
     Mutation(_prefixes_anywhere, test_security_acls.test_an_image_decides_as_the_model_after_any_changes),
     Mutation(_implied_when_denied, test_security_acls.test_implied_operations_are_allowed_and_not_denied),
-    Mutation(_nothing_implied, test_security_acls.test_implied_operations_are_allowed_and_not_denied),
+    Mutation(of_the_lab("access-implied"), test_security_acls.test_implied_operations_are_allowed_and_not_denied),
     Mutation(_no_guard, test_node_acls.test_a_whole_request_is_denied_then_allowed_then_denied, lambda: (three(),)),
     Mutation(
         _no_guard,
         test_node_acls.test_a_forged_envelope_is_refused_and_its_request_is_not_carried_out,
         lambda: (three(),),
     ),
-    Mutation(_stale_view, test_node_acls.test_a_whole_request_is_denied_then_allowed_then_denied, lambda: (three(),)),
-    Mutation(_stale_view, test_acl_changes.test_each_answer_is_that_of_a_moment_of_its_request, lambda: (0,)),
+    Mutation(
+        of_the_lab("access-decisions"),
+        test_node_acls.test_a_whole_request_is_denied_then_allowed_then_denied,
+        lambda: (three(),),
+    ),
+    Mutation(
+        of_the_lab("access-decisions"),
+        test_acl_changes.test_each_answer_is_that_of_a_moment_of_its_request,
+        lambda: (0,),
+    ),
     Mutation(_entries_kept, test_acl_changes.test_each_answer_is_that_of_a_moment_of_its_request, lambda: (0,)),
     Mutation(
-        _one_for_all,
+        of_the_lab("access-lists"),
         test_node_acls_lists.test_each_sees_the_topics_that_it_may_describe_and_no_other,
         lambda: (colours(), 9),
     ),
     Mutation(_shared_views, test_security_authorizer.test_what_was_decided_for_one_is_nobody_elses, lambda: (made(),)),
-    Mutation(_inner_as_the_broker, test_node_acls.test_each_broker_passes_on_who_asks, lambda: (three(),)),
+    Mutation(of_the_lab("access-inner"), test_node_acls.test_each_broker_passes_on_who_asks, lambda: (three(),)),
     Mutation(
-        _plan_unasked,
+        of_the_lab("access-plan"),
         test_node_acls.test_a_consumer_that_asks_the_same_again_is_asked_about_again,
         lambda: (alone(), 12),
     ),

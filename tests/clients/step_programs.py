@@ -68,7 +68,8 @@ class StepsProgram:
 
 
 def _python(name: str) -> tuple[list[str], dict[str, str]]:
-    return [str(install.CACHE / "clients-venv" / "bin" / "python"), str(STEPS / f"{name}_steps.py")], {}
+    command = [str(install.CACHE / "clients-venv" / "bin" / "python"), str(STEPS / f"{name}_steps.py")]
+    return command, {"PYTHONPATH": str(STEPS.parents[2])}
 
 
 def _kafkajs() -> tuple[list[str], dict[str, str]]:

@@ -52,18 +52,22 @@ def setup(*, elr: bool) -> Setup:
     return Setup(TOPIC, (1, 2, 3), 3, _CONFIG, {"flush.messages": "100"}, elr, before_the_kip=not elr)
 
 
-def steps(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Each step, as (when, what is done), before it is taken."""
-    yield "", "100 records are written with acks=all"
-    stage.write(1, 100)
-    yield "T0", "the network cuts broker 1 off; 50 more records are written"
+def steps(stage: Stage, ends: tuple[int, int, int] = (100, 150, 160)) -> Iterator[tuple[str, str]]:
+    """Each step, as (when, what is done), before it is taken.
+
+    `ends`: so many records are written before T0, before T1 and before T2.
+    """
+    first, second, third = ends
+    yield "", f"{first} records are written with acks=all"
+    stage.write(1, first)
+    yield "T0", f"the network cuts broker 1 off; {second - first} more records are written"
     stage.isolate(1)
     stage.until_state(lambda state: state.isr == (2, 3))
-    stage.write(101, 150)
-    yield "T1", "the network cuts broker 2 off as well; 10 more records are written"
+    stage.write(first + 1, second)
+    yield "T1", f"the network cuts broker 2 off as well; {third - second} more records are written"
     stage.isolate(2)
     stage.until_state(lambda state: state.isr == (3,))
-    stage.write(151, 160)
+    stage.write(second + 1, third)
     yield "T2", "broker 3 loses its power"
     stage.host(3).lose_power()
     stage.until_state(lambda state: not state.has_leader)

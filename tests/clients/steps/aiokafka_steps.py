@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,41 +16,19 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
 
+from tests.clients.steps.python_case import lines_of, settings
+
 STEP_S = 20.0
 
 
-class Lines(logging.Handler):
-    """What the client has written to its log."""
+class Provider(AbstractTokenProvider):  # type: ignore[misc]
+    """Gives the token of a case."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
+    def __init__(self, token: str) -> None:
+        self._token = token
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-
-def settings(case: dict[str, Any]) -> dict[str, Any]:
-    context = ssl.create_default_context(cafile=case["ca"])
-    if "certificate" in case:
-        context.load_cert_chain(case["certificate"])
-    found = {
-        "bootstrap_servers": case["bootstrap"],
-        "security_protocol": case["protocol"],
-        "ssl_context": context,
-    }
-    if "mechanism" in case:
-        found["sasl_mechanism"] = case["mechanism"]
-    if "username" in case:
-        found |= {"sasl_plain_username": case["username"], "sasl_plain_password": case["password"]}
-    if "token" in case:
-
-        class Provider(AbstractTokenProvider):  # type: ignore[misc]
-            async def token(self) -> str:
-                return str(case["token"])
-
-        found["sasl_oauth_token_provider"] = Provider()
-    return found
+    async def token(self) -> str:
+        return self._token
 
 
 async def create(config: dict[str, Any], topic: str) -> None:
@@ -97,14 +73,11 @@ DO: dict[str, Callable[..., Awaitable[Any]]] = {
 
 
 async def outcome(case: dict[str, Any], do: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    handler = Lines()
-    logging.getLogger("aiokafka").addHandler(handler)
-    try:
-        return {"value": await asyncio.wait_for(DO[do](settings(case), **arguments), STEP_S)}
-    except Exception as error:
-        return {"error": "\n".join((repr(error), *handler.lines))}
-    finally:
-        logging.getLogger("aiokafka").removeHandler(handler)
+    with lines_of("aiokafka") as lines:
+        try:
+            return {"value": await asyncio.wait_for(DO[do](settings(case, Provider), **arguments), STEP_S)}
+        except Exception as error:
+            return {"error": "\n".join((repr(error), *lines))}
 
 
 async def outcomes(case: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,8 +6,6 @@ It says that it has no broker and no time left; why, it writes to its log, which
 from __future__ import annotations
 
 import json
-import logging
-import ssl
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,42 +14,20 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from tests.clients.steps.python_case import lines_of, settings
+
 STEP_S = 20.0
 BOOTSTRAP_MS = 3_000
 
 
-class Lines(logging.Handler):
-    """What the client has written to its log."""
+class Provider(AbstractTokenProvider):  # type: ignore[misc]
+    """Gives the token of a case."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
+    def __init__(self, token: str) -> None:
+        self._token = token
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-
-def settings(case: dict[str, Any]) -> dict[str, Any]:
-    context = ssl.create_default_context(cafile=case["ca"])
-    if "certificate" in case:
-        context.load_cert_chain(case["certificate"])
-    found = {
-        "bootstrap_servers": case["bootstrap"],
-        "security_protocol": case["protocol"],
-        "ssl_context": context,
-    }
-    if "mechanism" in case:
-        found["sasl_mechanism"] = case["mechanism"]
-    if "username" in case:
-        found |= {"sasl_plain_username": case["username"], "sasl_plain_password": case["password"]}
-    if "token" in case:
-
-        class Provider(AbstractTokenProvider):  # type: ignore[misc]
-            def token(self) -> str:
-                return str(case["token"])
-
-        found["sasl_oauth_token_provider"] = Provider()
-    return found
+    def token(self) -> str:
+        return self._token
 
 
 def create(config: dict[str, Any], topic: str) -> None:
@@ -105,14 +81,11 @@ DO: dict[str, Callable[..., Any]] = {
 
 
 def outcome(case: dict[str, Any], do: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    handler = Lines()
-    logging.getLogger("kafka").addHandler(handler)
-    try:
-        return {"value": DO[do](settings(case), **arguments)}
-    except Exception as error:
-        return {"error": "\n".join((repr(error), *handler.lines))}
-    finally:
-        logging.getLogger("kafka").removeHandler(handler)
+    with lines_of("kafka") as lines:
+        try:
+            return {"value": DO[do](settings(case, Provider), **arguments)}
+        except Exception as error:
+            return {"error": "\n".join((repr(error), *lines))}
 
 
 for line in sys.stdin:

@@ -185,9 +185,10 @@ class Connections:
     def look_for_idle(self) -> None:
         """From now on, close connections that have been idle for `connections.max.idle.ms`; below 0 none."""
         clock = self._context.clock
-        patience_ms = self._context.config.connections_max_idle_ms or 1
+        patience_ms = self._context.config.connections_max_idle_ms
         if patience_ms < 0:
             return
+        patience_ms = max(patience_ms, 1)
         times = -(-patience_ms // _IDLE_CHECK_MS)
         interval_ms = -(-patience_ms // times)
 

@@ -53,7 +53,7 @@ class ControllerSteps(Writer):
             raise Untranslatable("an unclean recovery, which the model does not have")
         if set(event.replicas) != set(ids) or event.reassigning:
             raise Untranslatable("a reassignment, which the model does otherwise")
-        partition_epoch = event.partition_epoch - self._first_partition_epoch + 1
+        partition_epoch = self._partition_epoch(event.partition_epoch)
         leader = ids.get(event.leader, NO_LEADER)
         leader_epoch = self._epoch(event.leader_epoch)
         now = Committed(leader, leader_epoch, self._as_isr(event.isr), self._as_isr(event.elr))

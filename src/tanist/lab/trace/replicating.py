@@ -89,7 +89,7 @@ class ReplicaSteps(ControllerSteps):
         if mine is None:
             return
         broker, replica = mine
-        partition_epoch = event.partition_epoch - self._first_partition_epoch + 1
+        partition_epoch = self._partition_epoch(event.partition_epoch)
         if replica.partition_epoch < partition_epoch and partition_epoch in self._committed:
             self._learns(broker, replica, partition_epoch)
         proposed = self._as_isr(event.proposed)
@@ -105,7 +105,7 @@ class ReplicaSteps(ControllerSteps):
 
     def _proposal_ended(self, event: IsrProposalEnded) -> None:
         mine = self._mine()
-        partition_epoch = event.partition_epoch - self._first_partition_epoch + 1
+        partition_epoch = self._partition_epoch(event.partition_epoch)
         if mine is not None and mine[1].partition_epoch < partition_epoch:
             self._learns(*mine, partition_epoch)
 

@@ -29,7 +29,6 @@ class Writer:
         self._at = 0
         self._now = Observed(0, 0, LifeEnded(False))
         self._first_leader_epoch = 0
-        self._first_partition_epoch = 0
         self._committed: dict[int, Committed] = {}
         """By partition epoch."""
         self._replicas: dict[int, Replica] = {}
@@ -65,6 +64,10 @@ class Writer:
 
     def _epoch(self, leader_epoch: int) -> int:
         return leader_epoch - self._first_leader_epoch + 1
+
+    def _partition_epoch(self, partition_epoch: int) -> int:
+        """A partition begins with epoch 0, and the model's with 1."""
+        return partition_epoch + 1
 
     def _is_answered(self, broker: int, replica: Replica) -> None:
         """It has got the answer to its registration, before it does anything else."""

@@ -19,7 +19,10 @@ from tanist.wire.messages.describe_delegation_token_request import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
 )
-from tanist.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
+from tanist.wire.messages.describe_delegation_token_response import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenResponse,
+)
 from tanist.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from tanist.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from tanist.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
@@ -63,13 +66,10 @@ def create_token(client: Client, owner: Principal | None, renewers: Sequence[Pri
     def attempt() -> Token:
         made = ask_controller(client, request, CreateDelegationTokenResponse)
         _raise_error(made.error_code)
-        own = f"{made.principal_type}:{made.principal_name}"
-        requester = f"{made.token_requester_principal_type}:{made.token_requester_principal_name}"
         return Token(
             made.token_id,
             bytes(made.hmac),
-            own,
-            own if requester == ":" else requester,  # of a broker before 3.3
+            *_owner_and_requester(made),
             tuple(f"{kind}:{name}" for kind, name in renewers),
             made.issue_timestamp_ms,
             made.expiry_timestamp_ms,
@@ -119,25 +119,28 @@ def describe_tokens(client: Client, owners: Iterable[Principal] | None) -> list[
     def attempt() -> list[Token]:
         answer = client.ask(request, DescribeDelegationTokenResponse)
         _raise_error(answer.error_code)
-        found = []
-        for each in answer.tokens:
-            owner = f"{each.principal_type}:{each.principal_name}"
-            requester = f"{each.token_requester_principal_type}:{each.token_requester_principal_name}"
-            found.append(
-                Token(
-                    each.token_id,
-                    bytes(each.hmac),
-                    owner,
-                    owner if requester == ":" else requester,
-                    tuple(f"{one.principal_type}:{one.principal_name}" for one in each.renewers),
-                    each.issue_timestamp,
-                    each.expiry_timestamp,
-                    each.max_timestamp,
-                )
+        found = [
+            Token(
+                each.token_id,
+                bytes(each.hmac),
+                *_owner_and_requester(each),
+                tuple(f"{one.principal_type}:{one.principal_name}" for one in each.renewers),
+                each.issue_timestamp,
+                each.expiry_timestamp,
+                each.max_timestamp,
             )
+            for each in answer.tokens
+        ]
         return sorted(found, key=lambda each: (each.issued_ms, each.token_id))
 
     return client.persist(attempt)
+
+
+def _owner_and_requester(answered: CreateDelegationTokenResponse | DescribedDelegationToken) -> tuple[str, str]:
+    """A broker before 3.3 names no requester: it is the owner."""
+    owner = f"{answered.principal_type}:{answered.principal_name}"
+    requester = f"{answered.token_requester_principal_type}:{answered.token_requester_principal_name}"
+    return owner, owner if requester == ":" else requester
 
 
 def _raise_error(code: int) -> None:
