@@ -29,7 +29,7 @@ REFUSED = {
     "A22": "SendFetchRequest",
     "A23": "AnswerRead",
     "A24": "ReceiveFetchRequest",
-    "A29": "NoDataLossShutdown",
+    "A29": "FenceBroker",
     "torn-answers": "ReceiveFetchResponse",
 }
 """Rule -> the first step that the model does not take when it is broken."""
