@@ -40,6 +40,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         spark__sql__warehouse__dir=str(scratch / "warehouse"),
         spark__local__dir=str(scratch),
         spark__driver__extraJavaOptions=JAVA_OPTIONS,
+        # Java code that is generated and compiled for each query costs more than it saves with so few rows.
+        spark__sql__codegen__wholeStage=False,
+        spark__sql__codegen__factoryMode="NO_CODEGEN",
     )
     yield made
     made.stop()
