@@ -70,7 +70,7 @@ demo: setup
 
 # More processes than two cores: a third of their time they wait for nodes.
 test: setup
-	@echo "$(or $(TESTS),about 10,500 tests: about ten minutes on two idle cores and longer on busy ones)"
+	@echo "$(or $(TESTS),about 12 thousand tests: about ten minutes on two idle cores and longer on busy ones)"
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup

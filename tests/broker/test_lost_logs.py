@@ -131,6 +131,23 @@ def test_logs_that_are_there_are_a_clean_start_whatever_else_was_deleted_before(
     assert not reports(cluster, "ERROR")
 
 
+def test_a_folder_that_has_lost_its_id_is_the_replicas_folder_under_the_new_one() -> None:
+    """As Apache Kafka, a broker reports where its replicas are whenever the metadata names another directory."""
+    cluster = Cluster(config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", assignment=[[3, 2]])
+    assert cluster.produce("t", OLD, to=3).error_code == 0
+    stopped = [cluster.stop(node_id) for node_id in (2, 3)]
+    for host in stopped:
+        lines = host.disk.content("/data/meta.properties").split(b"\n")
+        kept = b"\n".join(line for line in lines if not line.startswith(b"directory.id="))
+        host.disk.view(Process("operator")).write_file("/data/meta.properties", kept)
+        host.start()
+    cluster.until(lambda: cluster.leader("t") is not None, within_ms=30_000)
+    assert cluster.values("t") == OLD
+    cluster.until(lambda: len(cluster.hosted("t")) == 2)
+    assert not reports(cluster, "ERROR")
+
+
 @pytest.mark.parametrize("files", [["/data/__cluster_metadata-0/quorum-state"], ["/data/__cluster_metadata-0"]])
 def test_a_member_of_the_quorum_says_what_it_has_forgotten(files: list[str]) -> None:
     cluster = Cluster()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tanist.cli.closed_output import EXIT_CLOSED
+from tanist.cli.output.following import show_stream
 from tests.cli import forked
 from tests.cli.cli_rig import TANIST
 from tests.cli.command_cases import CASES, invoke, words_of
@@ -112,6 +113,17 @@ def test_without_the_stream_at_all(much: Path, closed: str) -> None:
     command = f"{' '.join(TANIST)} salvage list --data {much} {closed}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_waits_for_more_to_print_ends_with_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tanist logs -f | head -1`, and no node says anything more."""
+    reader, writer = os.pipe()
+    looks = iter([["all that there is"], []])
+    with os.fdopen(writer, "w") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        os.close(reader)
+        with pytest.raises(BrokenPipeError):
+            show_stream(lambda: next(looks), lambda lines: None, most=None, follow=True)
 
 
 @pytest.mark.long

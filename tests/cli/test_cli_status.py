@@ -82,15 +82,23 @@ def test_without_a_quorum_it_is_said_first_and_how_old_all_is(tanist: Tanist, fo
     assert lines[0] == "no quorum: 1 of 3 controllers works, and 2 are needed: `tanist start 1`"
     assert lines[2].startswith("the brokers' metadata is ")
     assert tanist("status", "--json")["warnings"][0] == lines[0]
-    for arguments in (("topics", "list"), ("topics", "describe", "old", "--explain")):
+    for arguments in (
+        ("topics", "list"),
+        ("topics", "describe", "old", "--explain"),
+        ("configs", "describe", "--topic", "old"),
+        ("features", "describe"),
+        ("quotas", "describe"),
+        ("users", "list"),
+    ):
         out, err = shown(folder, *arguments)
-        assert len(out) >= 2
+        assert out
         assert err[0].startswith("Warning: no quorum: no broker has heard from a controller for ")
-    late = subprocess.run(
-        [*TANIST, "wait", "--topic", "old", "--isr", "9", "--timeout", "2", "--data", str(folder)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (late.returncode, "; no quorum: no broker has heard from a controller for " in late.stderr) == (3, True)
+    for isr in ("3", "9"):  # as it was, and as it never was
+        late = subprocess.run(
+            [*TANIST, "wait", "--topic", "old", "--isr", isr, "--timeout", "2", "--data", str(folder)],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert (late.returncode, "no quorum: no broker has heard from a controller for " in late.stderr) == (3, True)
     tanist("crash", "3")
     tanist("start", "3")
     assert wait_until(lambda: states(tanist)[3] == "starting" and "majority" in why(tanist, 3), PATIENCE_S)

@@ -34,6 +34,8 @@ from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.metadata_response import (
     MetadataResponse,
@@ -249,6 +251,17 @@ def test_a_group_is_deleted_whatever_becomes_of_the_answer(monkeypatch: pytest.M
     assert groups.delete_groups(client, ["g"]) == {"g": 0}
     assert groups.delete_groups(client, ["g"]) == {"g": 69}
     assert asked == ["g", "g"]
+
+
+def test_a_group_whose_coordinator_was_not_found_is_known_to_be_there() -> None:
+    class Uncoordinated(Client):
+        def ask(self, request: Any, answer: Any, **_: Any) -> Any:
+            assert isinstance(request, FindCoordinatorRequest)
+            found = Coordinator(key="g", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return FindCoordinatorResponse(coordinators=(found,))
+
+    results = groups.delete_groups(Uncoordinated([("nowhere", 1)], timeout_s=0.2), ["g"])
+    assert results == {"g": ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 @contextmanager

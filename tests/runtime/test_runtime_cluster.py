@@ -372,6 +372,8 @@ def test_a_port_that_is_taken_while_the_nodes_start_is_moved_as_well(
 def test_a_damaged_or_absent_cluster_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"no cluster in .*tanist up --data"):
         load_existing(tmp_path)
+    with pytest.raises(ClusterError, match="tanist up --data '/a b'"):
+        load_existing(Path("/a b"))
     (tmp_path / "cluster.json").write_text('{"format": 1, "nodes": 3}')
     with pytest.raises(ClusterError, match="damaged"):
         load(tmp_path)

@@ -59,6 +59,11 @@ def test_a_wait_that_is_too_long_says_that_there_is_no_quorum(age_ms: int, more:
     assert wait_until_so(gone, connect, 0) == f"broker 2 does not answer (refused){more}"
 
 
+def test_what_brokers_remember_without_a_quorum_is_not_believed() -> None:
+    lack = wait_until_so(lambda _: "", lambda: Silent(14_000), 0)
+    assert lack == "no quorum: no broker has heard from a controller for 14 s"
+
+
 def test_the_library_says_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(_: Any, client: Client) -> str:
         return "t-0 has 1 replica in sync"

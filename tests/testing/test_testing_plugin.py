@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -155,6 +156,25 @@ def test_a_temporary_folder_of_any_name(
     run(pytester, "--tanist-brokers", "2").assert_outcomes(passed=1)
     assert list(place.iterdir()) == []
     assert list(tmp_path.iterdir()) == [place]
+
+
+def test_the_commands_of_a_report_can_be_copied(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "it's a folder"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    pytester.makepyfile("""
+        def test_one(kafka):
+            assert not kafka.create_topic(kafka.topic("orders"))
+    """)
+    printed = run(pytester, "--tanist-brokers=1").stdout.str()
+    (folder,) = place.iterdir()
+    RunningCluster(folder).down(wipe=True)
+    (in_section,) = re.findall(r"kept: `(.*?)` starts", printed)
+    (listing,) = re.findall(r"(tanist salvage list .*); tanist up", printed)
+    assert [shlex.split(line)[-1] for line in (in_section, listing)] == [str(folder)] * 2
 
 
 def test_reuse_keeps_the_cluster_between_runs(pytester: pytest.Pytester) -> None:

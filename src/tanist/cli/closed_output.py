@@ -43,6 +43,12 @@ def behind(error: BaseException | None) -> bool:
     return error is not None and any(map(_is_closed, _streams()))
 
 
+def end_if_closed() -> None:
+    """For a command that waits for what to print next: a reader that has gone ends it before there is more."""
+    if _is_closed(sys.stdout):
+        raise BrokenPipeError
+
+
 def forsake(*streams: TextIO) -> None:
     """Send the rest to nowhere. Python writes what is left in its buffers at the exit, fails, and exits with 120."""
     with open(os.devnull, "wb") as nowhere:

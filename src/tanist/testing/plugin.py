@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,4 +181,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("tanist")
         for folder in sorted(folders):
             terminalreporter.write_line(f"data of the failed tests: {folder}")
-            terminalreporter.write_line(f"    tanist salvage list --data {folder}; tanist up --data {folder}")
+            data = quote(folder)
+            terminalreporter.write_line(f"    tanist salvage list --data {data}; tanist up --data {data}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from shlex import quote
 
 from tanist.runtime.client.client import KafkaError, Unreachable
 from tanist.testing.errors import ClusterError, NotAvailable
@@ -39,7 +40,10 @@ def sections(kafka: Kafka) -> tuple[list[Section], Path | None]:
     folder = _kept(kafka)
     if folder is not None:
         parts.append(
-            ("tanist: data folder", [f"{folder} (kept: `tanist up --data {folder}` starts the cluster again)"])
+            (
+                "tanist: data folder",
+                [f"{folder} (kept: `tanist up --data {quote(str(folder))}` starts the cluster again)"],
+            )
         )
     return [(title, "\n".join(lines)) for title, lines in parts if lines], folder
 

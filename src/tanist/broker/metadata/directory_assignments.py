@@ -1,7 +1,8 @@
 """Where this broker keeps its replicas, as it reports it to the controller (AssignReplicasToDirs, KIP-858).
 
-With one log directory the controller knows by itself. With several, the broker chooses when it makes the log, and says
-so; until the metadata agrees it says so again. The controller needs it to see which replicas a failed directory takes.
+With one log directory the controller knows by itself, unless the directory has another id than it had. With several,
+the broker chooses when it makes the log, and says so; until the metadata agrees it says so again. The controller needs
+it to see which replicas a failed directory takes.
 """
 
 from __future__ import annotations

@@ -44,9 +44,18 @@ from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import RESERVED_DIRECTORIES, UNASSIGNED_DIRECTORY, ZERO_UUID, TopicPartition, id_text
+from tanist.wire.ids import (
+    MIGRATING_DIRECTORY,
+    RESERVED_DIRECTORIES,
+    UNASSIGNED_DIRECTORY,
+    ZERO_UUID,
+    TopicPartition,
+    id_text,
+)
 
 _RETRY_WAITING_MS = 1000
+_SAYS_NO_DIRECTORY = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
+"""Of a broker with one directory, in which the replica must be."""
 
 
 class Replicas:
@@ -248,9 +257,10 @@ class Replicas:
             hosted = self._host(name, topic_id, index, state.directory_of(self._context.node_id))
             if hosted is None:
                 return
-        if state.directory_of(self._context.node_id) == hosted.directory.directory_id:
+        assigned = state.directory_of(self._context.node_id)
+        if assigned == hosted.directory.directory_id:
             self._directory_assignments.agreed(topic_id, index)
-        elif len(self.directories) > 1:
+        elif len(self.directories) > 1 or assigned not in _SAYS_NO_DIRECTORY:
             self._directory_assignments.report(topic_id, index, hosted.directory.directory_id)
         now_ms = self._context.clock.now_ms()
         metadata = PartitionMetadata(

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 import click
 
 from tanist.cli.options import client_options, connect, json_option
+from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.client.acls import AclEntry, AclFilter
 from tanist.runtime.client.acls import create_acls, delete_acls, describe_acls
 from tanist.runtime.client.client import Address
+from tanist.runtime.client.quorum import metadata_age_ms
 from tanist.text import counted
 from tanist.wire.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, AclPermission, PatternType, ResourceType
 
@@ -181,6 +183,7 @@ def list_command(
         if name is not None:
             wanted = AclFilter(kind, name, PatternType.MATCH, principal)
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = describe_acls(client, wanted)
     if as_json:
         print_json([_json(each) for each in found])

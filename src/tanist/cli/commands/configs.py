@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import client_options, config_option, connect, json_option
+from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.client.admin import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address
+from tanist.runtime.client.quorum import metadata_age_ms
 
 
 @click.group("configs", cls=Group)
@@ -57,6 +59,7 @@ def describe_command(
     """Show settings, and where each comes from."""
     kind, name = _resource(topic, broker, group)
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = [entry for entry in admin.describe_configs(client, kind, name) if everything or not entry.is_default]
     if as_json:
         print_json([{"name": entry.name, "value": entry.value, "source": entry.source} for entry in found])

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import client_options, connect, feature_option, json_option
+from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.client.admin import UpgradeType
@@ -14,6 +15,7 @@ from tanist.controller.features import metadata_version_name
 from tanist.controller.image.image import METADATA_VERSION
 from tanist.runtime.client.client import Address
 from tanist.runtime.client.features import Feature, describe_features, update_features
+from tanist.runtime.client.quorum import metadata_age_ms
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Ask whether it would be allowed; change nothing.")
 
@@ -36,6 +38,7 @@ def describe_command(bootstrap: list[Address] | None, folder: Path, as_json: boo
     MIN and MAX are the levels that the brokers support. FINALIZED is the current level (0: off).
     """
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = describe_features(client)
     if as_json:
         print_json(

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 import click
 
 from tanist.cli.options import client_options, connect, json_option, key_value
+from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.runtime.client.client import Address
 from tanist.runtime.client.client_quotas import KINDS, Entity, alter_quotas, describe_quotas
+from tanist.runtime.client.quorum import metadata_age_ms
 
 F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = {"user": "user", "client-id": "client", "ip": "ip"}
@@ -68,6 +70,7 @@ def _shown(value: float) -> str:
 def describe_command(bootstrap: list[Address] | None, folder: Path, as_json: bool, **options: Any) -> None:
     """Show quotas: all, or those of an entity and of what it is a part of."""
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = describe_quotas(client, _entity(options), only=False)
     if as_json:
         print_json([{"entity": dict(each.entity), "quotas": dict(each.values)} for each in found])

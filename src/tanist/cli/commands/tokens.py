@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 import click
 
 from tanist.cli.options import client_options, connect, json_option
+from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.quorum import metadata_age_ms
 from tanist.runtime.client.tokens import (
     AT_ONCE,
     Principal,
@@ -179,6 +181,7 @@ def describe_command(
 ) -> None:
     """Show the tokens that you may see."""
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = describe_tokens(client, owners or None)
     if as_json:
         print_json([_json(each) for each in found])

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import client_options, connect, json_option
+from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.runtime.client.client import Address
+from tanist.runtime.client.quorum import metadata_age_ms
 from tanist.runtime.client.users import describe_users, remove_user, set_password
 from tanist.security.sasl.scram import HASHES, MIN_ITERATIONS
 
@@ -29,6 +31,7 @@ def users_command() -> None:
 def list_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Show the users, and by which mechanisms they authenticate."""
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = describe_users(client)
     if as_json:
         print_json([{"user": each.name, "mechanism": each.mechanism, "iterations": each.iterations} for each in found])

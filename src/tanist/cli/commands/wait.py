@@ -153,8 +153,10 @@ def wait_command(
     tanist wait --brokers 3 --timeout 10 || exit 1
     tanist wait --group billing --lag 0
 
-    A cluster that is not up yet is waited for, too. Exit code 0: the conditions hold; 3: not within --timeout, and the
-    message says what was missing; 1: there is no such cluster.
+    A cluster that is not up yet is waited for, too. Without a quorum no condition holds.
+
+    Exit code 0: the conditions hold; 3: not within --timeout, and the message says what was missing; 1: there is no
+    such cluster.
     """
     for name, value in (("--partition", partition), ("--isr", isr), ("--leader", leader)):
         if value is not None and topic is None:

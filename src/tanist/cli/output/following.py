@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
+from tanist.cli.closed_output import end_if_closed
+
 T = TypeVar("T")
 
 COLOURS: Final = {"WARN": "yellow", "ERROR": "red"}
@@ -28,6 +30,7 @@ def show_stream(
         _flushed(show, deque(new(), maxlen=most))
         while follow:
             time.sleep(_POLL_EVERY_S)
+            end_if_closed()
             _flushed(show, new())
     except KeyboardInterrupt:
         return

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
+from tanist.runtime.client.connection import NobodyToAsk
 from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.schema import Request
 
@@ -57,7 +58,8 @@ def carry_out(
     well, because what was there before is not the change. `already` are the codes by which a repeated request is
     refused because the first one was carried out. `what` names the change: "create topic t".
 
-    `KafkaError` for a refusal, `Unreachable` if nothing was asked, `OutcomeUnknown` if nobody says what became of it.
+    `KafkaError` for a refusal, `Unreachable` or `NobodyToAsk` if nothing was asked, `OutcomeUnknown` if nobody says
+    what became of it.
     """
     patience_s = client.timeout_s if patience_s is None else patience_s
     if _is_there(find_result):
@@ -87,7 +89,7 @@ def carry_out(
                 refused, asking = True, False  # by the first request, or by something else in its place: ask which
             elif not error.retriable:
                 raise
-            elif asking:
+            elif asking and not isinstance(error, NobodyToAsk):
                 lost, asking = lost or error, False
         if time.monotonic() + _PAUSE_S > client.patient_until(began, deadline):
             if lost is None:

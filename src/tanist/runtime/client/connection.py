@@ -43,6 +43,10 @@ class KafkaError(Exception):
         return not self._final and meaning_of(self.code).is_retriable
 
 
+class NobodyToAsk(KafkaError):
+    """Who would have to be asked is not known: nothing was sent."""
+
+
 class Unsupported(Exception):
     """The broker does not have this request, or no version of it that we have."""
 

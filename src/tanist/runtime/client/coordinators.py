@@ -12,6 +12,7 @@ from tanist.client.errors import error_in, refusal_in
 from tanist.client.metadata import PartitionView
 from tanist.client.requests import CoordinatorKind, coordinator_in, find_coordinator
 from tanist.runtime.client.client import Client, KafkaError
+from tanist.runtime.client.connection import NobodyToAsk
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
 from tanist.wire.schema import Request, Response
@@ -23,11 +24,11 @@ _ELECTION_S: Final = 5.0
 
 
 def coordinator_of(client: Client, kind: CoordinatorKind, key: str) -> int:
-    """The broker that coordinates a group or a transactional id. `KafkaError`."""
+    """The broker that coordinates a group or a transactional id. `NobodyToAsk`."""
     answer = client.ask(find_coordinator(kind, key), FindCoordinatorResponse)
     code, message = refusal_in(answer)
     if code:
-        raise KafkaError(code, message or f"the coordinator of {key}")
+        raise NobodyToAsk(code, message or f"the coordinator of {key}")
     return coordinator_in(answer).node_id
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from tanist.runtime.cluster.processes import ProcessMark, wait_until
@@ -166,7 +167,7 @@ def load_existing(folder: Path) -> ClusterFile:
     """The file in a data folder that must have one."""
     found = load(folder)
     if found is None:
-        raise ClusterError(f"there is no cluster in {folder}: make one with `tanist up --data {folder}`")
+        raise ClusterError(f"there is no cluster in {folder}: make one with `tanist up --data {quote(str(folder))}`")
     return found
 
 

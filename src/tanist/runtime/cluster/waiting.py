@@ -1,7 +1,7 @@
 """Waiting for a state of a cluster that may be broken in any way: asked for until it is so, or the time is over.
 
 Owns the patience of `tanist wait` and of `tanist.testing`, and what is said when it ends: what was lacking last, and
-that there is no quorum if that is why. Without one nothing changes, so the state that brokers remember is believed.
+that there is no quorum. Without one a state only is remembered: those that led or were in sync may be dead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def wait_until_so(lack_of: Callable[[Client], str], connect: Callable[[], Client
                         if not error.retriable:
                             raise
                         lack = str(error)
-                    if not lack:
+                    if not lack and not old:
                         return ""
                     if time.monotonic() >= deadline:
                         return "; ".join(filter(None, (lack, old)))

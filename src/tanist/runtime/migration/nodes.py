@@ -21,6 +21,7 @@ from tanist.runtime.client.client import (
     Unreachable,
     Unsupported,
 )
+from tanist.runtime.client.quorum import ask_controller
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC
@@ -167,7 +168,7 @@ def read_quorum(client: Client) -> Quorum:
     """The metadata quorum, as its leader answers. `Unsupported` by a cluster with ZooKeeper."""
 
     def attempt() -> Quorum:
-        answer = client.ask(_QUESTION, DescribeQuorumResponse)
+        answer = ask_controller(client, _QUESTION, DescribeQuorumResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message)
         partition = answer.topics[0].partitions[0]

@@ -1,0 +1,22 @@
+"""The Makefile's own words come out whole: a comma inside `$(or ...)` ends what make prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def first_line(*words: str) -> str:
+    done = subprocess.run(["make", "-n", "-o", "setup", "test", *words], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.splitlines()[0]
+
+
+def test_make_test_says_how_long_it_takes() -> None:
+    assert re.search(r"tests: about \w+ minutes", first_line())
+
+
+def test_make_test_names_the_tests_that_were_asked_for() -> None:
+    assert "tests/docs" in first_line("TESTS=tests/docs")
