@@ -24,9 +24,9 @@ from tanist.log.checkpoints import (
 )
 from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
 from tanist.log.scan import DamagedBatch, UnsupportedFormatError, scan_headers
+from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.runtime.client.salvaged import SavedFile
 from tanist.runtime.ports.synced_lengths import LEDGER_NAME, read_ledger
-from tanist.web.state import ReplicaPositions
 
 _INDEX_ENTRY: Final = Struct(">ii")
 _INDEX_BYTES_MAX: Final = 32 << 20
