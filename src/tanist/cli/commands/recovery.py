@@ -111,6 +111,10 @@ def apply_command(
     with connect(bootstrap, folder) as client:
         client.client_id = f"tanist-recovery-{_user()}"
         survey = Survey.of(client, _files(bootstrap, folder))
+        found = _partition(client, topic, partition)
+        if found.leader == leader:
+            _report_leader(topic, found, as_json)
+            return
         recovery, choice = _chosen(survey, topic, partition, leader)
         if not as_json:
             show_choice(recovery, choice)
@@ -214,6 +218,14 @@ def _partition(client: Client, topic: str, partition: int) -> PartitionDescripti
 
 
 # -- the words --------------------------------------------------------------------------------------------------------
+
+
+def _report_leader(topic: str, found: PartitionDescription, as_json: bool) -> None:
+    """The one that was asked for leads: by an earlier answer that was lost, perhaps."""
+    if as_json:
+        print_json({"topic": topic, "partition": found.partition, "leader": found.leader, "elected": False})
+    else:
+        click.echo(f"{topic}-{found.partition}: broker {found.leader} leads already")
 
 
 def _report(recovery: Recovery, choice: Choice, elected: PartitionDescription | None, as_json: bool) -> None:

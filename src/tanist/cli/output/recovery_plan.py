@@ -178,13 +178,16 @@ def _notes(recovery: Recovery) -> Iterable[str]:
     """What is better than a choice, and what the numbers leave out."""
     eligible = recovery.partition.isr or recovery.partition.elr
     if eligible:
-        starts = "it starts" if len(eligible) == 1 else "one of them starts"
-        yield f"Every committed record is on {_brokers(eligible)}: if {starts}, it leads, and nothing of that is lost."
+        it = "it" if len(eligible) == 1 else "one of them"
+        yield (
+            f"{_brokers(eligible).capitalize()} had every committed record. Start {it} first, if the disk is there: "
+            "after a clean stop it leads, and else you see what it still has."
+        )
     if recovery.plan.unknown:
         have = "has" if len(recovery.plan.unknown) == 1 else "have"
         yield f"Not counted: what only {_brokers(recovery.plan.unknown)} {have}. It may be more than the others."
     if any(each.end is not None and each.synced is None for each in recovery.replicas):
-        yield "SYNCED ?: brokers do not say it to clients. The nodes' pages and files do: give their folder (--data)."
+        yield "SYNCED ?: how far a log is on the disk no broker says to clients. Nodes' pages and files may (--data)."
     if not recovery.designates:
         yield "These brokers keep no record of who has an election made: keep what `apply` prints."
 

@@ -69,8 +69,8 @@ class DeadNode:
             folder = directory / folder_name(topic, partition)
             with suppress(OSError, DamagedBatch, WireError):
                 bases = [base for name in os.listdir(folder) if (base := offset_of(name, LOG_SUFFIX)) is not None]
-                path = folder / f"{max(base for base in bases if base <= offset):020d}{LOG_SUFFIX}"
-                return _record(path, offset)
+                base = max((base for base in bases if base <= offset), default=None)
+                return None if base is None else _record(folder / f"{base:020d}{LOG_SUFFIX}", offset)
         return None
 
     def _replica(
