@@ -153,7 +153,7 @@ def test_none_waits_for_an_operator_who_designates() -> None:
     cluster.until(lambda: len(cluster.partition("t").isr) == 3)
     assert cluster.values("t") == [b"one", b"two"]
     assert [(each.asked_for, each.asked_by) for each in cluster.seen(UncleanElection)] == [
-        ("a designation", "User:ANONYMOUS at 127.0.0.1, client client")
+        ("a designation", "User:ANONYMOUS at 127.0.0.1, client 'client'")
     ]
 
 
@@ -173,7 +173,7 @@ def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
     assert cluster.partition("t").leader == 2
     (election,) = cluster.seen(UncleanElection)
     assert (election.strategy, election.asked_for) == ("Balanced", "an election by the longest log")
-    assert election.asked_by == "User:ANONYMOUS at 127.0.0.1, client client"
+    assert election.asked_by == "User:ANONYMOUS at 127.0.0.1, client 'client'"
 
 
 def test_a_recovery_survives_the_controller() -> None:

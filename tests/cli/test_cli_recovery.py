@@ -120,7 +120,7 @@ def test_the_last_replica_standing_and_an_operator_who_decides(tanist: Tanist, t
     (decided,) = json_lines(*events, folder=tmp_path / "data")
     assert (decided["partition"], decided["leader"], decided["leader_epoch"]) == ("orders-0", 3, epoch)
     assert decided["asked_for"] == "a designation"
-    assert decided["asked_by"].startswith("User:ANONYMOUS at 127.0.0.1, client tanist-recovery-")
+    assert decided["asked_by"].startswith("User:ANONYMOUS at 127.0.0.1, client 'tanist-recovery-")
     assert decided["ms"] > last["record"]["timestamp"]
 
     # Asked again, as after an answer that was lost, it is done already; another choice comes too late.

@@ -47,6 +47,7 @@ from tanist.wire.metadata import (
 )
 
 _MAX_PENDING = 10_000
+_CLIENT_CHARS_MAX = 100
 _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
@@ -348,7 +349,9 @@ class ControllerService:
     def _asked_by(self, key: TopicIdPartition, call: Call | None) -> str:
         """Who has asked for this election: now, or when its questions to the replicas began."""
         for asking in [call] if call else [call for wait, (call, _) in self._electing.items() if key in wait.pending]:
-            return f"{asking.session.principal} at {asking.session.host}, client {asking.header.client_id or '-'}"
+            # Clients choose their names: no line of the node's log is to begin within one.
+            name = repr((asking.header.client_id or "")[:_CLIENT_CHARS_MAX])
+            return f"{asking.session.principal} at {asking.session.host}, client {name}"
         return ""
 
     # -- time
