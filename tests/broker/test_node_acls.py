@@ -204,7 +204,7 @@ def test_nobody_but_a_node_follows(alone: SecuredCluster) -> None:
 
 
 def test_a_tool_reads_a_whole_log_only_if_it_may_follow(alone: SecuredCluster) -> None:
-    """In Apache Kafka whoever may read the topic can say that it is replica -3."""
+    """In Apache Kafka a client that may read the topic can say that it is replica -3."""
     alone.allow("alice", (READ, TOPIC, "t"))
     produce(alone, "admin", "t")
     assert error_codes(alone.ask_as("alice", fetch_request(replica_id=-3), 12)) - {0} == {DENIED}

@@ -89,8 +89,8 @@ def test_epochs_are_found_by_fetches(broker: Broker) -> None:
         broker.log_start_offset, broker.log_end_offset, broker.high_watermark,
     )  # fmt: skip
     own = tuple((entry.epoch, entry.start_offset) for entry in broker.epochs.entries)
-    told = ReplicaPositions(7, "", True, start=found.start, end=found.end, epochs=own)
-    assert runs_of(found) == runs_of(told)
+    expected = ReplicaPositions(7, "", True, start=found.start, end=found.end, epochs=own)
+    assert runs_of(found) == runs_of(expected)
     assert found.synced is None
 
 
