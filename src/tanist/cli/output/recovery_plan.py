@@ -98,7 +98,9 @@ def show_choice(recovery: Recovery, choice: Choice) -> None:
     for word, each in zip(("first:", "last: "), recovery.looked.get(choice.broker, ()), strict=False):
         say(f"  {word} {_record_text(each)}", hang=9)
     if choice.lost_count:
-        saved = f"; {choice.in_salvage} of them are in the salvage now" if choice.in_salvage else ""
+        saved = (
+            f"; {choice.in_salvage} of them {_is(choice.in_salvage)} in the salvage now" if choice.in_salvage else ""
+        )
         if recovery.saves:
             say(f"  The others save what they truncate: `tanist salvage` restores it{saved}.")
         else:
