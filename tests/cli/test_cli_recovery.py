@@ -67,6 +67,7 @@ def known(replica: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(replica[name] for name in names)
 
 
+@pytest.mark.long
 def test_the_last_replica_standing_and_an_operator_who_decides(tanist: Tanist, tmp_path: Path) -> None:
     break_it(tanist)
     before = partition(tanist)

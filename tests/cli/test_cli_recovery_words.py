@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from tanist.cli.app import app
 from tanist.cli.commands import recovery as command
+from tanist.cli.commands.recovery_survey import Survey
 from tanist.cli.output.recovery_plan import RecordAt, Recovery, recovery_json, show_recovery
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.recovery_plan import Run, plan
@@ -136,7 +137,7 @@ def test_nobody_is_elected_if_the_replicas_have_changed_while_it_asked(monkeypat
         raise AssertionError("it elects")
 
     monkeypatch.setattr(command, "connect", lambda *_: Client())
-    monkeypatch.setattr(command.Survey, "of", lambda *_: None)
+    monkeypatch.setattr(Survey, "of", lambda *_: None)
     monkeypatch.setattr(command, "_partition", lambda *_: PARTITION)
     monkeypatch.setattr(command, "_chosen", chosen)
     monkeypatch.setattr(command, "_elect", elect)
