@@ -82,7 +82,8 @@ def test_a_partition_with_an_offline_replica_of_which_nothing_is_known(capsys: p
         "  The others save what they truncate: `tanist salvage` restores it.\n"
         "  `tanist recovery apply orders 0 --leader 3 --data d`\n"
         "\n"
-        "Not counted: what only broker 1 has. It may be more than the others.\n"
+        "Not counted: records that no replica has any more, and what only broker 1 has, which may be more than the "
+        "others.\n"
         "SYNCED ?: how far a log is on the disk no broker says to clients. Nodes' pages and files may (--data).\n"
     )
     as_json = recovery_json(found, "")

@@ -83,10 +83,9 @@ def show_recovery(recovery: Recovery, where: str) -> None:
             say(f"  `{command_for(recovery, choice.broker, where)}`")
         else:
             say(f"  It cannot lead now: start broker {choice.broker}, and look again.")
-    if notes := list(_notes(recovery)):
-        click.echo()
-        for line in notes:
-            say(line)
+    click.echo()
+    for line in _notes(recovery):
+        say(line)
 
 
 def show_choice(recovery: Recovery, choice: Choice) -> None:
@@ -185,9 +184,11 @@ def _notes(recovery: Recovery) -> Iterable[str]:
             f"{_brokers(eligible).capitalize()} had every committed record. Start {it} first, if the disk is there: "
             "after a clean stop it leads, and else you see what it still has."
         )
+    unknown = ""
     if recovery.plan.unknown:
         have = "has" if len(recovery.plan.unknown) == 1 else "have"
-        yield f"Not counted: what only {_brokers(recovery.plan.unknown)} {have}. It may be more than the others."
+        unknown = f", and what only {_brokers(recovery.plan.unknown)} {have}, which may be more than the others"
+    yield f"Not counted: records that no replica has any more{unknown}."
     if any(each.end is not None and each.synced is None for each in recovery.replicas):
         yield "SYNCED ?: how far a log is on the disk no broker says to clients. Nodes' pages and files may (--data)."
     if not recovery.designates:
