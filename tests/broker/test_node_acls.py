@@ -203,6 +203,18 @@ def test_nobody_but_a_node_follows(alone: SecuredCluster) -> None:
     assert error_codes(alone.ask_as("alice", fetch_request(), 12)) == {0}
 
 
+def test_a_tool_reads_a_whole_log_only_if_it_may_follow(alone: SecuredCluster) -> None:
+    """In Apache Kafka a client that may read the topic can say that it is replica -3."""
+    alone.allow("alice", (READ, TOPIC, "t"))
+    produce(alone, "admin", "t")
+    assert error_codes(alone.ask_as("alice", fetch_request(replica_id=-3), 12)) - {0} == {DENIED}
+    assert error_codes(alone.ask_as("alice", fetch_request(), 12)) == {0}
+    alone.allow("alice", (AclOperation.CLUSTER_ACTION, CLUSTER, "kafka-cluster"))
+    answer = alone.ask_as("alice", fetch_request(replica_id=-3), 12)
+    assert error_codes(answer) == {0}
+    assert answer.responses[0].partitions[0].records
+
+
 # -- between nodes
 
 

@@ -152,7 +152,9 @@ def test_none_waits_for_an_operator_who_designates() -> None:
     assert elect(cluster, DESIGNATION, 1)[0] == ErrorCode.ELECTION_NOT_NEEDED
     cluster.until(lambda: len(cluster.partition("t").isr) == 3)
     assert cluster.values("t") == [b"one", b"two"]
-    assert "designation" in cluster.seen(UncleanElection)[0].asked_for
+    assert [(each.asked_for, each.asked_by) for each in cluster.seen(UncleanElection)] == [
+        ("a designation", "User:ANONYMOUS at 127.0.0.1, client 'client'")
+    ]
 
 
 def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
@@ -169,6 +171,9 @@ def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
     assert not cluster.partition("t").has_leader  # the wish has ended with its request
     assert elect(cluster, LONGEST_LOG_BALANCED)[0] == ErrorCode.NONE
     assert cluster.partition("t").leader == 2
+    (election,) = cluster.seen(UncleanElection)
+    assert (election.strategy, election.asked_for) == ("Balanced", "an election by the longest log")
+    assert election.asked_by == "User:ANONYMOUS at 127.0.0.1, client 'client'"
 
 
 def test_a_recovery_survives_the_controller() -> None:

@@ -48,6 +48,13 @@ IN_SYNC = tuple(
     f"wait --topic {topic} --isr 3" for topic in ("{topic}", "payments", "__consumer_offsets", "__transaction_state")
 )
 """After another case has started a broker again."""
+WITHOUT_LEADER = (
+    "topics create lone --replica-assignment 3 --config unclean.recovery.strategy=None",
+    "crash 3",
+    "start 3",
+    "wait --brokers 3 --timeout 120",
+)
+"""A partition whose only replica has had an unclean shutdown."""
 KEYS_OF_A_RULE = ("kind", "trigger", "hits")
 
 CASES = {
@@ -132,6 +139,18 @@ CASES = {
     "faults inject delay": Case("FETCH 500ms --times 2", after=("heal",), has=KEYS_OF_A_RULE),
     "faults inject disconnect": Case("METADATA --on-call 2", after=("heal",), has=KEYS_OF_A_RULE),
     "faults inject blackhole": Case("some-client --every-time", after=("heal",), has=KEYS_OF_A_RULE),
+    "recovery plan": Case(
+        "lone",
+        before=WITHOUT_LEADER,
+        after=("recovery apply lone 0 --leader 3 --yes", "topics delete lone"),
+        has=("topic", "partition", "replicas", "choices"),
+    ),
+    "recovery apply": Case(
+        "lone 0 --leader 3 --yes",
+        before=WITHOUT_LEADER,
+        after=("topics delete lone",),
+        has=("topic", "partition", "leader", "lost", "elected", "leader_epoch"),
+    ),
     "elect": Case("--type preferred --topic {topic} --partition 0", has=("type", "partitions")),
     "salvage list": Case(data="{salvaged}", has=("id", "topic", "records")),
     "salvage show": Case("{entry}", data="{salvaged}", has=("id", "first_records")),

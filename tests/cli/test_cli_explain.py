@@ -147,8 +147,8 @@ CASES: list[Case] = [
     ),
     (
         {"last_known_elr": (1,), **NONE},
-        "no leader: ISR and ELR are empty; strategy None leaves the choice to an operator: `tanist elect` with --type "
-        "designation or longest_log_... (KIP-966 leader election 4c)",
+        "no leader: ISR and ELR are empty; strategy None leaves the choice to an operator: `tanist recovery "
+        "plan` shows what each choice loses (KIP-966 leader election 4c)",
     ),
     # The delivery plan's first phase: ELR without the recovery manager, as Apache Kafka.
     (
@@ -193,12 +193,12 @@ CASES: list[Case] = [
     (
         {**FIRST_PHASE},
         "no leader: ISR and ELR are empty; unclean.leader.election.enable=false, and no last known leader is recorded: "
-        "an operator has to choose, `tanist elect --type unclean` (KIP-966 delivery plan)",
+        "an operator has to choose; `tanist recovery plan` shows what each choice loses (KIP-966 delivery plan)",
     ),
     (
         {"last_known_elr": (1, 2), **FIRST_PHASE},
         "no leader: ISR and ELR are empty; unclean.leader.election.enable=false, and no last known leader is recorded: "
-        "an operator has to choose, `tanist elect --type unclean` (KIP-966 delivery plan)",
+        "an operator has to choose; `tanist recovery plan` shows what each choice loses (KIP-966 delivery plan)",
     ),
     (
         {"isr": (1,), "offline": (1,), **FIRST_PHASE, **UNCLEAN},

@@ -158,6 +158,10 @@ LINES: list[tuple[Event, str | None]] = [
         LOSS.format("an operator asked for an unclean election"),
     ),
     (
+        UncleanElection(P, 2, 5, asked_for="a designation", asked_by="User:alice at 10.0.0.1, client 'tanist'"),
+        LOSS.format("an operator asked for a designation: User:alice at 10.0.0.1, client 'tanist'"),
+    ),
+    (
         UncleanElection(P, 2, 5, "Balanced", ((1, 3, 10), (2, 4, 7))),
         LOSS.format("Balanced unclean recovery compared the logs of {1: epoch 3 end 10, 2: epoch 4 end 7}"),
     ),

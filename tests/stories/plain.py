@@ -17,6 +17,8 @@ _REPLACED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r", controller \d+, data in \S+"), ", controller N, data in ./tanist-data"),
     (re.compile(r"\bTopicId: \S+"), "TopicId: ID"),
     (re.compile(r"\bepoch \d+"), "epoch E"),
+    (re.compile(r", at least \d+ of them committed"), ""),  # as old as the high watermark that a replica knows
+    (re.compile(r"'tanist-recovery-\S+'"), "'tanist-recovery-USER'"),
     (re.compile(r"\d+ bytes in \d+ files? (were|was) not synced"), r"N bytes in N files \1 not synced"),
     (re.compile(r"\b\d{13}-(\d+)-(\d+)\b"), r"ENTRY-\1-\2"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?"), "TIME"),

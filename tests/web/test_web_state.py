@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.web.partition_positions import Succession, positions
-from tanist.web.state import IfDies, ReplicaPositions, Stretch, danger_of, difference, plain
+from tanist.web.state import IfDies, Stretch, danger_of, difference, plain
 
 
 def replica(

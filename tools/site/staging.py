@@ -18,6 +18,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "pytest-only",
         "testing",
         "operations",
+        "recovery",
         "salvage",
         "migrate",
         "jepsen",

@@ -65,6 +65,7 @@ TREE: dict[str, dict[str, str]] = {
         "faults": "tanist.cli.commands.fault_injection",
     },
     "Recovery": {
+        "recovery": "tanist.cli.commands.recovery",
         "elect": "tanist.cli.commands.elect",
         "salvage": "tanist.cli.commands.salvage",
     },

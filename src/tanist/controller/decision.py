@@ -82,6 +82,10 @@ class _NoQuota:
 NO_QUOTA: Final[MutationQuota] = _NoQuota()
 
 
+BY_THE_LONGEST_LOG: Final = "an election by the longest log"
+"""What an operator may ask for; the answer comes when the replicas have been asked."""
+
+
 class UncleanReason(NamedTuple):
     """Why a partition has an unclean election, as `events.metadata.UncleanElection` tells it."""
 

@@ -82,6 +82,8 @@ class UncleanElection(Event):
     """The logs that the recovery compared: (broker, leader epoch of the last record, log end offset)."""
     asked_for: str = ""
     """The election that an operator asked for; empty: none did."""
+    asked_by: str = ""
+    """Who that was: the principal, the address, and what the client calls itself. This event records the decision."""
 
 
 class BrokerRegistered(Event):

@@ -33,7 +33,10 @@ _tuple = tuple.__new__
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 AS_REPLICA: Final = -1
-"""Instead of an isolation level: a replica reads to the end of the log."""
+"""Instead of an isolation level: a replica reads to the end of the log, and so does a tool that may replicate. On the
+wire it is none, and must not be taken for this one."""
+LOCAL_READER: Final = -3
+"""Apache Kafka's id of a replica that a broker copies from one of its disks to another. Tools read whole logs by it."""
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
@@ -160,7 +163,10 @@ def consumer_read(
     log = partition.log
     latest_epoch = NO_EPOCH if last_fetched_epoch == NO_EPOCH else log.latest_epoch
     error, diverging = divergence(log, latest_epoch, fetch_offset, last_fetched_epoch)
-    upper_offset = consumer_fetch_bounds(isolation_level, role.high_watermark, last_stable_offset)
+    if isolation_level == AS_REPLICA:
+        upper_offset = log.log_end_offset
+    else:
+        upper_offset = consumer_fetch_bounds(isolation_level, role.high_watermark, last_stable_offset)
     return _tuple(ConsumerRead, (error, diverging, upper_offset))
 
 

@@ -21,6 +21,7 @@ from tanist.runtime.client.connection import ANYBODY
 from tanist.runtime.client.explain import Situation, explain
 from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections
 from tanist.runtime.client.records import list_offset
+from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.web.groups import read_groups
 from tanist.web.source import NotHere, Watched
 from tanist.web.state import (
@@ -29,7 +30,6 @@ from tanist.web.state import (
     NodeState,
     PartitionPositions,
     PartitionView,
-    ReplicaPositions,
     danger_of,
     plain,
 )

@@ -18,10 +18,12 @@ from typing import Any
 from tanist.broker.config import NodeConfig
 from tanist.controller.decision import ControllerSettings
 from tanist.runtime.client.client import KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.replica_positions import ReplicaPositions, on_page
 from tanist.runtime.client.salvaged import by_partition
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import client_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing
+from tanist.runtime.cluster.dead_node import DeadNode
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.processes import ProcessMark
@@ -29,7 +31,6 @@ from tanist.runtime.faults.settings import BadDisk
 from tanist.text import counted
 from tanist.web import live_faults, node_pages
 from tanist.web.actions import ACTIONS
-from tanist.web.folders import DeadNode
 from tanist.web.groups import read_groups
 from tanist.web.metadata_log import MetadataLog
 from tanist.web.metadata_view import MetadataView
@@ -43,7 +44,6 @@ from tanist.web.state import (
     FaultState,
     Json,
     NodeState,
-    ReplicaPositions,
     plain,
 )
 from tanist.web.traffic import Traffic
@@ -299,7 +299,7 @@ class FolderSource:
         place = (broker, topic, partition)
         row = node_pages.row_of(pages.get(broker, ()), topic, partition)
         if row is not None:
-            self._frozen[place] = node_pages.replica(broker, row)
+            self._frozen[place] = on_page(broker, row)
             return self._frozen[place]
         try:
             node = cluster.node(broker)

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 from tanist.runtime.client.node_pages import NoAnswer as NoAnswer
 from tanist.runtime.client.node_pages import ask as ask
-from tanist.web.state import ReplicaPositions
 
 Pages: TypeAlias = Mapping[int, list[dict[str, Any]]]
 """The answers of each node that answered."""
@@ -21,17 +20,3 @@ def row_of(answers: Iterable[Mapping[str, Any]], topic: str, partition: int) -> 
                 found: dict[str, Any] = row
                 return found
     return None
-
-
-def replica(broker: int, row: dict[str, Any]) -> ReplicaPositions:
-    """One replica as its own node has it."""
-    return ReplicaPositions(
-        broker,
-        row["role"],
-        True,
-        start=row["log_start_offset"],
-        end=row["log_end_offset"],
-        high_watermark=row["high_watermark"],
-        synced=row["synced_offset"],
-        epochs=tuple((epoch, start) for epoch, start in row["epochs"]),
-    )

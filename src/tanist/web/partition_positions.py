@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.text import counted
-from tanist.web.state import IfDies, PartitionPositions, ReplicaPositions, Stretch
+from tanist.web.state import IfDies, PartitionPositions, Stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +64,11 @@ def _acknowledged(leader: int, replicas: Sequence[ReplicaPositions]) -> int | No
     return max((each.high_watermark for each in replicas if each.high_watermark is not None), default=None)
 
 
-def epoch_at(replica: ReplicaPositions, offset: int) -> int:
-    """The leader epoch of a record; -1 if the replica does not say."""
-    found = -1
-    for epoch, start in replica.epochs:
-        if start > offset:
-            break
-        found = epoch
-    return found
-
-
 def _has(replica: ReplicaPositions, reference: ReplicaPositions, offset: int) -> bool:
     return (
         replica.end is not None
         and (replica.start or 0) <= offset < replica.end
-        and epoch_at(replica, offset) == epoch_at(reference, offset)
+        and replica.epoch_at(offset) == reference.epoch_at(offset)
     )
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tanist.runtime.client.replica_positions import ReplicaPositions, on_page
 from tanist.runtime.cluster.cluster_file import ClusterFile
 from tanist.text import counted
 from tanist.web.actions import LEAVES
 from tanist.web.metadata_view import MetadataView
-from tanist.web.node_pages import replica
 from tanist.web.partition_positions import positions
-from tanist.web.state import Json, ReplicaPositions
+from tanist.web.state import Json
 
 _NAMED = 4
 
@@ -37,7 +37,7 @@ def price_of(
         topic = view.image.topics[topic_id]
         state = topic.partitions[index]
         standing = [
-            replica(broker, dict(rows[broker, topic.name, index]))
+            on_page(broker, rows[broker, topic.name, index])
             if (broker, topic.name, index) in rows
             else absent(broker, topic.name, index)
             for broker in state.replicas

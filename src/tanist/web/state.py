@@ -18,6 +18,8 @@ from functools import cache, lru_cache
 from sys import intern
 from typing import Any, Literal, TypeAlias
 
+from tanist.runtime.client.replica_positions import ReplicaPositions
+
 Json: TypeAlias = Any
 Sample: TypeAlias = Mapping[str, Json]
 
@@ -98,25 +100,6 @@ class PartitionView(OfPartition):
     last_unclean_epoch: int = -1
     strategy: str | None = None
     internal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaPositions:
-    """One replica's log. None: not known."""
-
-    broker: int
-    role: str
-    """leader, follower, offline, or dead."""
-    alive: bool
-    start: int | None = None
-    end: int | None = None
-    high_watermark: int | None = None
-    synced: int | None = None
-    """Everything below it is on the disk."""
-    epochs: tuple[tuple[int, int], ...] = ()
-    """(leader epoch, first offset)."""
-    note: str | None = None
-    since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Record data is never touched: a read gives a range of a segment file, which the 
 fetch that has too little to say waits on the partitions it asked for and in the purgatory; an append or a new high
 watermark looks at the waiters once, at the end of the turn. What counts is what the reader may have: a follower up to
 the log's end, a consumer up to the high watermark, or to the last stable offset if it reads what is committed. Sessions
-(KIP-227) are `fetch_sessions`.
+(KIP-227) are `fetch_sessions`. A tool that may follow (`LOCAL_READER`) reads to the log's end as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH,
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk, FileRange
-from tanist.replica.reads import READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
+from tanist.replica.reads import AS_REPLICA, LOCAL_READER, READ_UNCOMMITTED, consumer_fetch_bounds, consumer_read
 from tanist.security import requirements as rows
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
@@ -44,7 +44,6 @@ from tanist.wire.produce import NodeEndpoint
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-
 _Targets: TypeAlias = "dict[HostedPartition, FetchTarget]"
 
 
@@ -57,6 +56,8 @@ def _upper_offset(call: FetchCall, hosted: HostedPartition, target: FetchTarget)
         return None if hosted.leader is None else log.log_end_offset
     if hosted.leader is None and hosted.follower is None:
         return None
+    if call.isolation_level == AS_REPLICA:
+        return log.log_end_offset
     high_watermark = hosted.replica.high_watermark
     return consumer_fetch_bounds(call.isolation_level, high_watermark, log.last_stable_offset(high_watermark))
 
@@ -209,14 +210,16 @@ class Fetch:
         session: FetchSession | None = None
         counted: Fetcher | None = None
         in_session = call.session_epoch != FINAL_EPOCH or call.session_id
-        if call.replica_id >= 0:
-            if not connection.session.access.may(connection.session, rows.FETCH_FOLLOWER):
-                connection.end_follower_session()
-                connection.respond(refused_fetch(call, version, correlation_id, int(rows.FETCH_FOLLOWER.code)))
-                return
+        is_follower, is_tool = call.replica_id >= 0, call.replica_id == LOCAL_READER
+        if (is_follower or is_tool) and not connection.session.access.may(connection.session, rows.FETCH_FOLLOWER):
+            connection.end_follower_session()
+            connection.respond(refused_fetch(call, version, correlation_id, int(rows.FETCH_FOLLOWER.code)))
+            return
+        if is_follower:
             if in_session and self._followers.handle(connection, call, version, correlation_id):
                 return
         else:
+            call.isolation_level = AS_REPLICA if is_tool else max(call.isolation_level, READ_UNCOMMITTED)
             if throttles is None:
                 connection.fetch_plan = plan_fetch(frame, offset, version, call)
             else:

@@ -14,7 +14,7 @@ from tanist.broker.network.call import Call, Handler
 from tanist.broker.replication.replicas import Replicas
 from tanist.events.storage import BatchDamaged
 from tanist.log.scan import DamagedBatch
-from tanist.replica.reads import AS_REPLICA, list_offsets
+from tanist.replica.reads import AS_REPLICA, READ_UNCOMMITTED, list_offsets
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -37,7 +37,9 @@ class ListOffsets:
 
     def handle(self, request: ListOffsetsRequest, call: Call) -> None:
         """Answer for each partition. A search by time reads index files and decodes one batch."""
-        isolation_level = request.isolation_level if request.replica_id == _CONSUMER else AS_REPLICA
+        # What else a consumer sends is no level, and must not be taken for a replica's.
+        level = max(request.isolation_level, READ_UNCOMMITTED)
+        isolation_level = level if request.replica_id == _CONSUMER else AS_REPLICA
         leader_only = request.replica_id != _DEBUGGING
         call.reply(
             ListOffsetsResponse(

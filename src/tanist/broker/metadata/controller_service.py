@@ -47,6 +47,7 @@ from tanist.wire.metadata import (
 )
 
 _MAX_PENDING = 10_000
+_CLIENT_CHARS_MAX = 100
 _REFUSED_FOR_MS = 500
 """A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
@@ -286,7 +287,7 @@ class ControllerService:
         if decision.records:
             metadata_version = self.controller.image.metadata_version
             values = []
-            unclean = self._unclean_elections(decision)
+            unclean = self._unclean_elections(decision, call)
             for record in decision.records:
                 values.append(encode_record(record, record_version(type(record), metadata_version)))
                 if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
@@ -329,7 +330,7 @@ class ControllerService:
         call.wait()
         self._pending.append(_Pending(offset, call, response, request))
 
-    def _unclean_elections(self, decision: Decision) -> tuple[UncleanElection, ...]:
+    def _unclean_elections(self, decision: Decision, call: Call | None) -> tuple[UncleanElection, ...]:
         """Each election by which committed records may be lost (safety U5: once each)."""
         elections = []
         for record in decision.records:
@@ -339,9 +340,19 @@ class ControllerService:
             if state is None or record.leader < 0:
                 continue
             name = f"{self.controller.image.topics[record.topic_id].name}-{record.partition_id}"
-            reason = decision.reasons.get((record.topic_id, record.partition_id), UncleanReason())
-            elections.append(UncleanElection(name, record.leader, state.leader_epoch + 1, *reason))
+            key = record.topic_id, record.partition_id
+            reason = decision.reasons.get(key, UncleanReason())
+            asked_by = self._asked_by(key, call) if reason.asked_for else ""
+            elections.append(UncleanElection(name, record.leader, state.leader_epoch + 1, *reason, asked_by))
         return tuple(elections)
+
+    def _asked_by(self, key: TopicIdPartition, call: Call | None) -> str:
+        """Who has asked for this election: now, or when its questions to the replicas began."""
+        for asking in [call] if call else [call for wait, (call, _) in self._electing.items() if key in wait.pending]:
+            # Clients choose their names: no line of the node's log is to begin within one.
+            name = repr((asking.header.client_id or "")[:_CLIENT_CHARS_MAX])
+            return f"{asking.session.principal} at {asking.session.host}, client {name}"
+        return ""
 
     # -- time
 

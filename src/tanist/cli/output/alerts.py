@@ -37,7 +37,9 @@ def salvage_lines(news: Sequence[SalvageNews], folder: Path, most: int = 5) -> l
     if news:
         topics = {each.topic for each in news}
         which = f"--topic {topics.pop()}" if len(topics) == 1 else "--all"
-        lines.append(f"what a topic lacks of them: `tanist salvage export {which} --to topic --dry-run{_data(folder)}`")
+        lines.append(
+            f"what a topic lacks of them: `tanist salvage export {which} --to topic --dry-run{data_words(folder)}`"
+        )
     return lines
 
 
@@ -55,7 +57,7 @@ def salvage_clause(news: SalvageNews, folder: Path) -> str:
         behind = "stood behind damage"
     else:
         behind = f"the leader of epoch {news.leader_epoch} did not have ({_IN_WORDS[news.why]})"
-    command = f"tanist salvage export --topic {news.topic} --to topic --dry-run{_data(folder)}"
+    command = f"tanist salvage export --topic {news.topic} --to topic --dry-run{data_words(folder)}"
     cut = "was" if news.records == 1 and news.exact else "were"
     return (
         f"{_counted(news)} that {behind} {cut} cut from the log of {_brokers(news)} {ago(news)}, into the salvage: "
@@ -75,7 +77,7 @@ def _brokers(news: SalvageNews) -> str:
     return ("broker " if len(news.brokers) == 1 else "brokers ") + ", ".join(map(str, news.brokers))
 
 
-def _data(folder: Path) -> str:
+def data_words(folder: Path) -> str:
     """The option that names the folder, where it is not the one that is taken without it."""
     taken = Path(os.environ.get("TANIST_DATA", DEFAULT_DATA))
     return "" if folder.absolute() == taken.absolute() else f" --data {shlex.quote(str(folder))}"

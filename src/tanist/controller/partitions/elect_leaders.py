@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from tanist.controller.decision import ControllerSettings, Decision, ElectionResult, ElectionWait, UncleanReason
+from tanist.controller.decision import (
+    BY_THE_LONGEST_LOG,
+    ControllerSettings,
+    Decision,
+    ElectionResult,
+    ElectionWait,
+    UncleanReason,
+)
 from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.controller.partitions.change import Election, Intent, partition_change
 from tanist.controller.partitions.context import PartitionContexts
@@ -33,8 +40,8 @@ DESIGNATION = 4
 _LONGEST_LOG = {LONGEST_LOG_AGGRESSIVE: Strategy.AGGRESSIVE, LONGEST_LOG_BALANCED: Strategy.BALANCED}
 _NAMES = {
     UNCLEAN: "an unclean election",
-    LONGEST_LOG_AGGRESSIVE: "an election by the longest log",
-    LONGEST_LOG_BALANCED: "an election by the longest log",
+    LONGEST_LOG_AGGRESSIVE: BY_THE_LONGEST_LOG,
+    LONGEST_LOG_BALANCED: BY_THE_LONGEST_LOG,
     DESIGNATION: "a designation",
 }
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
 
-from tanist.controller.decision import ControllerSettings, Decision, UncleanReason
+from tanist.controller.decision import BY_THE_LONGEST_LOG, ControllerSettings, Decision, UncleanReason
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.image import MetadataImage, PartitionState
 from tanist.controller.partitions.change import Election, Intent, partition_change
@@ -280,7 +280,7 @@ class UncleanRecoveries:
             if change is not None:
                 records.append(change)
                 self.finished += 1
-                reasons[key] = _reason(self._watched[key])
+                reasons[key] = _reason(self._watched[key], asked=key in self._requested)
         return Decision(tuple(records), atomic=False, reasons=reasons)
 
     def questions(self, now_ms: int) -> list[AskReplica]:
@@ -446,6 +446,6 @@ def _best(answers: Mapping[int, LogInfo], replicas: Iterable[int], last_known: C
     return max(order, key=lambda replica: answers[replica].position)
 
 
-def _reason(recovery: _Recovery) -> UncleanReason:
+def _reason(recovery: _Recovery, *, asked: bool) -> UncleanReason:
     logs = tuple((broker_id, *answer.position) for broker_id, answer in sorted(recovery.answers.items()))
-    return UncleanReason(recovery.strategy.value, logs)
+    return UncleanReason(recovery.strategy.value, logs, BY_THE_LONGEST_LOG if asked else "")

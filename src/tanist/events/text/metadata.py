@@ -26,13 +26,14 @@ from tanist.text import counted
 
 
 def _unclean_election(event: UncleanElection) -> Line:
+    reasons = []
     if event.asked_for:
-        why = f"an operator asked for {event.asked_for}"
-    elif event.strategy:
+        by = f": {event.asked_by}" if event.asked_by else ""
+        reasons.append(f"an operator asked for {event.asked_for}{by}")
+    if event.strategy:
         logs = ", ".join(f"{broker_id}: epoch {epoch} end {end}" for broker_id, epoch, end in event.logs)
-        why = f"{event.strategy} unclean recovery compared the logs of {{{logs}}}"
-    else:
-        why = "nobody eligible is left"
+        reasons.append(f"{event.strategy} unclean recovery compared the logs of {{{logs}}}")
+    why = "; ".join(reasons) or "nobody eligible is left"
     return (
         "WARN",
         f"POSSIBLE DATA LOSS: {event.partition} is led by {event.leader} from leader epoch {event.leader_epoch} on, "

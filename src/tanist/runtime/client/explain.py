@@ -186,7 +186,7 @@ def _nobody_eligible(situation: Situation) -> str:
     if situation.strategy == AGGRESSIVE:
         return f"strategy Aggressive recovers uncleanly: {_longest_log(situation)} ({_RULE} 4a)"
     if situation.strategy == NONE:
-        how = "`tanist elect` with --type designation or longest_log_..."
+        how = "`tanist recovery plan` shows what each choice loses"
         return f"strategy None leaves the choice to an operator: {how} ({_RULE} 4c)"
     registered = [replica for replica in situation.replicas if replica not in situation.unregistered]
     last_known = [replica for replica in registered if replica in situation.last_known_elr]
@@ -208,8 +208,8 @@ def _last_known_leader(situation: Situation) -> str:
         return f"{_SWITCH}=true: {_any_live(situation)} ({_PLAN})"
     if last is not None:
         return f"{_SWITCH}=false waits for {_brokers(last)}, the last known leader ({_PLAN})"
-    how = "`tanist elect --type unclean`"
-    return f"{_SWITCH}=false, and no last known leader is recorded: an operator has to choose, {how} ({_PLAN})"
+    how = "`tanist recovery plan` shows what each choice loses"
+    return f"{_SWITCH}=false, and no last known leader is recorded: an operator has to choose; {how} ({_PLAN})"
 
 
 def _before_the_kip(situation: Situation, otherwise: str) -> str:

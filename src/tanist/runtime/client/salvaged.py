@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -198,6 +198,16 @@ class PartitionSalvage:
         finally:
             if file is not None:
                 file.close()
+
+    def record_at(self, epoch: int, offset: int) -> Record | None:
+        """One record; None for a marker of a transaction, and for what cannot be read."""
+        for batch in self.batches:
+            header = batch.header
+            if batch.epoch == epoch and header.base_offset <= offset <= header.last_offset and not header.is_control:
+                with closing(self._open(batch.entry_number, batch.file_number)) as file, suppress(WireError):
+                    found = decode_batch(file.read(batch.position, header.size_bytes))
+                    return next((record for record in found if record.offset == offset), None)
+        return None
 
     def _indexed(self) -> Iterator[SavedBatch]:
         for entry_number, entry in enumerate(self.entries):

@@ -15,13 +15,14 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.decision import ControllerSettings
 from tanist.quorum.storage.raft_log import RaftLog
 from tanist.quorum.voters import SnapshotId
+from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.web.actions import ACTIONS
 from tanist.web.metadata_view import MetadataView
 from tanist.web.partition_positions import Succession, positions
 from tanist.web.simulated.disks import DiskReplica, Salvaged, disk_replica, salvage_keys, salvage_of
 from tanist.web.simulated.faults import Links
-from tanist.web.state import ClusterState, Json, MetadataEvent, NodeState, ReplicaPositions, plain
+from tanist.web.state import ClusterState, Json, MetadataEvent, NodeState, plain
 from tanist.wire.metadata import decode_record
 
 Emit: TypeAlias = Callable[[float, Mapping[str, Json], tuple[str, ...]], None]

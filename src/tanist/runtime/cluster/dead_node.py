@@ -1,8 +1,8 @@
 """What the files of a dead node say of its replicas, without opening a log.
 
-Owns the reading of checkpoints, and the walk over the batches of the last segment from the last entry of its offset
-index on. A log that was read is not read again until its files change. It changes nothing; a file that cannot be read
-is a position that is not known.
+Owns the reading of checkpoints, the walk over the batches of the last segment from the last entry of its offset index
+on, and the look at one record. A log that was read is not read again until its files change. It changes nothing; a file
+that cannot be read is a position that is not known. The nodes may be Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -14,19 +14,24 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
+from tanist.broker.config import METRICS_LISTENER
 from tanist.log.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
     CheckpointError,
     decode_epochs,
     decode_offsets,
 )
 from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
+from tanist.log.properties import log_directories, parse_properties
 from tanist.log.scan import DamagedBatch, UnsupportedFormatError, scan_headers
+from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.runtime.client.salvaged import SavedFile
 from tanist.runtime.ports.synced_lengths import LEDGER_NAME, read_ledger
-from tanist.web.state import ReplicaPositions
+from tanist.wire.batch import Record, decode_batch
+from tanist.wire.errors import WireError
 
 _INDEX_ENTRY: Final = Struct(">ii")
 _INDEX_BYTES_MAX: Final = 32 << 20
@@ -58,6 +63,16 @@ class DeadNode:
         note = "it has no log of this partition"
         return ReplicaPositions(self._broker, "dead", False, note=note, since_ms=since_ms)
 
+    def record(self, topic: str, partition: int, offset: int) -> Record | None:
+        """One record; None if no file has it, for a marker of a transaction as well."""
+        for directory in self._directories:
+            folder = directory / folder_name(topic, partition)
+            with suppress(OSError, DamagedBatch, WireError):
+                bases = [base for name in os.listdir(folder) if (base := offset_of(name, LOG_SUFFIX)) is not None]
+                base = max((base for base in bases if base <= offset), default=None)
+                return None if base is None else _record(folder / f"{base:020d}{LOG_SUFFIX}", offset)
+        return None
+
     def _replica(
         self, directory: Path, folder: Path, topic: str, partition: int, since_ms: int | None
     ) -> ReplicaPositions:
@@ -78,7 +93,9 @@ class DeadNode:
             start=max(found.start, start or 0),
             end=found.end,
             high_watermark=None if high_watermark is None else min(high_watermark, found.end),
-            synced=found.synced,
+            synced=_offset(directory / RECOVERY_POINT_CHECKPOINT, topic, partition)
+            if found.synced is None
+            else found.synced,
             epochs=tuple((epoch, first) for epoch, first in epochs if first < found.end),
             note=found.note,
             since_ms=since_ms,
@@ -101,6 +118,26 @@ class DeadNode:
             return self._read[key]
         except (OSError, ValueError):
             return None
+
+
+def nodes_below(folder: Path) -> dict[int, tuple[DeadNode, str | None]]:
+    """The nodes whose properties lie in a folder, or in one in it, and where each shows its pages."""
+    found: dict[int, tuple[DeadNode, str | None]] = {}
+    for path in [*folder.glob("server.properties"), *sorted(folder.glob("*/server.properties"))]:
+        with suppress(OSError, ValueError):  # PropertiesError is one, and so is an id that is no number
+            properties = parse_properties(path.read_text())
+            node_id = int(properties.get("node.id") or properties.get("broker.id") or "")
+            found[node_id] = DeadNode(node_id, list(log_directories(properties))), properties.get(METRICS_LISTENER)
+    return found
+
+
+def _record(path: Path, offset: int) -> Record | None:
+    with closing(SavedFile(path)) as file:
+        for batch in scan_headers(file, 0, file.size):
+            if batch.header.base_offset <= offset <= batch.header.last_offset and not batch.header.is_control:
+                found = decode_batch(file.read(batch.position, batch.header.size_bytes))
+                return next((record for record in found if record.offset == offset), None)
+    return None
 
 
 def _synced(directory: Path) -> dict[tuple[int, int], int] | None:
