@@ -1,7 +1,7 @@
 """The field tables against the schemas in Apache Kafka's own jars: names, types, versions, null, tags, defaults, order.
 
-kio carries Kafka 4.2; this says whether 4.3 is the same, and whether what kio changes on the way was restored. The jars
-are those that the interop tests fetch; without them there is nothing to compare with.
+kio carries Kafka 4.2; this says whether later versions are the same, and whether what kio changes on the way was
+restored. The jars are those that the interop tests fetch; without them there is nothing to compare with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import typing
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +20,10 @@ import pytest
 from tanist.wire import metadata
 from tanist.wire.apis import ApiKey
 from tanist.wire.schema import ZERO_UUID, ApiMessage, Array, Message, MetadataRecord, Struct
+from tests.interop import apache
 
 pytestmark = pytest.mark.interop
 
-JARS = Path(__file__).resolve().parents[2] / ".cache" / "kafka-4.3.1"
 ZEROS: dict[str, Any] = {"bool": False, "string": "", "bytes": b"", "records": None, "uuid": ZERO_UUID, "float64": 0.0}
 
 OURS = {
@@ -54,10 +53,10 @@ Range = tuple[int, int]
 
 
 def schemas(jar: str, folder: str) -> Iterator[dict[str, Any]]:
-    found = sorted(JARS.rglob(f"{jar}-4*.jar"))
-    if not found:
-        pytest.skip(f"no {jar} in {JARS}; the interop tests fetch it")
-    with zipfile.ZipFile(found[0]) as archive:
+    found = apache.jar_folder() / f"{jar}-{apache.VERSION}.jar"
+    if not found.exists():
+        pytest.skip(f"no {found}; the interop tests fetch it")
+    with zipfile.ZipFile(found) as archive:
         for name in archive.namelist():
             if name.startswith(folder) and name.endswith(".json"):
                 text = archive.read(name).decode()
