@@ -71,12 +71,8 @@ def pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Pair]:
     theirs.start()
     try:
         node.start()
-        yield Pair(
-            theirs.address(1),
-            node.address(1),
-            controller_address(theirs.node_properties(1)),
-            controller_address(node.properties),
-        )
+        controllers = [controller_address(each) for each in (theirs.node_properties(1), node.properties)]
+        yield Pair(theirs.address(1), node.address(1), *controllers)
     finally:
         node.stop()
         theirs.stop()
