@@ -35,18 +35,16 @@ _ASKED_IN = 4
 
 _SHARE, _STREAMS = "There are no share groups", "There are no Streams groups"
 _ON_CONTROLLERS = "Apache Kafka's controllers offer it, and do not serve it"
-_NOT_YET = "It came with 4.4"
 
 REASONS: Mapping[str, str] = {
     "AlterReplicaLogDirs": "Replicas do not move between log directories",
-    "ApiVersions": _NOT_YET,
-    "DeleteGroups": _NOT_YET,
     "DescribeDelegationToken": _ON_CONTROLLERS,
     "DescribeUserScramCredentials": _ON_CONTROLLERS,
     "ElectLeaders": "Version 3 is KIP-966's, and names the leader",
-    "TxnOffsetCommit": _NOT_YET,
-    "UnregisterController": _NOT_YET,
-    "metadata.version": _NOT_YET,
+    **dict.fromkeys(
+        ("ApiVersions", "DeleteGroups", "TxnOffsetCommit", "UnregisterController", "metadata.version"),
+        "As in Apache Kafka 4.4",
+    ),
     "share.version": _SHARE,
     "streams.version": _STREAMS,
     **dict.fromkeys(

@@ -3,7 +3,7 @@
     TANIST_KAFKA_VERSION=4.4.0 python -m pytest tests/interop -m interop
 
 Owns their pins. Tests, the benchmark and the poms take the version from here, and none of them names one. A new version
-is a row here, and what differs from it in `tests/interop/tables.py` (docs/interop.md).
+is a row here, and what differs from it in `tables.py` and GAPS.md (docs/interop.md).
 """
 
 from __future__ import annotations

@@ -47,7 +47,20 @@ ALWAYS_PRESENT = {
 }
 
 KEYS = frozenset(int(key) for key in ApiKey)
-NOT_GENERATED = {"ControlRecordTypeSchema", "DefaultPrincipalData"}
+NOT_GENERATED = {"ControlRecordTypeSchema", "DefaultPrincipalData", "AbortedTxn"}
+RENAMED = {("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generation_id"}
+"""Fields that a later version of Apache Kafka calls by another name than kio."""
+LATER = {
+    "4.3.1": {
+        "ApiVersionsRequest",
+        "ApiVersionsResponse",
+        "DeleteGroupsRequest",
+        "DeleteGroupsResponse",
+        "TxnOffsetCommitRequest",
+        "TxnOffsetCommitResponse",
+    }
+}
+"""By version of Apache Kafka: the messages of which a later one, and we, have more versions."""
 
 Range = tuple[int, int]
 
@@ -102,7 +115,8 @@ def differences(schema: dict[str, Any]) -> Iterator[tuple[str, str, object, obje
         return
     versions = span(schema["validVersions"], 99)
     assert versions is not None
-    if versions != cls.VERSIONS:
+    has_more = versions[0] == cls.VERSIONS[0] and versions[1] < cls.VERSIONS[1]
+    if has_more != (schema["name"] in LATER.get(apache.VERSION, ())) or not (has_more or versions == cls.VERSIONS):
         yield schema["name"], "versions", cls.VERSIONS, versions
     flexible = cut(span(schema["flexibleVersions"], versions[1]), versions)
     if (flexible and flexible[0]) != cls.FLEXIBLE_FROM:
@@ -124,6 +138,7 @@ def field_differences(
     order = []
     for field in fields:
         name = snake(field["name"])
+        name = RENAMED.get((path, name), name)
         present = cut(span(field["versions"], versions[1]), versions)
         if present is None:
             continue
@@ -142,7 +157,7 @@ def field_differences(
             nullable = cut(span(field.get("nullableVersions"), versions[1]), present)
             yield from unequal(path, f"{name} null", cut(ours.nullable, versions), nullable)
         tagged = cut(span(field.get("taggedVersions"), versions[1]), present)
-        yield from unequal(path, f"{name} tagged", ours.tagged, tagged)
+        yield from unequal(path, f"{name} tagged", cut(ours.tagged, versions), tagged)
         yield from unequal(path, f"{name} tag", ours.tag, field["tag"] if tagged else None)
         yield from unequal(path, f"{name} type", (isinstance(ours.type, Array), kind_name), (is_array, element))
         yield from unequal(path, f"{name} default", defaults[name], default_of(field, is_array, element, kind))
@@ -150,8 +165,9 @@ def field_differences(
             yield from field_differences(
                 kind, field.get("fields") or common[element], common, versions, f"{path.split('.')[0]}.{element}"
             )
-    for name in tables:
-        yield path, name, "ours alone", None
+    for name, table in tables.items():
+        if cut(table.versions, versions) is not None:
+            yield path, name, "ours alone", None
     yield from unequal(path, "order", order, wire_order(order, cls))
 
 
