@@ -31,7 +31,7 @@ def test_what_differs_from_each_version_is_in_the_list_of_gaps() -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\nGAPS.md has another table: --write writes it"
 
 
-def test_rows_that_differ_are_told_once_for_both_listeners() -> None:
+def test_rows_that_differ_stand_once_for_both_listeners() -> None:
     theirs = {"4.3.1": (0, 2), "4.4.0": (0, 2)}
     found = tables.differences(
         _sides(

@@ -1,6 +1,6 @@
 """DeleteGroups (key 42), versions 0-3: groups without members, with all that they have committed.
 
-Version 3 has room for a message, which is null: Apache Kafka tells one for Streams groups only.
+Version 3 has a message, which is null here: Apache Kafka has one for Streams groups only.
 """
 
 from __future__ import annotations
