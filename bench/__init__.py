@@ -1,1 +1,1 @@
-"""The benchmark: tanist beside Apache Kafka 4.3.1, in the same run, interleaved. `python -m bench --help`."""
+"""The benchmark: tanist beside Apache Kafka, in the same run, interleaved. `python -m bench --help`."""

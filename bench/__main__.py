@@ -1,4 +1,4 @@
-"""`python -m bench`: tanist beside Apache Kafka 4.3.1, in one run, interleaved; and what came of it.
+"""`python -m bench`: tanist beside Apache Kafka, in one run, interleaved; and what came of it.
 
 python -m bench                     about a quarter of an hour
 python -m bench --quick             about two minutes, without Kafka's own tools

@@ -1,6 +1,6 @@
 """`python -m bench.fairness`: what heavy neighbours do to the latency of a small producer, and to the broker's memory.
 
-    python -m bench.fairness                        tanist beside Apache Kafka 4.3.1, logs of 4 GB, three rounds
+    python -m bench.fairness                        tanist beside Apache Kafka, logs of 4 GB, three rounds
     python -m bench.fairness --gb 6 --only pipeline,readers
     python -m bench.fairness --sides tanist,../before --rounds 1
     python -m bench.fairness --sides tanist --only alone,follower --gb 20    40 GB of disk

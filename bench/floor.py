@@ -1,6 +1,6 @@
 """`python -m bench.floor`: the broker's CPU for a request, as a multiple of the system calls that nobody can leave out.
 
-    python -m bench.floor                           tanist and Apache Kafka 4.3.1 beside the floor, five rounds
+    python -m bench.floor                           tanist and Apache Kafka beside the floor, five rounds
     python -m bench.floor --sides tanist,../before --only fetch-1MB-4x1
 
 The floor is a C program (`floor.c`) on one thread with epoll: it receives the same frames from the same load generator,

@@ -1,6 +1,6 @@
 """`python -m bench.groups`: how long a hundred members take to join and settle, and how many commits a second count.
 
-    python -m bench.groups                      tanist beside Apache Kafka 4.3.1, three rounds
+    python -m bench.groups                      tanist beside Apache Kafka, three rounds
     python -m bench.groups --members 30 --rounds 1
 
 One combined node of each kind, side by side, at the same server.properties, and `group.initial.rebalance.delay.ms=0`

@@ -1,6 +1,6 @@
 """`python -m bench.positions`: what a fetch costs at the tail of a long log, in its middle, and right after a restart.
 
-    python -m bench.positions                       tanist beside Apache Kafka 4.3.1, a log of 6 GB, three rounds
+    python -m bench.positions                       tanist beside Apache Kafka, a log of 6 GB, three rounds
     python -m bench.positions --gb 2 --sides tanist,../before --rounds 1
 
 One node of each kind with one partition of 16 KB batches. Each workload reads a window of 64 MB over and over, so that

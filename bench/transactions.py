@@ -1,4 +1,4 @@
-"""`python -m bench.transactions`: transactional producers, tanist beside a warm Apache Kafka 4.3.1.
+"""`python -m bench.transactions`: transactional producers, tanist beside a warm Apache Kafka.
 
     python -m bench.transactions                    three rounds of each size, after a warm-up
     python -m bench.transactions --quick            one short round: too short for a JVM to be warm

@@ -10,8 +10,8 @@ timestamps are plain ints again and get their `_ms` back, error codes are plain 
 Only messages that tanist uses are written: requests and responses of the APIs in `tanist.wire.apis.ApiKey`, and
 `NOT_OF_AN_API`. To add an API, add its key there and run this tool.
 
-`OVERRIDES` declares what KIP-966 adds to messages that kio knows. Messages that kio does not know are written by hand,
-in the same style, in the same folder; this tool leaves them alone.
+`OVERRIDES` declares what KIP-966 and later versions of Kafka add to messages that kio knows. Messages that kio does not
+know are written by hand, in the same style, in the same folder; this tool leaves them alone.
 """
 
 from __future__ import annotations
@@ -305,6 +305,30 @@ def designated_election(message: MessageModel) -> None:
     add_field(message, "TopicPartitions", "partitions", desired)
 
 
+def meant_node(message: MessageModel) -> None:
+    """KIP-1242, of Kafka 4.4: version 5 names the cluster and the node that the client means."""
+    like_version(message, 5, 4)
+    cluster = FieldModel("cluster_id", "string", False, False, None, present={5}, nullable={5})
+    add_field(message, message.root, "client_software_version", cluster)
+    add_field(message, message.root, "cluster_id", FieldModel("node_id", "int32", False, False, -1, present={5}))
+
+
+def cause_of_refusal(message: MessageModel) -> None:
+    """Of Kafka 4.4: version 3 has the message of an error."""
+    like_version(message, 3, 2)
+    text = FieldModel("error_message", "string", False, False, None, present={3}, nullable={3})
+    add_field(message, "DeletableGroupResult", "error_code", text)
+
+
+def topic_by_id(message: MessageModel) -> None:
+    """KIP-1319, of Kafka 4.4: since version 6 a topic goes by its id."""
+    like_version(message, 6, 5)
+    topic = f"{message.root}Topic"
+    (name,) = (field for field in message.structs[topic].fields if field.name == "name")
+    name.present.discard(6)
+    add_field(message, topic, "name", FieldModel("topic_id", "uuid", False, False, ZERO, present={6}))
+
+
 def lasting_loss(message: MessageModel) -> None:
     """Ours, in a tag that Kafka's clients pass over: the last leader epoch that began with an unclean election."""
     model = FieldModel("last_unclean_epoch", "int32", False, False, -1, present={0}, tagged={0}, tag=966)
@@ -331,12 +355,18 @@ def offset_of_change(message: MessageModel) -> None:
 
 
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
+    "ApiVersionsRequest": meant_node,
+    "ApiVersionsResponse": lambda message: like_version(message, 5, 4),
+    "DeleteGroupsRequest": lambda message: like_version(message, 3, 2),
+    "DeleteGroupsResponse": cause_of_refusal,
     "DescribeClusterResponse": state_of_broker,
     "DescribeTopicPartitionsResponse": lasting_loss,
     "DescribeTransactionsResponse": version_of_client,
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),
     "EnvelopeResponse": offset_of_change,
+    "TxnOffsetCommitRequest": topic_by_id,
+    "TxnOffsetCommitResponse": topic_by_id,
 }
 
 

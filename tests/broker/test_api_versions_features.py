@@ -1,8 +1,15 @@
-"""Features in an answer to ApiVersions: those supported, as far as the client can read them, and all that are final."""
+"""ApiVersions: whether this is the node that the client means, and the features, supported and final.
+
+Of the supported ones an answer has those that the client can read, of the final ones all.
+"""
 
 from __future__ import annotations
 
+import pytest
+
 from tanist.controller.features import LATEST_METADATA_VERSION, MINIMUM_METADATA_VERSION, default_features
+from tanist.sim.world.world import CONTROLLER_PORT
+from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tests.broker.cluster_rig import Cluster
 
@@ -28,10 +35,41 @@ def test_a_feature_whose_lowest_level_is_0_is_named_from_version_4_on() -> None:
 
 def test_all_finalized_features_are_named() -> None:
     """Those too that only brokers of Apache Kafka have: they are the cluster's."""
-    levels = {**default_features(LATEST_METADATA_VERSION), "share.version": 1}
-    cluster = Cluster(nodes=1, features=levels)
-    for version in (3, 4):
+    levels = {**default_features(LATEST_METADATA_VERSION), "share.version": 2}
+    cluster = Cluster(nodes=1, features={"metadata.version": LATEST_METADATA_VERSION, **levels})
+    for version in (3, 4, 5):
         answer = cluster.ask(ApiVersionsRequest(), version)
         finalized = {each.name: each.max_version_level for each in answer.finalized_features}
         assert finalized == levels | {"metadata.version": LATEST_METADATA_VERSION}
         assert "share.version" not in {each.name for each in answer.supported_features}
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "error"),
+    [
+        (None, -1, ErrorCode.NONE),
+        ("the cluster's", 1, ErrorCode.NONE),
+        ("another's", 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("the cluster's", 2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (None, 1, ErrorCode.INVALID_REQUEST),
+        ("the cluster's", -1, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_client_that_means_another_node_has_to_look_for_it_anew(
+    cluster_id: str | None, node_id: int, error: ErrorCode
+) -> None:
+    """KIP-1242: the address has changed hands. With its answer the client learns nothing of this cluster."""
+    cluster = Cluster(nodes=1)
+    meant = cluster.node(1).components.context.cluster_id if cluster_id == "the cluster's" else cluster_id
+    answer = cluster.ask(ApiVersionsRequest(cluster_id=meant, node_id=node_id), 5)
+    assert answer.error_code == error
+    assert bool(answer.api_keys) == (error == ErrorCode.NONE)
+    assert cluster.ask(ApiVersionsRequest(cluster_id=meant, node_id=node_id), 4).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("cluster_id", ["another's", None])
+def test_a_controller_does_not_ask_who_is_meant(cluster_id: str | None) -> None:
+    """As with Apache Kafka, which refuses there only what makes no sense."""
+    cluster = Cluster(nodes=1)
+    answer = cluster.ask(ApiVersionsRequest(cluster_id=cluster_id, node_id=1), 5, port=CONTROLLER_PORT)
+    assert answer.error_code == (ErrorCode.INVALID_REQUEST if cluster_id is None else ErrorCode.NONE)

@@ -25,6 +25,7 @@ from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, Topi
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.unregister_controller_request import UnregisterControllerRequest
 from tanist.wire.schema import Array, Request, Struct
 from tests.broker.cluster_rig import Cluster
 
@@ -85,6 +86,7 @@ FORWARDED: tuple[Request, ...] = (
         feature_updates=(update_features_request.FeatureUpdateKey(feature="group.version"),)
     ),
     UnregisterBrokerRequest(broker_id=3),
+    UnregisterControllerRequest(controller_id=3),
     CreateAclsRequest(creations=(AclCreation(),)),
     DeleteAclsRequest(filters=(DeleteAclsFilter(),)),
     quotas_request.AlterClientQuotasRequest(entries=(quotas_request.EntryData(),)),

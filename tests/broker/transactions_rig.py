@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from tanist.client.errors import error_in
 from tanist.client.requests import Ask, Coordinator, coordinator_in, find_coordinator
 from tanist.client.transactions import Transactions
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from tests.broker.cluster_rig import Cluster
 
 LATER = {
@@ -92,9 +95,17 @@ class TransactionalProducer:
     def add_offsets(self, group: str) -> None:
         self._succeed(self.transactions.add_offsets(group))
 
-    def commit_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
-        """TxnOffsetCommit: the error of each partition."""
+    def commit_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], int], *, ids: Mapping[str, UUID] | None = None
+    ) -> dict[tuple[str, int], int]:
+        """TxnOffsetCommit: the error of each partition. `ids`: those by which the topics are named (KIP-1319)."""
         asked = self.transactions.commit_offsets(group, offsets)
+        names = {} if ids is None else {topic_id: name for name, topic_id in ids.items()}
+        if ids is not None:
+            assert isinstance(asked.request, TxnOffsetCommitRequest)
+            for topic in asked.request.topics:
+                topic.topic_id, topic.name = ids[topic.name], ""
+            asked = replace(asked, version_max=6)
 
         def error_of(answer: Any) -> int:
             codes = (each.error_code for topic in answer.topics for each in topic.partitions)
@@ -102,7 +113,9 @@ class TransactionalProducer:
 
         answer = self._persist(lambda: self._once(asked), error_of)
         return {
-            (topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions
+            (names.get(topic.topic_id, topic.name), each.partition_index): each.error_code
+            for topic in answer.topics
+            for each in topic.partitions
         }
 
     def end(self, *, committed: bool = True, waits: bool = True) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.install import CACHE, InstallFailed
+from tests.interop import versions
 
 HERE = Path(__file__).parent
 KAFKAJS = HERE / "kafkajs"
@@ -63,8 +64,7 @@ def missing_maven() -> str | None:
 
 def connect() -> Path:
     """The folder of jars of Kafka Connect, its file connectors and MirrorMaker 2."""
-    pom = HERE / "connect" / "pom.xml"
-    return _made("clients-connect", [pom], lambda folder: _copy_jars(pom, folder))
+    return _of_the_chosen_version("connect")
 
 
 def debezium() -> Path:
@@ -81,8 +81,7 @@ def java_client(version: str) -> Path:
 
 def streams() -> Path:
     """The folder of jars of Kafka Streams and its examples."""
-    pom = HERE / "streams" / "pom.xml"
-    return _made("clients-streams", [pom], lambda folder: _copy_jars(pom, folder))
+    return _of_the_chosen_version("streams")
 
 
 def flink() -> str:
@@ -95,6 +94,11 @@ def flink() -> str:
 
     folder = _made("clients-flink", sources, fill)
     return f"{folder}:{folder}/*"
+
+
+def _of_the_chosen_version(what: str) -> Path:
+    pom, pin = HERE / what / "pom.xml", versions.chosen()
+    return _made(f"clients-{what}-{pin.version}", [pom], lambda folder: _copy_jars(pom, folder, pin.maven))
 
 
 def _copy_jars(pom: Path, folder: Path, *settings: str) -> None:

@@ -14,6 +14,7 @@ from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_registration_request import Feature
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest, Listener
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.unregister_controller_request import UnregisterControllerRequest
 from tanist.wire.metadata import BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterBrokerRecord
 from tests.controller.controller_double import CAUGHT_UP, Cluster, directory
 
@@ -611,6 +612,34 @@ def test_controllers_register_from_3_7_on() -> None:
     cluster = Cluster()
     assert cluster.ask(request).error_code == ErrorCode.NONE
     assert cluster.standby.controllers[100].endpoints[0].port == 9093
+
+
+@pytest.mark.parametrize(
+    ("level", "controller_id", "error", "message"),
+    [
+        (33, 101, ErrorCode.NONE, None),
+        (33, 102, ErrorCode.CONTROLLER_ID_NOT_REGISTERED, "Controller ID 102 is not currently registered."),
+        (33, 100, ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
+        (
+            32,
+            101,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
+        ),
+    ],
+)
+def test_a_controller_is_unregistered_where_all_nodes_know_the_record(
+    level: int, controller_id: int, error: ErrorCode, message: str | None
+) -> None:
+    """As Apache Kafka 4.4.0 answers. The standby has read the record from the log."""
+    cluster = Cluster(bootstrap=Bootstrap(metadata_version=level))
+    for registered in (100, 101):
+        cluster.ask(ControllerRegistrationRequest(controller_id=registered, incarnation_id=UUID(int=5)))
+    answer = cluster.ask(UnregisterControllerRequest(controller_id=controller_id))
+    assert (answer.error_code, answer.error_message) == (error, message)
+    assert set(cluster.standby.controllers) == ({100, 101} if error else {100})
+    cluster.ask(ControllerRegistrationRequest(controller_id=101, incarnation_id=UUID(int=6)))
+    assert cluster.standby.controllers[101].incarnation_id == UUID(int=6), "one that lives registers again"
 
 
 def test_supported_features_let_a_broker_register() -> None:

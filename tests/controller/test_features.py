@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from tanist.controller.features import (
+    DEFAULT_METADATA_VERSION,
     KEPT_FEATURES,
     LATEST_METADATA_VERSION,
     METADATA_VERSIONS,
@@ -60,7 +61,7 @@ def _update(image: MetadataImage, *updates: tuple[str, int, int], api_version: i
     return update_features(image, request, api_version=api_version, **facts)
 
 
-# -- rule 128: names and levels, as org.apache.kafka.server.common.MetadataVersion 4.3.1 has them
+# -- rule 128: names and levels, as org.apache.kafka.server.common.MetadataVersion 4.4.0 has them
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,9 @@ def _update(image: MetadataImage, *updates: tuple[str, int, int], api_version: i
         ("4.1-IV0", 26),
         ("4.2-IV1", 29),
         ("4.3-IV0", 30),
+        ("4.4-IV0", 31),
+        ("4.4-IV1", 32),
+        ("4.4-IV2", 33),
     ],
 )
 def test_rule_128_metadata_versions(name: str, level: int) -> None:
@@ -90,8 +94,8 @@ def test_rule_128_metadata_versions(name: str, level: int) -> None:
 
 
 def test_rule_128_ranges() -> None:
-    assert SUPPORTED_FEATURES == {MV: (7, 30), ELR: (0, 1), "group.version": (0, 1), "transaction.version": (0, 2)}
-    assert [version.level for version in METADATA_VERSIONS] == list(range(7, 31))
+    assert SUPPORTED_FEATURES == {MV: (7, 33), ELR: (0, 1), "group.version": (0, 1), "transaction.version": (0, 2)}
+    assert [version.level for version in METADATA_VERSIONS] == list(range(7, 34))
     assert {version.name for version in METADATA_VERSIONS if version.changed} == {
         "3.3-IV3",
         "3.4-IV0",
@@ -102,16 +106,19 @@ def test_rule_128_ranges() -> None:
         "3.7-IV2",
         "4.0-IV1",
         "4.3-IV0",
+        "4.4-IV1",
+        "4.4-IV2",
     }
 
 
 def test_a_release_means_its_last_level() -> None:
     assert metadata_version_level("4.0") == 25
     assert metadata_version_level("3.7") == 19
-    for name in ("5.0", "4.4-IV0", "", "4"):
+    assert metadata_version_level("4.4") == 33
+    for name in ("5.0", "4.5-IV0", "", "4"):
         with pytest.raises(ValueError, match="not known"):
             metadata_version_level(name)
-    for level in (6, 31):
+    for level in (6, 34):
         with pytest.raises(ValueError, match="is not one of"):
             metadata_version_name(level)
 
@@ -145,7 +152,7 @@ def test_rule_61_elr_is_on_from_4_1(metadata_version: str, elr: bool) -> None:
 @pytest.mark.parametrize(
     "bootstrap",
     [
-        Bootstrap(metadata_version=31),
+        Bootstrap(metadata_version=34),
         Bootstrap(metadata_version=6),
         Bootstrap(features={"no.such.feature": 1}),
         Bootstrap(features={ELR: 2}),
@@ -221,8 +228,8 @@ def test_rule_60_disabling_needs_a_downgrade_and_writes_nothing_else() -> None:
         ((ELR, 1, SAFE_DOWNGRADE), "Can't downgrade to a newer version."),
         (("no.such.feature", 1, UPGRADE), "does not support this feature"),
         (("no.such.feature", 0, SAFE_DOWNGRADE), "does not support this feature"),
-        ((MV, 31, UPGRADE), "Local controller 1 only supports versions 7-30"),
-        ((MV, 6, UNSAFE_DOWNGRADE), "Local controller 1 only supports versions 7-30"),
+        ((MV, 34, UPGRADE), "Local controller 1 only supports versions 7-33"),
+        ((MV, 6, UNSAFE_DOWNGRADE), "Local controller 1 only supports versions 7-33"),
         ((MV, 28, UPGRADE), "without setting the upgrade type"),
         ((MV, 29, SAFE_DOWNGRADE), "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform"),
         ((MV, 29, UNSAFE_DOWNGRADE), "Unsafe metadata downgrade is not supported"),
@@ -322,8 +329,21 @@ def test_version_0_says_allow_downgrade() -> None:
     assert decision.records == ()
 
 
-def test_latest_is_what_a_new_cluster_gets() -> None:
-    assert Bootstrap().metadata_version == LATEST_METADATA_VERSION == 30
+def test_a_new_cluster_gets_a_level_at_which_nodes_of_apache_kafka_4_3_can_join() -> None:
+    assert Bootstrap().metadata_version == DEFAULT_METADATA_VERSION == metadata_version_level("4.3")
+    assert metadata_version_level("4.4") == LATEST_METADATA_VERSION
+
+
+def test_a_level_of_4_4_is_left_only_for_one_that_can_read_the_log() -> None:
+    """4.4-IV1 and -IV2 may have left records that the level below does not know."""
+    four_three, four_four = (metadata_version_level(name) for name in ("4.3", "4.4"))
+    assert _update(_image("4.3-IV0"), (MV, four_four, UPGRADE)).records == (
+        FeatureLevelRecord(name=MV, feature_level=four_four),
+    )
+    assert _update(_image("4.4-IV2"), (MV, four_three, SAFE_DOWNGRADE)).records == ()
+    assert _update(_image("4.4-IV0"), (MV, four_three, SAFE_DOWNGRADE)).records == (
+        FeatureLevelRecord(name=MV, feature_level=four_three),
+    )
 
 
 # -- kraft.version, whose levels are the quorum's

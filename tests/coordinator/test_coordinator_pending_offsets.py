@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,12 +14,22 @@ from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from tanist.wire.schema import ZERO_UUID
 from tests.coordinator.group_rig import GROUP, Rig
 
 PLACE = ("t", 0)
 
 
-def txn_commit(rig: Rig, offset: int, producer_id: int = 7, *, topic: str = "t", **fields: Any) -> int:
+def txn_commit(
+    rig: Rig,
+    offset: int,
+    producer_id: int = 7,
+    *,
+    topic: str = "t",
+    topic_id: UUID = ZERO_UUID,
+    exact: bool = False,
+    **fields: Any,
+) -> int:
     """The error; -1 while there is no answer."""
     ticket = rig.ticket()
     request = TxnOffsetCommitRequest(
@@ -28,12 +39,14 @@ def txn_commit(rig: Rig, offset: int, producer_id: int = 7, *, topic: str = "t",
         producer_epoch=0,
         topics=(
             TxnOffsetCommitRequestTopic(
-                name=topic, partitions=(TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset),)
+                name=topic,
+                topic_id=topic_id,
+                partitions=(TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset),),
             ),
         ),
         **fields,
     )
-    rig.carry_out(rig.shard.txn_commit(request, ticket))
+    rig.carry_out(rig.shard.txn_commit(request, ticket, exact=exact))
     answer = rig.answers.get(ticket)
     return -1 if answer is None else int(answer.topics[0].partitions[0].error_code)
 
@@ -114,6 +127,15 @@ def test_a_group_with_pending_offsets_does_not_expire() -> None:
 
 def test_a_generation_of_an_unknown_group_is_refused() -> None:
     assert txn_commit(Rig(), 5, generation_id=1, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+    assert txn_commit(Rig(), 5, generation_id=1, member_id="m", exact=True) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_topic_of_another_id_is_not_taken_for_the_one_that_has_its_name() -> None:
+    """The request waits for its transaction's coordinator; meanwhile the topic may be deleted and made again."""
+    rig = Rig()
+    assert txn_commit(rig, 5, topic_id=UUID(int=9), exact=True) == ErrorCode.UNKNOWN_TOPIC_ID
+    end(rig)
+    assert rig.committed() != 5
 
 
 def test_members_of_the_present_generation_may_commit_and_no_others() -> None:

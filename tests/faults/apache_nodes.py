@@ -1,4 +1,4 @@
-"""Three brokers and a controller of Apache Kafka 4.3.1 in a folder, and what `tanist jepsen` breaks them with.
+"""Three brokers and a controller of Apache Kafka in a folder, and what `tanist jepsen` breaks them with.
 
     python -m tests.faults.apache_nodes DIR up [--elr off]         prints the brokers' addresses
     python -m tests.faults.apache_nodes DIR start|crash|lose|pause|resume NODE

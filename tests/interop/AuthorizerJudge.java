@@ -20,7 +20,6 @@ import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
-import org.apache.kafka.common.utils.SecurityUtils;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
@@ -33,7 +32,8 @@ public class AuthorizerJudge {
         private final InetAddress where;
 
         Asker(String principal, String host) throws Exception {
-            who = SecurityUtils.parseKafkaPrincipal(principal);
+            String[] parts = principal.split(":", 2);
+            who = new KafkaPrincipal(parts[0], parts[1]);
             where = InetAddress.getByName(host);
         }
 

@@ -1,8 +1,8 @@
-"""Apache Kafka 4.3.1 as a reference: its jars, its tools, and clusters of its nodes as processes.
+"""Apache Kafka as a reference: its jars, its tools, and clusters of its nodes as processes.
 
-The jars come from Maven Central (`pom.xml` beside this file pins them) into `.cache/kafka-4.3.1/`, by themselves, the
-first time they are asked for. Nothing but a Java of 17 or later and Maven is taken from the machine; `missing()` says
-which of them lacks.
+The jars come from Maven Central (`versions.py` and `pom.xml` beside this file pin them) into `.cache/kafka-VERSION/`,
+by themselves, the first time they are asked for. Nothing but a Java of 17 or later and Maven is taken from the machine;
+`missing()` says which of them lacks.
 
 Every process started here is ended by its own pid, by `stop()` and at the latest when the interpreter exits.
 """
@@ -23,13 +23,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from tests.interop import maven
+from tests.interop import maven, versions
 from tests.interop.cluster import CACHE, HOST, free_ports, wait_ready
+from tests.interop.versions import Pin
 from tests.interop.waiting import wait_for
 
-VERSION = "4.3.1"
+PIN = versions.chosen()
+VERSION = PIN.version
 POM = Path(__file__).with_name("pom.xml")
-JARS = CACHE / f"kafka-{VERSION}"
 LEAST_JAVA = 17
 
 # Kafka's own start scripts' flags, without the heap, which is the caller's.
@@ -97,14 +98,23 @@ def missing() -> str | None:
     version = re.search(r'version "(\d+)', banner)
     if version is None or int(version[1]) < LEAST_JAVA:
         return f"needs Java {LEAST_JAVA} or later, found {banner.splitlines()[0] if banner else 'none'}"
-    if not maven.can_fetch(POM, JARS):
+    if not maven.can_fetch(POM, jar_folder(), _settings(PIN)):
         return "needs Maven to fetch Apache Kafka's jars (mvn is not on PATH)"
     return None
 
 
-def jars() -> Path:
+def jar_folder(pin: Pin = PIN) -> Path:
+    """Where the jars are if they have been fetched."""
+    return CACHE / f"kafka-{pin.version}"
+
+
+def jars(pin: Pin = PIN) -> Path:
     """The folder of jars, and of the configurations of their logging."""
-    return maven.fetched(POM, JARS, _write_logging)
+    return maven.fetched(POM, jar_folder(pin), _write_logging, _settings(pin))
+
+
+def _settings(pin: Pin) -> Sequence[str]:
+    return (pin.maven, "-Pshell") if pin.has_shell else (pin.maven,)
 
 
 def _write_logging(folder: Path) -> None:
@@ -112,9 +122,9 @@ def _write_logging(folder: Path) -> None:
         (folder / f"{name}.properties").write_text(_LOGGING.format(target=target, level=level))
 
 
-def java_command(main: str, *arguments: str, flags: Sequence[str], logging: str = "tools") -> list[str]:
+def java_command(main: str, *arguments: str, flags: Sequence[str], logging: str = "tools", pin: Pin = PIN) -> list[str]:
     """The command line that runs a main class with the jars on its class path."""
-    folder = jars()
+    folder = jars(pin)
     log4j = f"-Dlog4j2.configurationFile={folder / logging}.properties"
     return ["java", *flags, log4j, "-cp", f"{folder}/*", main, *arguments]
 
@@ -138,9 +148,10 @@ def try_tool(
     stdin: str | None = None,
     timeout_s: float = 90.0,
     flags: Sequence[str] = TOOL_FLAGS,
+    pin: Pin = PIN,
 ) -> ToolOutput:
     """Run a tool to its end, whatever its exit code."""
-    command = java_command(main, *arguments, flags=flags)
+    command = java_command(main, *arguments, flags=flags, pin=pin)
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
     return ToolOutput(" ".join([main, *arguments]), done.returncode, done.stdout, done.stderr)
 
@@ -151,9 +162,10 @@ def tool(
     stdin: str | None = None,
     timeout_s: float = 90.0,
     flags: Sequence[str] = TOOL_FLAGS,
+    pin: Pin = PIN,
 ) -> ToolOutput:
     """Run a tool that must succeed."""
-    output = try_tool(main, *arguments, stdin=stdin, timeout_s=timeout_s, flags=flags)
+    output = try_tool(main, *arguments, stdin=stdin, timeout_s=timeout_s, flags=flags, pin=pin)
     if output.returncode != 0:
         raise ToolFailed(str(output))
     return output
@@ -267,6 +279,7 @@ class ApacheCluster:
     quorum: Literal["static", "standalone"] = "static"
     first_port: int | None = None
     name: str = "apache"
+    pin: Pin = PIN
     _members: dict[int, _Node] = field(default_factory=dict, init=False)
     _formatted: bool = field(default=False, init=False)
 
@@ -339,7 +352,9 @@ class ApacheCluster:
             lines = [f"{key}={value}\n" for key, value in self.node_properties(node.node_id).items()]
             node.properties_file.write_text("".join(lines))
             how = ["--standalone"] if self.quorum == "standalone" else []
-            tool(STORAGE, "format", "--config", str(node.properties_file), "--cluster-id", cluster_id, *how)
+            tool(
+                STORAGE, "format", "--config", str(node.properties_file), "--cluster-id", cluster_id, *how, pin=self.pin
+            )
         self._formatted = True
 
     def start(self) -> None:
@@ -357,7 +372,7 @@ class ApacheCluster:
         if self.pid(node_id) is not None:
             raise ValueError(f"node {node_id} runs already")
         flags = (*SERVER_FLAGS, f"-Xmx{self.heap}", f"-Xms{self.heap}")
-        command = java_command(SERVER, str(node.properties_file), flags=flags, logging="server")
+        command = java_command(SERVER, str(node.properties_file), flags=flags, logging="server", pin=self.pin)
         self._close_output(node)
         node.output = node.log_file.open("ab")
         node.process = subprocess.Popen(

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.schema import Request, Response
-from tests.interop.apache import ApacheCluster, random_cluster_id
+from tests.interop.apache import PIN, ApacheCluster, random_cluster_id
 from tests.interop.cluster import free_ports
 from tests.interop.raw import RawClient
 from tests.interop.tanist_cluster import TanistNode, tanist
@@ -65,19 +65,20 @@ def pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Pair]:
     file = ours.properties_file(1)
     ours.log_directory(1).mkdir(parents=True)
     file.write_text("".join(f"{key}={value}\n" for key, value in ours.node_properties(1).items()))
-    tanist("format", "-c", str(file), "-t", random_cluster_id())
+    level = f"metadata.version={PIN.metadata_version}"
+    tanist("format", "-c", str(file), "-t", random_cluster_id(), "--feature", level)
     node = TanistNode(file)
     theirs.start()
     try:
         node.start()
-        yield Pair(
-            theirs.address(1), node.address(1), _controller(theirs.node_properties(1)), _controller(node.properties)
-        )
+        controllers = [controller_address(each) for each in (theirs.node_properties(1), node.properties)]
+        yield Pair(theirs.address(1), node.address(1), *controllers)
     finally:
         node.stop()
         theirs.stop()
 
 
-def _controller(properties: Mapping[str, str]) -> tuple[str, int]:
+def controller_address(properties: Mapping[str, str]) -> tuple[str, int]:
+    """The listener of the only voter."""
     host, _, port = properties["controller.quorum.voters"].partition("@")[2].rpartition(":")
     return host, int(port)

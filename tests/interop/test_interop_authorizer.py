@@ -15,15 +15,18 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from tanist.controller.features import CIDR_ACLS_FROM
 from tanist.controller.image.acls import Acl
 from tanist.security.acls import AclImage
-from tests.interop.apache import TOOL_FLAGS, jars
+from tests.interop.apache import PIN, TOOL_FLAGS, jars
 from tests.security.acl_samples import HOSTS, NAMES, OPERATIONS, PRINCIPALS, TYPES, random_acl
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
 
 JUDGE: Final = Path(__file__).with_name("AuthorizerJudge.java")
 DECISIONS: Final = int(os.environ.get("TANIST_AUTHORIZER_DECISIONS", "20000"))
+RANGES: Final = PIN.metadata_version >= CIDR_ACLS_FROM
+"""Whether the original knows ranges of addresses."""
 _QUESTIONS: Final = 200
 """About one list."""
 _BATCH: Final = 500
@@ -74,7 +77,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
     """Random lists of all sizes."""
     draw = random.Random(seed)
     for _ in range(count):
-        acls = list(dict.fromkeys(random_acl(draw) for _ in range(draw.choice((0, 1, 2, 5, 20, 60)))))
+        acls = list(dict.fromkeys(random_acl(draw, ranges=RANGES) for _ in range(draw.choice((0, 1, 2, 5, 20, 60)))))
         types = [acl.resource_type for acl in acls] or list(TYPES)
         questions = [
             Question(

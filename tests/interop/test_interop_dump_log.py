@@ -142,6 +142,7 @@ def shell_says(expected: Callable[[list[str]], bool], snapshot: Path, *command: 
     raise AssertionError(reported)
 
 
+@pytest.mark.skipif(not apache.PIN.has_shell, reason=f"Maven has no kafka-shell of {apache.VERSION}")
 def test_the_metadata_shell_opens_a_snapshot(written: Written) -> None:
     brokers = [str(each) for each in written.cluster.node_ids]
     for node_id in written.cluster.node_ids:

@@ -1,4 +1,4 @@
-"""A data folder of a single Apache Kafka 4.3.1 node that was shut down is opened, served and written on."""
+"""A data folder of a single Apache Kafka node that was shut down is opened, served and written on."""
 
 from __future__ import annotations
 

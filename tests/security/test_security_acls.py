@@ -51,6 +51,17 @@ def test_an_entry_is_about_its_pattern_principal_host_and_operation() -> None:
     assert not image.decide("User:a", HOST, READ, GROUP, "t")
 
 
+def test_an_entry_may_be_about_a_range_of_hosts() -> None:
+    image = AclImage([acl("t", host="10.0.0.0/30"), acl("t", deny=True, host="10.0.0.2/31")])
+    assert may(image, "t")
+    assert not may(image, "t", host="10.0.0.2"), "denied wins"
+    assert not may(image, "t", host="10.0.0.4")
+    assert not may(image, "t", host="0:0:0:0:0:0:0:1")
+    assert image.by_type("User:a", HOST, READ, TOPIC)
+    assert not image.by_type("User:a", "10.0.0.4", READ, TOPIC)
+    assert not may(AclImage([acl("t", host="10.0.0.0/33")]), "t"), "that is no range"
+
+
 def test_where_an_entry_is_about_the_resource_everyone_is_not_allowed_any_more() -> None:
     image = AclImage([acl("t", principal="User:b")], allow_everyone=True)
     assert not may(image, "t")

@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1, unchanged: its topics, its log folder and its metadata log, read and written."""
+"""Apache Kafka, unchanged: its topics, its log folder and its metadata log, read and written."""
 
 from __future__ import annotations
 

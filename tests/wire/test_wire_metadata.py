@@ -77,6 +77,7 @@ def test_keys_are_apaches_and_unique() -> None:
         26: "RemoveDelegationToken",
         27: "RegisterController",
         28: "ClearElr",
+        29: "UnregisterController",
     }
     assert len({cls.RECORD_KEY for cls in RECORD_CLASSES}) == len(RECORD_CLASSES)
 
@@ -92,6 +93,7 @@ def test_keys_are_apaches_and_unique() -> None:
         ("4.0-IV1", 3, 2, 2),
         ("4.2-IV1", 3, 2, 2),
         ("4.3-IV0", 4, 2, 3),
+        ("4.4-IV2", 4, 2, 3),
     ],
 )
 def test_versions_that_are_written(name: str, broker: int, partition: int, registration_change: int) -> None:
@@ -104,7 +106,7 @@ def test_versions_that_are_written(name: str, broker: int, partition: int, regis
 
 
 def test_levels_of_the_metadata_version() -> None:
-    assert list(METADATA_VERSIONS.values()) == list(range(7, 31))
+    assert list(METADATA_VERSIONS.values()) == list(range(7, 34))
     assert METADATA_VERSIONS["3.7-IV2"] == 17
     assert METADATA_VERSIONS["4.0-IV1"] == 23
 
@@ -150,6 +152,6 @@ def test_null_deletes_a_configuration() -> None:
 
 def test_our_error_code_is_none_of_kafkas() -> None:
     kafkas = [code for code in ErrorCode if code is not ErrorCode.REQUEST_LIMIT_REACHED]
-    assert [int(code) for code in kafkas] == list(range(-1, 134))
+    assert [int(code) for code in kafkas] == list(range(-1, 137))
     assert ErrorCode.name_of(107) == "INELIGIBLE_REPLICA"
     assert ErrorCode.name_of(700) == "ERROR_700"

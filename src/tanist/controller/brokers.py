@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.features import CONTROLLER_REGISTRATION_FROM, DIRECTORY_ASSIGNMENT_FROM
+from tanist.controller.features import (
+    CONTROLLER_REGISTRATION_FROM,
+    CONTROLLER_UNREGISTRATION_FROM,
+    DIRECTORY_ASSIGNMENT_FROM,
+)
 from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state, state_of
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.registration import BrokerRegistration
@@ -38,6 +42,8 @@ from tanist.wire.messages.controller_registration_request import ControllerRegis
 from tanist.wire.messages.controller_registration_response import ControllerRegistrationResponse
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tanist.wire.messages.unregister_broker_response import UnregisterBrokerResponse
+from tanist.wire.messages.unregister_controller_request import UnregisterControllerRequest
+from tanist.wire.messages.unregister_controller_response import UnregisterControllerResponse
 from tanist.wire.metadata import (
     BrokerEndpoint,
     BrokerFeature,
@@ -47,6 +53,7 @@ from tanist.wire.metadata import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from tanist.wire.schema import MetadataRecord
 
@@ -188,6 +195,20 @@ class Brokers:
             ),
         )
         return Decision((record,), ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None))
+
+    def unregister_controller(self, image: MetadataImage, request: UnregisterControllerRequest) -> Decision:
+        """UnregisterController: an operator removes a controller that will not come back."""
+        error, message = ErrorCode.NONE, None
+        if request.controller_id == self.settings.node_id:
+            error, message = ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."
+        elif image.metadata_version < CONTROLLER_UNREGISTRATION_FROM:
+            error = ErrorCode.UNSUPPORTED_VERSION
+            message = "The current MetadataVersion is too old to support controller unregistration."
+        elif request.controller_id not in image.controllers:
+            error = ErrorCode.CONTROLLER_ID_NOT_REGISTERED
+            message = f"Controller ID {request.controller_id} is not currently registered."
+        response = UnregisterControllerResponse(error_code=error, error_message=message)
+        return Decision((UnregisterControllerRecord(controller_id=request.controller_id),) * (not error), response)
 
     def unregister(self, image: MetadataImage, request: UnregisterBrokerRequest) -> Decision:
         """UnregisterBroker: an operator removes a broker that will not come back."""

@@ -58,6 +58,7 @@ from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.unregister_controller_request import UnregisterControllerRequest
 from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.metadata import AbortTransactionRecord, NoOpRecord
 from tanist.wire.schema import MetadataRecord
@@ -328,6 +329,9 @@ _DECIDE: dict[type, _Decide] = {
         c.image, request, now_ms, next_offset=offset
     ),
     UnregisterBrokerRequest: lambda c, request, now_ms, offset, version: c._brokers.unregister(c.image, request),
+    UnregisterControllerRequest: lambda c, request, now_ms, offset, version: c._brokers.unregister_controller(
+        c.image, request
+    ),
     ControllerRegistrationRequest: lambda c, request, now_ms, offset, version: c._brokers.register_controller(
         c.image, request
     ),

@@ -3,7 +3,7 @@
 Owns the table of metadata versions, the ranges that this software supports, UpdateFeatures, and the feature part of a
 new cluster's first records. Rules 58-61, 128. Must never list a level that the code does not implement.
 
-Names, numbers and the "may records have changed" flags are Apache Kafka 4.3's, read off its classes.
+Names, numbers and the "may records have changed" flags are Apache Kafka 4.4's, read off its classes.
 """
 
 from __future__ import annotations
@@ -59,12 +59,17 @@ METADATA_VERSIONS: Final = tuple(
             ("4.2-IV0", False),
             ("4.2-IV1", False),
             ("4.3-IV0", True),
+            ("4.4-IV0", False),
+            ("4.4-IV1", True),
+            ("4.4-IV2", True),
         ),
         start=7,
     )
 )
 MINIMUM_METADATA_VERSION: Final = METADATA_VERSIONS[0].level
 LATEST_METADATA_VERSION: Final = METADATA_VERSIONS[-1].level
+DEFAULT_METADATA_VERSION: Final = 30
+"""4.3-IV0: what a new cluster gets. Nodes of Apache Kafka 4.3 can join it, which know no later one."""
 _BY_LEVEL: Final = {version.level: version for version in METADATA_VERSIONS}
 _BY_NAME: Final = {version.name: version for version in METADATA_VERSIONS}
 
@@ -74,6 +79,10 @@ DIRECTORY_ASSIGNMENT_FROM: Final = 17
 """3.7-IV2: brokers register their directories (KIP-858)."""
 ELR_NEEDS: Final = 23
 """4.0-IV1: the records have the fields of KIP-966 (rule 58)."""
+CIDR_ACLS_FROM: Final = 32
+"""4.4-IV1: the host of an access control entry may be a range of addresses."""
+CONTROLLER_UNREGISTRATION_FROM: Final = 33
+"""4.4-IV2: an operator may remove the registration of a controller."""
 ELR_DEFAULT_FROM: Final = 26
 """4.1-IV0: a cluster formatted at this level or later has ELR (rule 61)."""
 
@@ -95,7 +104,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
 """The features of this software, for registrations and ApiVersions."""
 
 KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
-    "share.version": (0, 1),
+    "share.version": (0, 2),
     "streams.version": (0, 1),
 }
 """Features that only brokers act on, and ours do not have. A controller keeps their levels for brokers that do."""
@@ -141,7 +150,7 @@ def default_features(metadata_version: int) -> dict[str, int]:
 class Bootstrap:
     """How to begin an empty metadata log. `features` None: the defaults of the metadata version."""
 
-    metadata_version: int = LATEST_METADATA_VERSION
+    metadata_version: int = DEFAULT_METADATA_VERSION
     features: Mapping[str, int] | None = None
     extra_records: tuple[MetadataRecord, ...] = field(default=())
 

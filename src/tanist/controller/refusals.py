@@ -49,6 +49,7 @@ from tanist.wire.messages.list_partition_reassignments_request import ListPartit
 from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from tanist.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.unregister_controller_request import UnregisterControllerRequest
 from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 from tanist.wire.schema import Request, Response
@@ -164,6 +165,7 @@ _BUILD: dict[type, Callable[[Any, int, str], Any]] = {
             RemoveRaftVoterRequest,
             RenewDelegationTokenRequest,
             UnregisterBrokerRequest,
+            UnregisterControllerRequest,
         ),
         _wherever_errors_go,
     ),

@@ -79,7 +79,8 @@ class ConsumerGroups:
         if beat.member_epoch != 0:
             if classic is not None:
                 raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{beat.group_id} is not a consumer group")
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {beat.group_id}")
+            kind = "Group" if beat.member_epoch < 0 else "Consumer group"
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {beat.group_id} not found.")
         if classic is not None and not migration.can_upgrade(classic, self._settings):
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{beat.group_id} is a group of the classic protocol")
         return classic

@@ -101,20 +101,29 @@ class GroupOffsets(GroupTable):
             return [Answer(ticket, response)]
         return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
 
-    def txn_commit(self, request: TxnOffsetCommitRequest, ticket: object) -> list[Effect]:
-        """Commit offsets within a transaction (KIP-447): they count with its marker."""
+    def txn_commit(self, request: TxnOffsetCommitRequest, ticket: object, *, exact: bool = False) -> list[Effect]:
+        """Commit offsets within a transaction (KIP-447): they count with its marker. Topics are named by name.
+
+        `exact`: the client knows GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319); others have ILLEGAL_GENERATION.
+        """
         error = self._txn_commit_error(request)
+        if not exact and error in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH):
+            error = ErrorCode.ILLEGAL_GENERATION
         records: list[GroupRecord] = []
         topics: list[TxnOffsetCommitResponseTopic] = []
         for topic in request.topics:
             results: list[TxnOffsetCommitResponsePartition] = []
             topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
+            gone = topic.topic_id not in (ZERO_UUID, topic_id)  # another topic has the name by now
             for each in topic.partitions:
                 fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
+                if gone:
+                    fault = ErrorCode.UNKNOWN_TOPIC_ID
                 results.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
                     records.append(_record_of(request.group_id, topic.name, topic_id, each))
-            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
+            done = TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
+            topics.append(done)
         response = TxnOffsetCommitResponse(topics=tuple(topics))
         if not records:
             return [Answer(ticket, response)]
@@ -131,7 +140,7 @@ class GroupOffsets(GroupTable):
             return _NO_ERROR if unnamed else consumers.txn_commit_error(request.member_id, request.generation_id)
         group = self.classic(request.group_id)
         if group is None:
-            return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
+            return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.GROUP_ID_NOT_FOUND)
         if unnamed:
             return _NO_ERROR
         return group.commit_error(request.member_id, request.group_instance_id, request.generation_id)

@@ -3,7 +3,8 @@
 Owns `AclImage`: the entries by the patterns of their resources, and the two questions that they answer. An entry that
 denies wins over all that allow. READ, WRITE, DELETE and ALTER allow DESCRIBE as well, and ALTER_CONFIGS allows
 DESCRIBE_CONFIGS; to deny them denies nothing else. Where no entry is about a resource at all,
-`allow.everyone.if.no.acl.found` decides. Super users may do everything.
+`allow.everyone.if.no.acl.found` decides. Super users may do everything. An entry's host is an address, a range of them
+or `*`.
 
 Three oddities are Apache Kafka's, and kept: a literal `*` stands for all names but those that begin with `*`; a
 question about any resource of a type (`by_type`) knows no implied operations; and it first asks about a resource that
@@ -19,6 +20,7 @@ from typing import Final
 
 from tanist.controller.image.acls import Acl
 from tanist.wire.acls import ALL_USERS, WILDCARD, AclOperation, AclPermission, PatternType
+from tanist.wire.address_ranges import is_in_range
 
 _IMPLYING: Final = {
     AclOperation.DESCRIBE: frozenset(
@@ -55,7 +57,8 @@ class _Pattern:
         """The entries for the principal at the host."""
         for who in (principal, ALL_USERS) if principal != ALL_USERS else (principal,):
             for acl in self._entries.get(who, ()):
-                if acl.host == WILDCARD or acl.host == host:
+                named = acl.host
+                if named in (WILDCARD, host) or ("/" in named and is_in_range(host, named)):
                     yield acl
 
 

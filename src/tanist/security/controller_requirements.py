@@ -109,5 +109,6 @@ CONTROLLER_ROWS: Final[tuple[Row, ...]] = (
     of_cluster(ApiKey.ADD_RAFT_VOTER, ALTER_CLUSTER),
     of_cluster(ApiKey.REMOVE_RAFT_VOTER, ALTER_CLUSTER),
     of_cluster(ApiKey.UPDATE_RAFT_VOTER, CLUSTER_ACTION),
+    of_cluster(ApiKey.UNREGISTER_CONTROLLER, ALTER_CLUSTER),
 )
 """What is checked on a controller's listener."""

@@ -3,7 +3,7 @@
 `ApiKey` is the allow-list of `tools/generate_messages.py`: the messages of an API are generated if its key is here.
 Requests that tanist neither serves nor sends are left out (share and streams groups, telemetry).
 
-The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
+The version tables are Apache Kafka 4.4's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
 A node advertises those entries of its table for which it has a handler; unstable versions only with
 `unstable.api.versions.enable`.
 """
@@ -91,6 +91,7 @@ class ApiKey(IntEnum):
     ADD_RAFT_VOTER = 80
     REMOVE_RAFT_VOTER = 81
     UPDATE_RAFT_VOTER = 82
+    UNREGISTER_CONTROLLER = 94
     GET_REPLICA_LOG_INFO = 32_093
     """Private. KIP-966's text says 70 and Apache's trunk had 93 for a while; other requests have both by now."""
 
@@ -121,7 +122,7 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_GROUPS: (0, 6),
     ApiKey.LIST_GROUPS: (0, 5),
     ApiKey.SASL_HANDSHAKE: (0, 1),
-    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.API_VERSIONS: (0, 5),
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 6),
     ApiKey.DELETE_RECORDS: (0, 2),
@@ -131,7 +132,7 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
     ApiKey.END_TXN: (0, 5),
     ApiKey.WRITE_TXN_MARKERS: (1, 2),
-    ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 6),
     ApiKey.DESCRIBE_ACLS: (1, 3),
     ApiKey.CREATE_ACLS: (1, 3),
     ApiKey.DELETE_ACLS: (1, 3),
@@ -144,7 +145,7 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: (1, 2),
     ApiKey.EXPIRE_DELEGATION_TOKEN: (1, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 3),
-    ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.DELETE_GROUPS: (0, 3),
     ApiKey.ELECT_LEADERS: (0, 3),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
@@ -167,13 +168,14 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     ApiKey.ADD_RAFT_VOTER: (0, 1),
     ApiKey.REMOVE_RAFT_VOTER: (0, 0),
+    ApiKey.UNREGISTER_CONTROLLER: (0, 0),
 }
 """Advertised on a broker's listeners."""
 
 UNSTABLE: dict[ApiKey, tuple[int, int]] = {
     ApiKey.INIT_PRODUCER_ID: (0, 6),
 }
-"""What a broker's listeners have instead with `unstable.api.versions.enable`, as in Apache Kafka 4.3."""
+"""What a broker's listeners have instead with `unstable.api.versions.enable`, as in Apache Kafka."""
 
 INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.GET_REPLICA_LOG_INFO: (0, 0),
@@ -183,7 +185,7 @@ INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
 CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.FETCH: (4, 18),
     ApiKey.SASL_HANDSHAKE: (0, 1),
-    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.API_VERSIONS: (0, 5),
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 6),
     ApiKey.DESCRIBE_ACLS: (1, 3),
@@ -220,6 +222,7 @@ CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ADD_RAFT_VOTER: (0, 1),
     ApiKey.REMOVE_RAFT_VOTER: (0, 0),
     ApiKey.UPDATE_RAFT_VOTER: (0, 0),
+    ApiKey.UNREGISTER_CONTROLLER: (0, 0),
 }
 """Advertised on a controller's listener."""
 
@@ -245,6 +248,7 @@ FORWARDABLE: frozenset[ApiKey] = frozenset(
         ApiKey.UNREGISTER_BROKER,
         ApiKey.ADD_RAFT_VOTER,
         ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UNREGISTER_CONTROLLER,
     }
 )
 """What a broker may pass on for a client, in an Envelope (KIP-590). Nodes' own requests are none of these."""

@@ -34,6 +34,7 @@ from tanist.wire.metadata_records import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     ZkMigrationStateRecord,
 )
 from tanist.wire.metadata_records_security import (
@@ -82,6 +83,7 @@ __all__ = [
     "TopicRecord",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UnregisterControllerRecord",
     "UserScramCredentialRecord",
     "ZkMigrationStateRecord",
     "decode_record",
@@ -116,8 +118,11 @@ METADATA_VERSIONS: Final[dict[str, int]] = {
     "4.2-IV0": 28,
     "4.2-IV1": 29,
     "4.3-IV0": 30,
+    "4.4-IV0": 31,
+    "4.4-IV1": 32,
+    "4.4-IV2": 33,
 }
-"""The levels of the feature metadata.version by Kafka's names for them, up to the last that is stable in 4.3."""
+"""The levels of the feature metadata.version by Kafka's names for them, up to the last that is stable in 4.4."""
 
 _IV_3_4: Final = METADATA_VERSIONS["3.4-IV0"]
 _DIRECTORIES: Final = METADATA_VERSIONS["3.7-IV2"]
@@ -154,6 +159,7 @@ _RECORDS: Final[dict[int, type[MetadataRecord]]] = {
         AbortTransactionRecord,
         RegisterControllerRecord,
         ClearElrRecord,
+        UnregisterControllerRecord,
         DelegationTokenRecord,
         UserScramCredentialRecord,
         ClientQuotaRecord,

@@ -400,3 +400,14 @@ class ClearElrRecord(MetadataRecord):
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_name", "string", (0, 0)),)
+
+
+class UnregisterControllerRecord(MetadataRecord):
+    """A controller's registration was removed. Since 4.4-IV2."""
+
+    controller_id: int = 0
+
+    RECORD_KEY: ClassVar[int] = 29
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("controller_id", "int32", (0, 0)),)

@@ -1,4 +1,4 @@
-"""The catalogue against Apache Kafka 4.3.1's own ConfigDefs (rules 126, 127), and its notation.
+"""The catalogue against Apache Kafka's own ConfigDefs (rules 126, 127), and its notation.
 
 `tests/interop/test_interop_configs.py` compares all of it with a running Apache Kafka.
 """

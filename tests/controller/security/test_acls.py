@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tanist.controller.decision import Decision
+from tanist.controller.features import metadata_version_level
 from tanist.controller.image.acls import Acl
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.differences import delta_between
@@ -18,6 +19,7 @@ from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from tanist.wire.metadata import FeatureLevelRecord
 from tests.controller.controller_double import Dice
 
 READ, ALLOW = AclOperation.READ, AclPermission.ALLOW
@@ -77,6 +79,39 @@ def image_with(*creations: AclCreation) -> MetadataImage:
     image = MetadataImage()
     carry_out(image, create_acls(image, CreateAclsRequest(creations=creations), RANDOM))
     return image
+
+
+def _image_at(level: str) -> MetadataImage:
+    image = MetadataImage()
+    image.replay(FeatureLevelRecord(name="metadata.version", feature_level=metadata_version_level(level)))
+    return image
+
+
+@pytest.mark.parametrize(
+    ("level", "host", "error", "message"),
+    [
+        ("4.4-IV1", "10.0.0.0/8", ErrorCode.NONE, ""),
+        ("4.4-IV1", "2001:db8::/32", ErrorCode.NONE, ""),
+        ("4.4-IV1", "10.0.0.0/33", ErrorCode.INVALID_REQUEST, "Invalid CIDR notation '10.0.0.0/33': Value [33] not in"),
+        (
+            "4.4-IV0",
+            "10.0.0.0/8",
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        ),
+        ("4.4-IV0", "10.0.0.0", ErrorCode.NONE, ""),
+        ("4.3-IV0", "", ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty"),
+    ],
+)
+def test_a_range_of_addresses_needs_a_level_that_all_nodes_know(
+    level: str, host: str, error: ErrorCode, message: str
+) -> None:
+    """A node of an older version would take the range for the name of a host, and never see it."""
+    decision = create_acls(_image_at(level), CreateAclsRequest(creations=(creation(host=host),)), RANDOM)
+    (result,) = answer_of(decision).results
+    assert result.error_code == error
+    assert (result.error_message or "").startswith(message)
+    assert len(decision.records) == (not error)
 
 
 def test_new_entries_become_records_and_known_ones_do_not() -> None:

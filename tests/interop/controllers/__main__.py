@@ -1,6 +1,6 @@
 """`python -m tests.interop.controllers --seeds 1..200 [--steps 40]`: Apache Kafka's controller against ours, black box.
 
-Random sequences of controller RPCs, played by brokers that are not there, to Apache Kafka 4.3.1's controller and to
+Random sequences of controller RPCs, played by brokers that are not there, to Apache Kafka's controller and to
 ours; after each step the answers and the partitions are compared. Exit code 1 at a difference that no rule of
 `docs/kip966.md` explains.
 """

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tanist.controller.features import LATEST_METADATA_VERSION
 from tanist.runtime.client.client import BrokerConnection
 from tests.interop import apache
 from tests.interop.cluster import HOST, free_ports
@@ -45,7 +44,7 @@ class ControllerNode:
     folder: Path
     cluster_id: str
     extra: dict[str, str] = field(default_factory=dict)
-    metadata_version: int = LATEST_METADATA_VERSION
+    metadata_version: int = apache.PIN.metadata_version
     port: int = field(default_factory=lambda: free_ports(1))
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
@@ -131,7 +130,7 @@ class ControllerNode:
 
 
 class ApacheController(ControllerNode):
-    """Apache Kafka 4.3.1's own."""
+    """Apache Kafka's own."""
 
     __slots__ = ()
 
@@ -169,7 +168,7 @@ def _tanist() -> str:
 
 
 def both(
-    folder: Path, session_ms: int, metadata_version: int = LATEST_METADATA_VERSION
+    folder: Path, session_ms: int, metadata_version: int = apache.PIN.metadata_version
 ) -> tuple[ControllerNode, ControllerNode]:
     """Apache's controller and ours, started, of clusters with the same id."""
     cluster_id = apache.random_cluster_id()

@@ -200,7 +200,7 @@ class SettingsChoices:
         return name, level, fitting if self._rng.random() < 0.9 else self._rng.choice((*kinds, 0))
 
     def broker_features(self) -> Features:
-        """What a broker says of itself: mostly all that Apache Kafka 4.3 has, sometimes less."""
+        """What a broker says of itself: mostly all that Apache Kafka has, sometimes less."""
         if self._rng.random() < 0.85:
             return FEATURES
         name = self._rng.choice(tuple(BASE_LEVELS))

@@ -22,19 +22,20 @@ from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from tanist.wire.metadata import decode_record
 from tanist.wire.schema import Request
+from tests.interop import apache
 from tests.interop.controllers.nodes import ControllerNode
 from tests.interop.waiting import wait_for
 
 FEATURES = {
-    "metadata.version": (7, 30),
+    "metadata.version": (7, apache.PIN.metadata_version),
     "eligible.leader.replicas.version": (0, 1),
     "group.version": (0, 1),
     "kraft.version": (0, 1),
-    "share.version": (0, 1),
+    "share.version": (0, apache.PIN.share_version),
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""What Apache Kafka 4.3's brokers say of themselves."""
+"""What Apache Kafka's brokers say of themselves."""
 
 Features = Mapping[str, tuple[int, int]]
 LATEST = FEATURES["metadata.version"][1]

@@ -29,7 +29,7 @@ Answer = Mapping[str, object]
 
 ELECT_LEADERS = 2
 DELETE_BY_NAME = 5
-"""Highest versions of these requests that Apache Kafka 4.3 and we mean the same by."""
+"""Highest versions of these requests that Apache Kafka and we mean the same by."""
 
 
 def directories(broker_id: int) -> tuple[UUID, UUID]:

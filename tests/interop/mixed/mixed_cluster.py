@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
-from tests.interop.apache import SERVER, SERVER_FLAGS, STORAGE, java_command, random_cluster_id, tool
+from tests.interop.apache import PIN, SERVER, SERVER_FLAGS, STORAGE, java_command, random_cluster_id, tool
 from tests.interop.cluster import HOST, free_ports, wait_ready
 from tests.interop.tanist_cluster import tanist
 
@@ -69,7 +69,7 @@ class MixedCluster:
     directory: Path
     members: Mapping[int, Member]
     properties: Mapping[str, str] = field(default_factory=dict)
-    release: str = "4.3"
+    release: str = PIN.release
     heap: str = "256m"
     quorum: Quorum = "static"
     first_voters: Sequence[int] | None = None

@@ -13,7 +13,7 @@ import pytest
 
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
-from tests.interop.apache import CLUSTER, FEATURES, tool, try_tool
+from tests.interop.apache import CLUSTER, FEATURES, PIN, tool, try_tool
 from tests.interop.cluster import metadata
 from tests.interop.mixed.mixed_cluster import APACHE, TANIST, Kind, Member, MixedCluster
 from tests.interop.pair import Asker
@@ -22,7 +22,7 @@ from tests.interop.waiting import wait_for
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
 
 OURS, THEIRS, CONTROLLER = 1, 2, 11
-RELEASE = "4.3"
+RELEASE = PIN.release
 OLDER = "4.1"
 NOT_OURS = {"share.version", "streams.version"}
 QUORUM = "kraft.version"

@@ -1,10 +1,14 @@
-"""ApiVersions (key 18), versions 0-4: what this listener serves, and the cluster's features.
+"""ApiVersions (key 18), versions 0-5: what this listener serves, and the cluster's features.
 
 A client that is newer than us asks in a version we do not know; it hears v0 with UNSUPPORTED_VERSION and our list, and
 asks again in a version both know (KIP-511).
 
 Java clients before 3.9 end their connection over a supported feature whose lowest level is 0. They ask in version 3
 at most, and such features are left out there, as Apache Kafka does (KAFKA-17492).
+
+Since version 5 a client may say which broker of which cluster it means (KIP-1242). Another one answers
+REBOOTSTRAP_REQUIRED: an address has changed hands, and nothing that the client knows holds any more. A controller does
+not compare, as with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tanist.broker.components import NodeComponents
+from tanist.broker.context import NodeContext
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler, Handlers
@@ -35,13 +40,28 @@ _LEVEL_ZERO_FROM = 4
 class ApiVersions:
     """The handler of ApiVersions."""
 
+    context: NodeContext
     metadata: MetadataView
     quorum: MetadataQuorum
 
     def handle(self, request: ApiVersionsRequest, call: Call) -> None:
         """Answer with the list of the listener's APIs."""
+        error = self._not_meant(request, call)
+        if error:
+            call.reply(ApiVersionsResponse(error_code=error))
+            return
         private = request.client_software_name == NODE_SOFTWARE
         call.reply(self._response(call, ErrorCode.NONE, call.version, private=private))
+
+    def _not_meant(self, request: ApiVersionsRequest, call: Call) -> ErrorCode:
+        """Why this is not the node that the client means."""
+        cluster_id, node_id = request.cluster_id, request.node_id
+        if (cluster_id is None) != (node_id == -1):
+            return ErrorCode.INVALID_REQUEST  # both are known, or neither
+        if cluster_id is None or call.listener in self.context.config.controller_listener_names:
+            return ErrorCode.NONE
+        is_meant = (cluster_id, node_id) == (self.context.cluster_id, self.context.node_id)
+        return ErrorCode.NONE if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED
 
     def unsupported(self, call: Call) -> None:
         """Answer a request of a version we do not know, without having read it."""
@@ -74,7 +94,7 @@ class ApiVersions:
 
 
 def build(components: NodeComponents) -> Handler:
-    return ApiVersions(components.metadata, components.quorum).handle
+    return ApiVersions(components.context, components.metadata, components.quorum).handle
 
 
 def advertised_versions(handlers: Handlers, *, private: bool = False) -> dict[int, tuple[int, int]]:

@@ -1,4 +1,7 @@
-"""DeleteGroups (key 42), versions 0-2: groups without members, with all that they have committed."""
+"""DeleteGroups (key 42), versions 0-3: groups without members, with all that they have committed.
+
+Version 3 has a message, which is null here: Apache Kafka has one for Streams groups only.
+"""
 
 from __future__ import annotations
 

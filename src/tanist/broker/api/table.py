@@ -87,6 +87,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", "build"),
     ApiKey.ADD_RAFT_VOTER: _FORWARD,
     ApiKey.REMOVE_RAFT_VOTER: _FORWARD,
+    ApiKey.UNREGISTER_CONTROLLER: _FORWARD,
 }
 
 _INTER_BROKER: dict[ApiKey, _Builder] = {
@@ -133,6 +134,7 @@ _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.ADD_RAFT_VOTER: _QUORUM,
     ApiKey.REMOVE_RAFT_VOTER: _QUORUM,
     ApiKey.UPDATE_RAFT_VOTER: _QUORUM,
+    ApiKey.UNREGISTER_CONTROLLER: _DECIDE,
 }
 
 _PRODUCE_SERVED_FROM = 3
@@ -190,7 +192,8 @@ class ApiTable:
         """Answer an ApiVersions request of a version that is not known here."""
         from tanist.broker.api.api_versions import ApiVersions
 
-        ApiVersions(self._components.metadata, self._components.quorum).unsupported(call)
+        parts = self._components
+        ApiVersions(parts.context, parts.metadata, parts.quorum).unsupported(call)
 
 
 def _built_when_called(components: NodeComponents, module: str, build: str) -> Handler:

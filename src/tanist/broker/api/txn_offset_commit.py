@@ -1,7 +1,8 @@
-"""TxnOffsetCommit (key 28), versions 0-5: offsets that count when the transaction is committed (KIP-98, KIP-447).
+"""TxnOffsetCommit (key 28), versions 0-6: offsets that count when the transaction is committed (KIP-98, KIP-447).
 
 The transaction must have the group's partition of `__consumer_offsets`: its coordinator is asked (KIP-890), and from
-version 5 on the partition is added thereby. Older clients get errors that they know.
+version 5 on the partition is added thereby. Since version 6 topics go by id (KIP-1319). Older clients get errors that
+they know.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tanist.wire.messages.txn_offset_commit_response import (
 
 _ABORTABLE_VERSION = 4
 _ADDING_VERSION = 5
+_IDS_VERSION = 6
 _LOADING_VERSION = 2
 _RETRIABLE = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -49,10 +51,8 @@ class TxnOffsetCommit:
 
     def handle(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         """Have the transaction verified, then commit; the answer waits until that is in the log."""
-        denied = [each for each in request.topics if not call.may(rows.TXN_OFFSET_COMMIT_TOPIC, each.name)]
-        if denied:
-            request.topics = tuple(each for each in request.topics if each not in denied)
-            refused = _refused(denied, rows.TXN_OFFSET_COMMIT_TOPIC.code)
+        refused = self._refuse_topics(request, call)
+        if refused:
             if not request.topics:
                 call.reply(TxnOffsetCommitResponse(topics=refused))
                 return
@@ -88,13 +88,32 @@ class TxnOffsetCommit:
             request.transactional_id, producer, [partition], call.later(verified), adds=adds
         )
 
+    def _refuse_topics(self, request: TxnOffsetCommitRequest, call: Call) -> tuple[TxnOffsetCommitResponseTopic, ...]:
+        """Take topics that are not there, or not the client's, out of the request."""
+        known: list[TxnOffsetCommitRequestTopic] = []
+        refused: list[TxnOffsetCommitResponseTopic] = []
+        for topic in request.topics:
+            if call.version >= _IDS_VERSION:
+                named = self.metadata.image.topics.get(topic.topic_id)
+                if named is None:
+                    refused += _refused((topic,), ErrorCode.UNKNOWN_TOPIC_ID)
+                    continue
+                topic.name = named.name
+            if call.may(rows.TXN_OFFSET_COMMIT_TOPIC, topic.name):
+                known.append(topic)
+            else:
+                refused += _refused((topic,), rows.TXN_OFFSET_COMMIT_TOPIC.code)
+        request.topics = tuple(known)
+        return tuple(refused)
+
     def _commit(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id)  # it may have moved meanwhile
         if isinstance(found, int):
             self._refuse(request, call, found)
             return
-        decide = partial(found.shard.txn_commit, request, call.later(call.reply))
+        exact = call.version >= _IDS_VERSION
+        decide = partial(found.shard.txn_commit, request, call.later(call.reply), exact=exact)
         coordinator.carry_out(found, decide, call.refuse)
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
@@ -114,6 +133,7 @@ def _refused(topics: Iterable[TxnOffsetCommitRequestTopic], error: int) -> tuple
     return tuple(
         TxnOffsetCommitResponseTopic(
             name=topic.name,
+            topic_id=topic.topic_id,
             partitions=tuple(
                 TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=int(error))
                 for each in topic.partitions

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from tanist.broker.endpoints import ConfigError
 from tanist.controller.features import (
+    DEFAULT_METADATA_VERSION,
     KEPT_FEATURES,
-    LATEST_METADATA_VERSION,
     TOLERATED_FEATURES,
     Bootstrap,
     bootstrap_records,
@@ -51,7 +51,7 @@ def bootstrap_of(
     `credentials`, `acls`: the users of SCRAM that the cluster has from the start, and what users may do.
     """
     levels = dict(features)
-    metadata_version = levels.pop(METADATA_VERSION, LATEST_METADATA_VERSION)
+    metadata_version = levels.pop(METADATA_VERSION, DEFAULT_METADATA_VERSION)
     users = tuple(credentials)
     if users and metadata_version < SCRAM_FROM:
         raise ValueError("SCRAM is only supported in metadata.version 3.5-IV2 or later")

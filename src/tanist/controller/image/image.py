@@ -51,6 +51,7 @@ from tanist.wire.metadata import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
@@ -387,6 +388,13 @@ class MetadataImage:
             delta.broker_changed(registration.id, self.brokers.get(registration.id))
         self.brokers[registration.id] = registration
 
+    def _unregister_controller(self, record: UnregisterControllerRecord, delta: ImageDelta | None) -> None:
+        if record.controller_id not in self.controllers:
+            raise ImageError(f"controller {record.controller_id} is not registered")
+        del self.controllers[record.controller_id]
+        if delta is not None:
+            delta.controllers.add(record.controller_id)
+
     def _register_controller(self, record: RegisterControllerRecord, delta: ImageDelta | None) -> None:
         if record.controller_id < 0:
             raise ImageError(f"controller id {record.controller_id}")
@@ -490,6 +498,7 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     TopicRecord: MetadataImage._create_topic,
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
+    UnregisterControllerRecord: MetadataImage._unregister_controller,
     ZkMigrationStateRecord: MetadataImage._no_op,
     **dict.fromkeys((RemoveUserScramCredentialRecord, UserScramCredentialRecord), MetadataImage._credential),
     **dict.fromkeys((DelegationTokenRecord, RemoveDelegationTokenRecord), MetadataImage._token),

@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from tanist.controller.decision import Decision
+from tanist.controller.features import CIDR_ACLS_FROM, metadata_version_name
 from tanist.controller.image.acls import Acl
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.refusals import too_large_response
 from tanist.ports import Random
 from tanist.wire.acls import CLUSTER_NAME, WILDCARD, AclOperation, AclPermission, PatternType, ResourceType
+from tanist.wire.address_ranges import AddressRange
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
@@ -95,9 +97,9 @@ def create_acls(image: MetadataImage, request: CreateAclsRequest, random: Random
     results: list[AclCreationResult] = []
     added: dict[UUID, Acl] = {}
     for creation in request.creations:
-        complaint = _complaint(creation)
-        if complaint is not None:
-            results.append(AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=complaint))
+        error, complaint = _refusal(creation, image.metadata_version)
+        if error:
+            results.append(AclCreationResult(error_code=error, error_message=complaint))
             continue
         acl = Acl(
             creation.resource_type,
@@ -175,6 +177,23 @@ def _complaint(creation: AclCreation) -> str | None:
             "from the principal name)"
         )
     return None
+
+
+def _refusal(creation: AclCreation, metadata_version: int) -> tuple[ErrorCode, str | None]:
+    """Why the entry cannot be added. A range of addresses is none to a node that knows no `metadata.version` for it."""
+    complaint, host = _complaint(creation), creation.host
+    if complaint is None and not host:
+        complaint = "Host pattern cannot be null or empty"
+    if complaint is None and "/" in host:
+        if metadata_version < CIDR_ACLS_FROM:
+            least = metadata_version_name(CIDR_ACLS_FROM)
+            message = f"CIDR-based ACL host patterns require metadata version {least} or higher."
+            return ErrorCode.UNSUPPORTED_VERSION, message
+        try:
+            AddressRange.parse(host)
+        except ValueError as error:
+            complaint = f"Invalid CIDR notation '{host}': {error}"
+    return (ErrorCode.NONE, None) if complaint is None else (ErrorCode.INVALID_REQUEST, complaint)
 
 
 _Numbers = type[ResourceType] | type[PatternType] | type[AclOperation] | type[AclPermission]

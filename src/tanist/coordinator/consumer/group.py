@@ -430,7 +430,10 @@ class ConsumerGroup(ConsumerTables):
             return ErrorCode.NONE
         if member_id not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == self.current(member_id).epoch else ErrorCode.ILLEGAL_GENERATION
+        if epoch == self.current(member_id).epoch:
+            return ErrorCode.NONE
+        is_classic = self.members[member_id].classic is not None
+        return ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
     def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
         """A member may have sent its commit before it learned of its new epoch: it may commit partitions that it has

@@ -1,4 +1,4 @@
-"""ApiVersionsResponse: API key 18, versions 0 to 4.
+"""ApiVersionsResponse: API key 18, versions 0 to 5.
 
 Written by tools/generate_messages.py; do not edit.
 """
@@ -16,9 +16,9 @@ class ApiVersion(Struct):
     max_version: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("api_key", "int16", (0, 4)),
-        Field("min_version", "int16", (0, 4)),
-        Field("max_version", "int16", (0, 4)),
+        Field("api_key", "int16", (0, 5)),
+        Field("min_version", "int16", (0, 5)),
+        Field("max_version", "int16", (0, 5)),
     )
 
 
@@ -28,9 +28,9 @@ class SupportedFeatureKey(Struct):
     max_version: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("name", "string", (3, 4)),
-        Field("min_version", "int16", (3, 4)),
-        Field("max_version", "int16", (3, 4)),
+        Field("name", "string", (3, 5)),
+        Field("min_version", "int16", (3, 5)),
+        Field("max_version", "int16", (3, 5)),
     )
 
 
@@ -40,9 +40,9 @@ class FinalizedFeatureKey(Struct):
     min_version_level: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("name", "string", (3, 4)),
-        Field("max_version_level", "int16", (3, 4)),
-        Field("min_version_level", "int16", (3, 4)),
+        Field("name", "string", (3, 5)),
+        Field("max_version_level", "int16", (3, 5)),
+        Field("min_version_level", "int16", (3, 5)),
     )
 
 
@@ -56,14 +56,14 @@ class ApiVersionsResponse(Response):
     zk_migration_ready: bool = False
 
     API_KEY: ClassVar[int] = 18
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
     FLEXIBLE_FROM: ClassVar[int | None] = 3
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("error_code", "int16", (0, 4)),
-        Field("api_keys", Array(ApiVersion), (0, 4)),
-        Field("throttle_time_ms", "int32", (1, 4)),
-        Field("supported_features", Array(SupportedFeatureKey), (3, 4), tag=0, tagged=(3, 4)),
-        Field("finalized_features_epoch", "int64", (3, 4), tag=1, tagged=(3, 4)),
-        Field("finalized_features", Array(FinalizedFeatureKey), (3, 4), tag=2, tagged=(3, 4)),
-        Field("zk_migration_ready", "bool", (3, 4), tag=3, tagged=(3, 4)),
+        Field("error_code", "int16", (0, 5)),
+        Field("api_keys", Array(ApiVersion), (0, 5)),
+        Field("throttle_time_ms", "int32", (1, 5)),
+        Field("supported_features", Array(SupportedFeatureKey), (3, 5), tag=0, tagged=(3, 5)),
+        Field("finalized_features_epoch", "int64", (3, 5), tag=1, tagged=(3, 5)),
+        Field("finalized_features", Array(FinalizedFeatureKey), (3, 5), tag=2, tagged=(3, 5)),
+        Field("zk_migration_ready", "bool", (3, 5), tag=3, tagged=(3, 5)),
     )

@@ -1,4 +1,4 @@
-"""TxnOffsetCommitRequest: API key 28, versions 0 to 5.
+"""TxnOffsetCommitRequest: API key 28, versions 0 to 6.
 
 Written by tools/generate_messages.py; do not edit.
 """
@@ -6,8 +6,9 @@ Written by tools/generate_messages.py; do not edit.
 from __future__ import annotations
 
 from typing import ClassVar
+from uuid import UUID
 
-from tanist.wire.schema import Array, Field, Request, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
 class TxnOffsetCommitRequestPartition(Struct):
@@ -17,20 +18,22 @@ class TxnOffsetCommitRequestPartition(Struct):
     committed_metadata: str | None = ""
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("partition_index", "int32", (0, 5)),
-        Field("committed_offset", "int64", (0, 5)),
-        Field("committed_leader_epoch", "int32", (2, 5)),
-        Field("committed_metadata", "string", (0, 5), nullable=(0, 5)),
+        Field("partition_index", "int32", (0, 6)),
+        Field("committed_offset", "int64", (0, 6)),
+        Field("committed_leader_epoch", "int32", (2, 6)),
+        Field("committed_metadata", "string", (0, 6), nullable=(0, 6)),
     )
 
 
 class TxnOffsetCommitRequestTopic(Struct):
     name: str = ""
+    topic_id: UUID = ZERO_UUID
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("name", "string", (0, 5)),
-        Field("partitions", Array(TxnOffsetCommitRequestPartition), (0, 5)),
+        Field("topic_id", "uuid", (6, 6)),
+        Field("partitions", Array(TxnOffsetCommitRequestPartition), (0, 6)),
     )
 
 
@@ -45,15 +48,15 @@ class TxnOffsetCommitRequest(Request):
     topics: tuple[TxnOffsetCommitRequestTopic, ...] = ()
 
     API_KEY: ClassVar[int] = 28
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 6)
     FLEXIBLE_FROM: ClassVar[int | None] = 3
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("transactional_id", "string", (0, 5)),
-        Field("group_id", "string", (0, 5)),
-        Field("producer_id", "int64", (0, 5)),
-        Field("producer_epoch", "int16", (0, 5)),
-        Field("generation_id", "int32", (3, 5)),
-        Field("member_id", "string", (3, 5)),
-        Field("group_instance_id", "string", (3, 5), nullable=(3, 5)),
-        Field("topics", Array(TxnOffsetCommitRequestTopic), (0, 5)),
+        Field("transactional_id", "string", (0, 6)),
+        Field("group_id", "string", (0, 6)),
+        Field("producer_id", "int64", (0, 6)),
+        Field("producer_epoch", "int16", (0, 6)),
+        Field("generation_id", "int32", (3, 6)),
+        Field("member_id", "string", (3, 6)),
+        Field("group_instance_id", "string", (3, 6), nullable=(3, 6)),
+        Field("topics", Array(TxnOffsetCommitRequestTopic), (0, 6)),
     )
