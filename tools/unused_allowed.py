@@ -65,6 +65,9 @@ _._allow  # sim/workload/access_admin.py: the same
 _._deny
 _._forget_user
 _._give_token
+_._set_quota  # sim/workload/quota_admin.py: the same
+_._drop_quota
+_._drop_quotas
 _._end_token
 _._producer_perf  # bench/measure.py: each workload's method
 _._consumer_perf

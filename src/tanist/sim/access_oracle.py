@@ -7,12 +7,12 @@ no checker; operators and clients read it too.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from tanist.sim.prefixes import Prefixes
 from tanist.wire.acls import AclOperation, AclPermission, PatternType
 from tanist.wire.metadata import (
     AccessControlEntryRecord,
@@ -72,36 +72,17 @@ def _stands_for(entry: AccessControlEntryRecord, name: str) -> bool:
     return entry.resource_name == name or (entry.resource_name == _ALL and not name.startswith(_ALL))
 
 
-class AccessOracle:
+class AccessOracle(Prefixes[Access]):
     """The committed history of access."""
 
     def __init__(self, super_users: Iterable[str]) -> None:
         """`super_users`: principals that may do everything."""
+        super().__init__(Access())
         self.super_users = frozenset(super_users)
-        self._offsets: list[int] = [-1]
-        """Of the records that changed something."""
-        self._after: list[Access] = [Access()]
-
-    @property
-    def newest(self) -> Access:
-        return self._after[-1]
 
     def replay(self, offset: int, record: MetadataRecord) -> None:
-        """Another committed record, in order. `offset`: of the last record of its batch, for a batch takes effect as
-        a whole."""
-        after = _replayed(self.newest, record)
-        if after is self.newest:
-            return
-        if offset == self._offsets[-1]:
-            self._after[-1] = after
-        else:
-            self._offsets.append(offset)
-            self._after.append(after)
-
-    def between(self, first: int, last: int) -> Iterator[Access]:
-        """What prefixes of the log say that end at `first`, at `last`, or between."""
-        begin = bisect_right(self._offsets, first) - 1
-        yield from self._after[begin : max(begin + 1, bisect_right(self._offsets, last))]
+        """Another committed record, in order. `offset`: of the last record of its batch."""
+        self.became(offset, _replayed(self.newest, record))
 
     def may(self, access: Access, principal: str, host: str, need: Need) -> bool:
         return principal in self.super_users or access.allows(principal, host, need)

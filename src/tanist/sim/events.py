@@ -327,6 +327,12 @@ class AccessRequested(Event):
     what: str
 
 
+class QuotaRequested(Event):
+    """An operator asks for a change of quotas."""
+
+    what: str
+
+
 class GroupMoved(Event):
     """A group goes over to the other protocol."""
 

@@ -25,8 +25,15 @@ SUBJECTS: Final = (BY_SCRAM, BY_PASSWORD, BY_TOKEN)
 GROUP: Final = "accounts"
 TOPICS: Final = ("ledger", "ledger-eu", "letters")
 """Of the subjects: one name is a prefix of another."""
-SUPER_USERS: Final = ("User:node", f"User:{CLIENT}")
-PASSWORDS: Final = {"node": "node-secret", CLIENT: "client-secret", BY_PASSWORD: "bob-secret"}
+METERED_USERS: Final = ("dora", "emil")
+"""Of clients with quotas (`sim.metered`)."""
+SUPER_USERS: Final = ("User:node", f"User:{CLIENT}", *(f"User:{name}" for name in METERED_USERS))
+PASSWORDS: Final = {
+    "node": "node-secret",
+    CLIENT: "client-secret",
+    BY_PASSWORD: "bob-secret",
+    **{name: f"{name}-secret" for name in METERED_USERS},
+}
 """Of PLAIN."""
 TOKEN_SECRET: Final = "secret-of-all"
 

@@ -1,4 +1,4 @@
-"""All mutations of the simulator: rules of replication, torn state, invariants, groups, transactions and access.
+"""All mutations of the simulator: rules of replication, torn state, invariants, groups, transactions, access, quotas.
 
 Owns `MUTANTS`, in listing order. The mutations of the quorum's model are in `quorum`.
 """
@@ -12,6 +12,7 @@ from tanist.lab.mutations.rules_of_access import ACCESS_MUTANTS
 from tanist.lab.mutations.rules_of_exceptions import EXCEPTION_MUTANTS
 from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
 from tanist.lab.mutations.rules_of_invariants import INVARIANT_MUTANTS
+from tanist.lab.mutations.rules_of_quotas import QUOTA_MUTANTS
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.lab.mutations.simulator import Mutation
 
@@ -22,4 +23,5 @@ MUTANTS: Mapping[str, Mutation] = {
     **GROUP_MUTANTS,
     **TRANSACTION_MUTANTS,
     **ACCESS_MUTANTS,
+    **QUOTA_MUTANTS,
 }

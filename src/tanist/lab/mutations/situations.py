@@ -13,7 +13,7 @@ from typing import Any
 from tanist.sim.run.additions import OLD_EVENTS_MS
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.run.drawing import config_of
-from tanist.sim.workload.operations import ACCESS_OPERATIONS, Topic
+from tanist.sim.workload.operations import ACCESS_OPERATIONS, QUOTA_OPERATIONS, Topic
 from tanist.sim.world.world import COMBINED
 
 Situation = Callable[[int], ChaosConfig]
@@ -129,6 +129,21 @@ def secured(seed: int) -> ChaosConfig:
         access_operations=(*ACCESS_OPERATIONS, "allow", "allow", "revoke", "deny"),
         access_pause_ms=(10, 150),
         properties={**drawn.properties, "metadata.log.max.record.bytes.between.snapshots": "2000"},
+    )
+
+
+def metered(seed: int) -> ChaosConfig:
+    """Quotas change, and clients exceed them, while leaders and controllers fail."""
+    drawn = secured(seed)
+    return replace(
+        drawn,
+        access_operations=(),
+        quotas=True,
+        quota_operations=(*QUOTA_OPERATIONS, "set_quota", "set_quota"),
+        quota_pause_ms=(50, 600),
+        large_write_bytes=0,
+        raise_pause_ms=(0, 0),
+        fault_pause_ms=(400, 3_000),
     )
 
 

@@ -40,6 +40,10 @@ MEANINGS: dict[str, str] = {
     "S29": "a request is carried out only for a client that has proved who it is, and only if an access control entry "
     "allowed it at a moment between its arrival and its answer",
     "S30": "a log directory goes offline only if its disk failed, or what it holds may be torn or damaged",
+    "S31": "a client is throttled by the most specific quota that stood at a moment between the arrival of its request "
+    "and the answer, for as long as its use demands, and by no other",
+    "S32": "nothing of a connection is heard before the time is over that its client was given, and it is heard again "
+    "then",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
@@ -79,6 +83,7 @@ MEANINGS: dict[str, str] = {
     "L14": "controllers can be added and removed until the voters are the ones that an operator wants",
     "L15": "DeleteRecords is acknowledged, and no replica's log begins before its leader's",
     "L16": "when the faults are over, every client gets what it is allowed, and is denied what it is not, everywhere",
+    "L17": "when the faults are over, every throttled client goes on, and every broker obeys the quotas as committed",
     CRASH: "nobody raises an error of his own: no node, whatever comes in, and nobody who looks on",
 }
 

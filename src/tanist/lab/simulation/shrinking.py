@@ -263,6 +263,7 @@ _USUAL = (
     "left_out",
     "may_lose",
     "inquirers",
+    "quotas",
     "secured",
     "late_consumers",
     "plain",

@@ -1,4 +1,4 @@
-"""The liveness phase after the faults: conditions that must hold within a time limit, and their excuses (L1-L16).
+"""The liveness phase after the faults: conditions that must hold within a time limit, and their excuses (L1-L17).
 
 Some brokers may be *left out* at first: they stay down while all others (the *core*) are healed. A partition may then
 have no leader only if its strategy waits for a broker that is left out: a member of the ISR or the ELR; without
@@ -21,6 +21,8 @@ from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.workload.access_admin import AccessAdmin
 from tanist.sim.workload.operations import Admin
 from tanist.sim.workload.producer import Producer
+from tanist.sim.workload.quota_admin import QuotaAdmin
+from tanist.sim.workload.quota_clients import Dialer, QuotaClient
 from tanist.sim.workload.readers import Consumer, Observer
 from tanist.sim.workload.subjects import Subject
 from tanist.sim.workload.trimmer import Trimmer
@@ -52,6 +54,9 @@ class LivenessPhase:
         trimmer: Trimmer | None = None,
         access_admin: AccessAdmin | None = None,
         subjects: Sequence[Subject] = (),
+        quota_admin: QuotaAdmin | None = None,
+        quota_clients: Sequence[QuotaClient] = (),
+        dialers: Sequence[Dialer] = (),
     ) -> None:
         self._world = world
         self._checkers = checkers
@@ -61,6 +66,9 @@ class LivenessPhase:
         self._trimmer = trimmer
         self._access_admin = access_admin
         self._subjects = subjects
+        self._quota_admin = quota_admin
+        self._quota_clients = quota_clients
+        self._dialers = dialers
         self._settle_time_ms = settle_time_ms
 
     def run(
@@ -88,6 +96,8 @@ class LivenessPhase:
         self._admin.run(self._attend)
         if self._access_admin is not None:
             self._check_access(self._access_admin)
+        if self._quota_admin is not None:
+            self._check_quotas(self._quota_admin)
         goals = {producer: producer.finished + 2 for producer in producers}
         self.must(lambda: _all_stopped(goals), "L5", lambda: "writes are not accepted again")
         for observer in observers:
@@ -150,6 +160,34 @@ class LivenessPhase:
         )
         for subject in self._subjects:
             subject.stop()
+        admin.stop()
+
+    # -- quotas
+
+    def _check_quotas(self, admin: QuotaAdmin) -> None:
+        """L17: a client that is throttled goes on; every broker obeys the quotas that are committed."""
+        clients = self._quota_clients
+        everybody: list[QuotaClient | Dialer] = [*clients, *self._dialers]
+        for each in everybody:
+            each.stop()
+        self.must(
+            lambda: all(each.idle for each in everybody),
+            "L17",
+            lambda: f"not answered: {[each.name for each in everybody if not each.idle]}",
+        )
+        self.must(lambda: admin.idle, "L3", lambda: "the operator of quotas is not answered")
+        admin.put_in_order(with_quotas=True)
+        self.must(lambda: admin.in_order, "L17", lambda: "quotas cannot be put in order")
+        for client in clients:
+            client.write_everywhere()
+        self.must(
+            lambda: not any(client.left for client in clients),
+            "L17",
+            lambda: f"not as the quotas say: {[(each.name, *each.left) for each in clients if each.left]}",
+        )
+        self.must(lambda: all(client.idle for client in clients), "L17", lambda: "a write is never answered")
+        for client in clients:
+            client.stop()
         admin.stop()
 
     # -- log starts

@@ -1,8 +1,8 @@
 """Additions to a run, drawn for a share of the seeds: brokers without private requests, voters that
 change, replication throttles, records that go by retention and DeleteRecords, producers of old events, inquirers,
-subjects and access control, exceptions in the nodes' own code; and the conditions of nodes and links, of seeds of all
-kinds: clocks that are off, small slices, appends that are written off the loop, logs of new replicas that take their
-time, connections with small windows or receive buffers, answers that stay half sent.
+subjects and access control, quotas, exceptions in the nodes' own code; and the conditions of nodes and links, of seeds
+of all kinds: clocks that are off, small slices, appends that are written off the loop, logs of new replicas that take
+their time, connections with small windows or receive buffers, answers that stay half sent.
 
 Each has a random stream of its own, so a seed without it is what it was before the addition existed. An addition gives
 the changes of a configuration.
@@ -28,6 +28,10 @@ TRIMMING_SHARE = 0.10
 
 SECURED_SHARE = 0.10
 _OF_ENTRIES = ("allow", "allow", "deny", "revoke", "revoke")
+
+QUOTAS_SHARE = 0.5
+"""Of secured runs."""
+_OF_QUOTAS = ("set_quota", "set_quota", "set_quota", "drop_quota")
 
 _SLICES_SHARE = 0.25
 _SLICES = (None, 1, 2, 5)
@@ -261,6 +265,18 @@ def secured_by(seed: int, config: ChaosConfig) -> dict[str, Any]:
         "access_operations": kinds,
         "access_pause_ms": (10, rng.choice((100, 400, 1_500))),
         "properties": {**short, **config.properties},
+    }
+
+
+def quotas(seed: int) -> dict[str, Any]:
+    """Clients have quotas, which an operator changes, in a share of the secured runs."""
+    rng = stream(seed, "quotas")
+    if rng.random() >= QUOTAS_SHARE:
+        return {}
+    return {
+        "quotas": True,
+        "quota_operations": rng.choice((_OF_QUOTAS, (*_OF_QUOTAS, "drop_quota", "drop_quotas"))),
+        "quota_pause_ms": (50, rng.choice((300, 1_000, 3_000))),
     }
 
 

@@ -25,6 +25,7 @@ from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import config_of, faults_of, operations_of
 from tanist.sim.run.groups import Groups
+from tanist.sim.run.quotas import QuotaPart
 from tanist.sim.run.records import Records
 from tanist.sim.run.transactions import Transactions
 from tanist.sim.run.workload import Workload
@@ -32,7 +33,14 @@ from tanist.sim.secured import PROPERTIES as SECURED
 from tanist.sim.situations import watch_situations
 from tanist.sim.workload.history import History
 from tanist.sim.workload.inquirer import Inquirer
-from tanist.sim.workload.operations import ACCESS_OPERATIONS, TRIM_OPERATIONS, VOTER_OPERATIONS, Admin, Operation
+from tanist.sim.workload.operations import (
+    ACCESS_OPERATIONS,
+    QUOTA_OPERATIONS,
+    TRIM_OPERATIONS,
+    VOTER_OPERATIONS,
+    Admin,
+    Operation,
+)
 from tanist.sim.workload.trimmer import Trimmer
 from tanist.sim.workload.voter_operations import VoterAdmin
 from tanist.sim.world.link_conditions import NetworkConditions
@@ -157,6 +165,9 @@ class ChaosRun:
         self.inquirers = self._inquirers() if config.inquirers else []
         self.workload: Workload = WORKLOADS[config.workload](self)
         self.secured = SecuredPart(self.world, self.history, self.checkers, self.admin) if config.secured else None
+        self.quotas = None
+        if config.secured and config.quotas:
+            self.quotas = QuotaPart(self.world, self.history, self.checkers, self.admin)
         self.outcome = SeedResult(seed)
 
     def run(self) -> SeedResult:
@@ -200,6 +211,9 @@ class ChaosRun:
             trimmer=self.trimmer,
             access_admin=None if self.secured is None else self.secured.operator,
             subjects=() if self.secured is None else self.secured.subjects,
+            quota_admin=None if self.quotas is None else self.quotas.operator,
+            quota_clients=() if self.quotas is None else self.quotas.clients,
+            dialers=() if self.quotas is None else self.quotas.dialers,
         )
         world.start()
         liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
@@ -208,15 +222,19 @@ class ChaosRun:
         liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
         if self.secured is not None:
             self.secured.begin(liveness)
+        if self.quotas is not None:
+            self.quotas.begin(liveness)
         self.workload.play(liveness)
 
     def begin_faults(self) -> None:
         """From now on faults happen and operators work. Each operator gets the operations of its own kinds."""
         self.nemesis.start()
-        others = VOTER_OPERATIONS.keys() | TRIM_OPERATIONS.keys() | ACCESS_OPERATIONS.keys()
+        others = {*VOTER_OPERATIONS, *TRIM_OPERATIONS, *ACCESS_OPERATIONS, *QUOTA_OPERATIONS}
         self.admin.start([each for each in self.operations if each.kind not in others])
         if self.secured is not None:
             self.secured.start(self.operations)
+        if self.quotas is not None:
+            self.quotas.start(self.operations)
         if self.trimmer is not None:
             self.trimmer.start([each for each in self.operations if each.kind in TRIM_OPERATIONS])
         if self.voter_admin is not None:

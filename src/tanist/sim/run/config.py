@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tanist.faults import Where, names_of
+from tanist.sim.metered import METERED_TOPIC
 from tanist.sim.secured import TOPICS as SUBJECTS_TOPICS
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.link_conditions import WINDOW_BYTES
@@ -21,6 +22,7 @@ RECORDS, GROUPS, TRANSACTIONS = "records", "groups", "transactions"
 """The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
 
 TOPIC = "events"
+METERED_TOPICS = (Topic(METERED_TOPIC, 1, 3),)
 SUBJECT_TOPICS = tuple(Topic(name, 1, 3) for name in SUBJECTS_TOPICS)
 """Of secured runs, beside those of the workload."""
 TURN_RECORDS_MAX = "tanist.metadata.turn.records.max"
@@ -188,6 +190,11 @@ class ChaosConfig:
     access_operations: tuple[str, ...] = ()
     """Of an operator who changes entries, users and tokens, of a secured run."""
     access_pause_ms: tuple[int, int] = (500, 4_000)
+    quotas: bool = False
+    """Clients have quotas (`sim.metered`). Of a secured run."""
+    quota_operations: tuple[str, ...] = ()
+    """Of an operator who changes them."""
+    quota_pause_ms: tuple[int, int] = (500, 4_000)
 
     @property
     def trims(self) -> bool:
@@ -228,6 +235,7 @@ class ChaosConfig:
             kinds=(),
             operations=(),
             access_operations=(),
+            quota_operations=(),
             may_lose=False,
             groups=replace(self.groups, churn=(), moves=(), grows=False),
             transactions=replace(self.transactions, freezes=False),

@@ -27,6 +27,14 @@ ACCESS_EXPECTED: dict[str, str] = {
     "access: changed meanwhile": "the answer to a request has changed between its arrival and its answer",
     "access: records of subjects committed": "and each was allowed",
     "access: entries of subjects committed": "and each was allowed",
+    "quotas: within a quota": "a client has one, and does not exceed it",
+    "quotas: throttled PRODUCE": "a client exceeds producer_byte_rate",
+    "quotas: throttled FETCH": "or consumer_byte_rate",
+    "quotas: throttled CREATE_TOPICS": "or controller_mutation_rate",
+    "quotas: changes refused": "a change that comes when tokens are owed: THROTTLING_QUOTA_EXCEEDED",
+    "quotas: changed meanwhile": "the quota of a client has changed between the arrival of its request and the answer",
+    "quotas: connections within a quota": "an address has a quota, and its connection is taken",
+    "quotas: connections refused": "or exceeds it",
 }
 """Of secured runs."""
 

@@ -16,6 +16,7 @@ from tanist.sim.run.additions import (
     has_changing_voters,
     has_subjects,
     has_trimming,
+    quotas,
     secured_by,
     with_conditions,
     with_torn_links,
@@ -24,6 +25,7 @@ from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import (
     ACCESS_OPERATIONS,
     OPERATIONS,
+    QUOTA_OPERATIONS,
     RARE_OPERATIONS,
     THROTTLE_OPERATIONS,
     TRIM_OPERATIONS,
@@ -40,6 +42,7 @@ OPERATORS = {
     **THROTTLE_OPERATIONS,
     **TRIM_OPERATIONS,
     **ACCESS_OPERATIONS,
+    **QUOTA_OPERATIONS,
 }
 """Every kind of operation, and its meaning."""
 
@@ -79,6 +82,7 @@ class Restriction:
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
             trim_operations=tuple(kind for kind in config.trim_operations if kind not in self.without),
             access_operations=tuple(kind for kind in config.access_operations if kind not in self.without),
+            quota_operations=tuple(kind for kind in config.quota_operations if kind not in self.without),
         )
 
 
@@ -91,7 +95,7 @@ def config_of(
     """The configuration of a seed.
 
     `voters`: with voters that change, `trims`: with retention and DeleteRecords, `secured`: with subjects and access
-    control, whether the seed draws them or not.
+    control, and some with quotas, whether the seed draws them or not.
     `ValueError` if there are no such runs.
     """
     if workload == GROUPS:
@@ -107,7 +111,7 @@ def config_of(
     if voters:
         config = replace(config, **changing_voters(seed, config))
     config = with_torn_links(seed, with_conditions(seed, config))
-    return replace(config, **secured_by(seed, config)) if secured else config
+    return replace(config, **secured_by(seed, config), **quotas(seed)) if secured else config
 
 
 def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
@@ -131,6 +135,7 @@ def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
         ("throttle operations", config.throttle_operations, config.throttle_pause_ms),
         ("trim operations", config.trim_operations, config.trim_pause_ms),
         ("access operations", config.access_operations, config.access_pause_ms),
+        ("quota operations", config.quota_operations, config.quota_pause_ms),
     ):
         operations += draw_operations(stream(seed, purpose), kinds, config.fault_time_ms * 1000, _in_us(pause_ms))
     return sorted(operations, key=lambda each: each.at_us)

@@ -90,6 +90,13 @@ ACCESS_OPERATIONS: dict[str, str] = {
 }
 """Kinds that only secured runs draw (`access_admin.py`)."""
 
+QUOTA_OPERATIONS: dict[str, str] = {
+    "set_quota": "a user, a client id, both, all of these, or an address gets a quota, or another one",
+    "drop_quota": "a quota is removed",
+    "drop_quotas": "all quotas of a key are removed",
+}
+"""Kinds that only secured runs with quotas draw (`quota_admin.py`)."""
+
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Kinds that weaken the promise of the protocol."""
 

@@ -203,6 +203,11 @@ class SimConnection:
     def pending_bytes(self) -> int:
         return 0 if self.closed else self._outgoing_bytes
 
+    @property
+    def reads(self) -> bool:
+        """Whether its process reads, or has paused it."""
+        return self._reading
+
     def send(self, chunks: Sequence[Chunk]) -> None:
         if self.closed:
             return
