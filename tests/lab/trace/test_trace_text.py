@@ -16,10 +16,12 @@ from tanist.events.metadata import BrokerFenced, BrokerRegistered, BrokerUnfence
 from tanist.events.process import NodeStarted, ShutdownDone
 from tanist.events.replication import (
     BecameFollower,
+    BecameLeader,
     FollowerFetched,
     HighWatermarkLearned,
     HighWatermarkMoved,
     IsrChanged,
+    IsrProposalEnded,
     IsrProposed,
 )
 from tanist.events.storage import RecordsAppended
@@ -220,6 +222,30 @@ def test_an_effect_without_a_cause_is_not_waited_for() -> None:
     assert [each.event for each in found] == [fetched, RecordsAppended(P, 0, 0, 1)]
 
 
+def test_a_log_grows_after_the_fetch_that_it_was_answered() -> None:
+    """The follower has an answer at hand, and its clock is first to tell: the leader has heard the fetch before."""
+    first, second = RecordsAppended(P, 0, 0, 1), RecordsAppended(P, 0, 1, 2)
+    asked, again = FollowerFetched(P, 3, 9, 0, 0, -1), FollowerFetched(P, 3, 9, 0, 1, 0)
+    leads = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, asked)]
+    events = [*leads, (2, first), (2, second), (3, first), (3, second)]
+    observed = [*(Observed(5_000, *each) for each in events), Observed(6_000, 2, again)]
+    found = causal(observed, P)
+    assert [(each.node_id, each.event) for each in found][3:] == [
+        *((2, first), (2, second), (3, first), (2, again), (3, second)),
+    ]
+
+
+def test_a_leader_proposes_on_top_of_what_is_committed() -> None:
+    """And hears of the end of a proposal after the commit."""
+    change, ended = changed(1, (2, 3, 1), (2, 3)), IsrProposalEnded(P, 0, 1)
+    proposed = IsrProposed(P, 0, 1, (2, 3), (2, 3, 1))
+    found = causal(
+        [Observed(5_000, node_id, event) for node_id, event in [(1, CREATED), (2, ended), (2, proposed), (11, change)]],
+        P,
+    )
+    assert [each.event for each in found] == [CREATED, change, ended, proposed]
+
+
 def test_what_was_learned_with_the_next_answer_is_no_part_of_this_one() -> None:
     appended, learned = RecordsAppended(P, 0, 0, 1), HighWatermarkLearned(P, 0, 1)
     between = FollowerFetched(P, 3, 9, 0, 1, 0)
@@ -230,6 +256,7 @@ def test_what_was_learned_with_the_next_answer_is_no_part_of_this_one() -> None:
 def test_the_lives_of_processes() -> None:
     started = NodeStarted(1, ("broker",), 7, (), 5)
     events = [(1, 1, started), (2, 1, CREATED), (3, 1, started), (4, 1, ShutdownDone(1)), (5, 1, started)]
+    events.insert(-1, (4, 1, BrokerFenced(1, 9)))  # it reads its logs before it listens
     ends = [(each.at_us, each.event) for each in of_processes(events) if isinstance(each.event, LifeEnded)]
-    assert ends == [(3000, LifeEnded(False)), (5000, LifeEnded(True))]
+    assert ends == [(3000, LifeEnded(False, lost_power=True)), (5000, LifeEnded(True))]
     assert partitions(of_processes(events)) == [P]

@@ -25,6 +25,7 @@ EXIT_FAILED = 1
 
 @click.command("trace")
 @click.option("--seeds", type=parsed, metavar="A..B", help="Random runs within what the model knows.")
+@click.option("--live", is_flag=True, help="Clusters of processes that are killed, for the seeds.  [seed 1]")
 @click.option("--mutate", "rule", metavar="RULE", help="A run with a rule whole, and with it broken, for example A11.")
 @click.option(
     "--events",
@@ -57,6 +58,7 @@ EXIT_FAILED = 1
 def trace_command(
     ctx: click.Context,
     seeds: range | None,
+    live: bool,
     rule: str | None,
     events: IO[str] | None,
     partition: str | None,
@@ -76,7 +78,7 @@ def trace_command(
 
     try:
         tools = None if out is not None else tlc.find(model, jar)  # a tool that lacks is found out now
-        traced = list(_traced(ctx, seeds, rule, events, partition))
+        traced = list(_traced(ctx, seeds, live, rule, events, partition))
         if tools is None and out is not None:
             out.mkdir(parents=True, exist_ok=True)
             tlc.write([each.trace for each in traced], out)
@@ -96,7 +98,12 @@ def trace_command(
 
 
 def _traced(
-    ctx: click.Context, seeds: range | None, rule: str | None, events: IO[str] | None, partition: str | None
+    ctx: click.Context,
+    seeds: range | None,
+    live: bool,
+    rule: str | None,
+    events: IO[str] | None,
+    partition: str | None,
 ) -> Iterator[Traced]:
     from tanist.lab.simulation.breaking import rules
     from tanist.lab.trace import runs
@@ -111,6 +118,15 @@ def _traced(
             raise click.ClickException("these events do not begin with a partition: the model begins with a new one")
         chosen = partition or found[0]
         yield runs.Traced(chosen, trace_of(list(causal(observed, chosen)), chosen))
+    elif live:
+        from tanist.lab.trace.live import of_processes_killed
+        from tanist.runtime.cluster.cluster_file import ClusterError
+
+        try:
+            for seed in seeds or (1,):
+                yield of_processes_killed(seed)
+        except (ClusterError, TimeoutError) as error:
+            raise click.ClickException(str(error)) from error
     elif rule is not None:
         if rule not in rules():
             raise click.BadParameter(f"{rule!r} is no rule of `tanist lab mutants`", ctx, param_hint="--mutate")

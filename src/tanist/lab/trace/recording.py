@@ -52,10 +52,17 @@ class Recorder(Watcher):
 
 
 def of_processes(events: Iterable[tuple[int, int, Event]]) -> Iterator[Observed]:
-    """The observations of (milliseconds, node, event), as `tanist events --json` has them, in order of time."""
+    """The observations of (milliseconds, node, event), as `tanist events --json` has them, in order of time.
+
+    Whether a process that was killed has lost its page cache no event tells: its next life tells where its log ends.
+    """
     clean: dict[int, bool] = {}
+    """Of each life: events come before it listens, and after it has said that it is done."""
     for wall_ms, node_id, event in events:
-        if isinstance(event, NodeStarted) and node_id in clean:
-            yield Observed(wall_ms * 1000, node_id, LifeEnded(clean[node_id]))
-        clean[node_id] = isinstance(event, ShutdownDone)
+        if isinstance(event, NodeStarted):
+            if node_id in clean:
+                yield Observed(wall_ms * 1000, node_id, LifeEnded(clean[node_id], lost_power=not clean[node_id]))
+            clean[node_id] = False
+        elif isinstance(event, ShutdownDone):
+            clean[node_id] = True
         yield Observed(wall_ms * 1000, node_id, event)
