@@ -56,7 +56,7 @@ def of_processes_killed(seed: int) -> Traced:
             local.down(patience_s=0.0)
         observed = list(of_processes(_events(load_existing(folder), folder)))
     partition = f"{TOPIC}-0"
-    return Traced(f"live {seed}: {done}", trace_of(list(causal(observed, partition)), partition))
+    return Traced(f"live {seed}: {done}", trace_of(list(causal(observed, partition)), partition, strategy="Balanced"))
 
 
 def _events(cluster: ClusterFile, folder: Path) -> list[tuple[int, int, Event]]:
@@ -84,9 +84,9 @@ class _Run:
         return ", ".join(self._did)
 
     def _break_some(self) -> None:
-        """One broker, or one after the other two, with what clients write meanwhile."""
+        """One broker or more, one after the other, with what clients write meanwhile."""
         down: list[int] = []
-        for _ in range(self._rng.randint(1, 2)):
+        for _ in range(self._rng.choice((1, 2, 2, 3))):
             partition = self._partition()
             chosen = self._rng.choice([each for each in partition.replicas if each not in down])
             kind = self._rng.choice(KINDS)
@@ -96,6 +96,8 @@ class _Run:
             else:
                 self._local.crash(chosen, lose_page_cache=kind == "power-loss")
             down.append(chosen)
+            if len(down) == len(partition.replicas):
+                break  # nobody is left to be asked
             self._until(lambda chosen=chosen: chosen not in self._partition().isr)  # type: ignore[misc]
             self._send(self._rng.randint(0, 3))
         self._rng.shuffle(down)

@@ -219,6 +219,7 @@ def _makes(cause: object, change: PartitionChanged) -> bool:
     if isinstance(cause, BrokerUnfenced):
         return change.leader == cause.broker_id and change.leader_before < 0
     if isinstance(cause, BrokerRegistered):
-        return cause.broker_id in change.elr_before and cause.broker_id not in {*change.elr, *change.isr}
+        before = {*change.elr_before, *change.isr_before}
+        return cause.broker_id in before and cause.broker_id not in {*change.elr, *change.isr}
     broker_id = getattr(cause, "broker_id", -1)
     return broker_id in change.isr_before and broker_id not in change.isr

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tanist.events.event import Event
 from tanist.events.process import NodeStarted, ShutdownDone
+from tanist.sim import events as sim_events
 from tanist.sim.world.world import Host, Watcher, World
 
 
@@ -24,13 +25,18 @@ class LifeEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ElectionRequested:
+    """An operator has asked for elections by the longest log, whatever is configured."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Something of a node."""
 
     at_us: int
     node_id: int
     event: object
-    """An `Event`, or `LifeEnded`."""
+    """An `Event`, `LifeEnded` or `ElectionRequested`."""
 
 
 class Recorder(Watcher):
@@ -49,6 +55,10 @@ class Recorder(Watcher):
         self.all.append(
             Observed(self._world.now_us, host.node_id, LifeEnded(host.lives in host.clean_ends, lost_power))
         )
+
+    def happened(self, event: sim_events.Event) -> None:
+        if isinstance(event, sim_events.UncleanElectionRequested):
+            self.all.append(Observed(self._world.now_us, 0, ElectionRequested()))
 
 
 def of_processes(events: Iterable[tuple[int, int, Event]]) -> Iterator[Observed]:

@@ -269,6 +269,7 @@ class ReplicaSteps(ControllerSteps):
             return
         broker, replica = mine
         del replica.epochs[event.offset :]
+        replica.hwm = min(replica.hwm, replica.leo)
         leader = replica.leader
         step = self._step("ReceiveFetchResponse", broker, **{"from": leader}, leo=replica.leo)
         replica.open.discard(leader)
