@@ -164,6 +164,7 @@ CASES = {
     "lab report": Case("--draw 1 --no-mutants --out {report}", has=("played", "faults")),
     "lab run": Case("--seeds 1", has=("seeds", "violations")),
     "lab scenarios": Case("{scenarios}"),
+    "lab search": Case("--out {report}", has=("written",)),
     "lab trace": Case("--out {report}", has=("traces",)),
     "lab verify": Case("{history}", has=("valid",)),
     "what-if": Case("--rf 1 --min-isr 1 --unclean 0 --depth 2", has=("summary",)),

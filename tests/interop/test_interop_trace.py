@@ -13,23 +13,35 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.lab.trace import runs, tlc
+from tanist.lab.trace import runs, searching, tlc
+from tanist.lab.trace.live import of_processes_killed
 from tanist.lab.trace.tlc import Tools
 
 pytestmark = pytest.mark.interop
 
 SEEDS = range(1, 4)
+RECOVERED = (1, 3)
+"""Seeds with losses after which a partition is recovered uncleanly."""
+LIVE = 1
+VIOLATING = ("last-known", "clean-mark", "eligible")
+"""Broken rules of the extension that TLC finds at once."""
 REFUSED = {
     "A5": "ReceiveAlterPartitionRequest",
     "A7": "FenceBroker",
     "A11": "SendAlterPartitionRequest",
     "A12": "SendAlterPartitionRequest",
     "A13": "ReceiveFetchRequest",
+    "A16": "Recover",
     "A20": "ReceiveAlterPartitionRequest",
     "A22": "SendFetchRequest",
     "A23": "AnswerRead",
     "A24": "ReceiveFetchRequest",
     "A29": "FenceBroker",
+    "A39": "Recover",
+    "A39b": "AnswerLogInfo",
+    "A39c": "Recover",
+    "A40": "AnswerLogInfo",
+    "A40b": "AnswerLogInfo",
     "torn-answers": "ReceiveFetchResponse",
 }
 """Rule -> the first step that the model does not take when it is broken."""
@@ -67,6 +79,30 @@ def test_of_a_torn_answer_the_model_takes_nothing(tools: Tools) -> None:
     assert refused.refused.source.startswith("Grown")
     follower_epoch, records = 1, refused.refused.reported["record_epochs"]
     assert max(records) > follower_epoch
+
+
+def test_traces_go_on_through_unclean_recoveries(tools: Tools) -> None:
+    traced = [runs.of_seed(seed, losses=True) for seed in RECOVERED]
+    for each, judged in zip(traced, tlc.judge([each.trace for each in traced], tools), strict=True):
+        actions = [step.action for step in each.trace.steps]
+        assert judged.accepted, each.name
+        assert actions.index("Recover") < len(actions) - 1
+        assert not each.trace.end
+
+
+def test_a_cluster_that_is_killed_is_accepted(tools: Tools) -> None:
+    traced = of_processes_killed(LIVE)
+    (judged,) = tlc.judge([traced.trace], tools)
+    assert judged.accepted, judged
+    assert not traced.trace.end
+    actions = {step.action for step in traced.trace.steps}
+    assert actions >= {"BrokerStart", "RegisterFenced", "ReceiveAlterPartitionRequest"}
+
+
+@pytest.mark.parametrize("rule", VIOLATING)
+def test_tlc_finds_what_a_broken_rule_of_the_extension_does(tools: Tools, rule: str) -> None:
+    found = searching.run(searching.Search(replicas=2, broken=rule), tools)
+    assert found.violated == searching.RULES[rule][1]
 
 
 def test_the_command(tools: Tools) -> None:

@@ -12,21 +12,31 @@ from typing import Any
 import pytest
 
 from tanist.events.event import Event
-from tanist.events.metadata import BrokerFenced, BrokerRegistered, BrokerUnfenced, PartitionChanged, PartitionCreated
+from tanist.events.metadata import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ConfigChanged,
+    PartitionChanged,
+    PartitionCreated,
+    UncleanElection,
+)
 from tanist.events.process import NodeStarted, ShutdownDone
 from tanist.events.replication import (
     BecameFollower,
+    BecameLeader,
     FollowerFetched,
     HighWatermarkLearned,
     HighWatermarkMoved,
     IsrChanged,
+    IsrProposalEnded,
     IsrProposed,
 )
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace import runs
 from tanist.lab.trace.mapping import Trace, partitions, trace_of
 from tanist.lab.trace.ordering import Grown, causal, in_order
-from tanist.lab.trace.recording import LifeEnded, Observed, of_processes
+from tanist.lab.trace.recording import ElectionRequested, LifeEnded, Observed, of_processes
 from tanist.lab.trace.steps import module
 from tanist.lab.trace.writing import Untranslatable
 
@@ -183,10 +193,103 @@ def test_a_change_that_no_action_makes_is_a_step_that_is_refused() -> None:
     assert [step.action for step in trace.steps] == ["NoAction"]
 
 
+GONE = changed(1, (2, 3, 1), (), leader=-1, leader_epoch=1, last_known_elr=(2, 3))
+BACK = changed(
+    *(2, (), (3,)),
+    leader_before=-1,
+    leader=3,
+    leader_epoch_before=1,
+    leader_epoch=2,
+    last_known_elr_before=(2, 3),
+    recovering=True,
+)
+
+
+def test_an_unclean_recovery_elects_by_the_logs_that_it_has_compared() -> None:
+    observed = [Observed(0, 11, CREATED), Observed(1, 11, GONE), Observed(2, 11, BACK)]
+    observed.append(Observed(2, 11, UncleanElection(P, 3, 2, "Balanced", ((2, -1, 0), (3, 0, 4)))))
+    trace = trace_of(observed, P, strategy="Balanced")
+    assert texts(trace)[1:] == [
+        '[action |-> "AnswerLogInfo", b |-> 1, leo |-> 1, last_epoch |-> 0]',
+        '[action |-> "AnswerLogInfo", b |-> 2, leo |-> 5, last_epoch |-> 1]',
+        '[action |-> "Recover", b |-> 2, strategy |-> "Balanced", leader |-> 2, leader_epoch |-> 3, '
+        "partition_epoch |-> 3, isr |-> {2}, elr |-> {}, last_known_elr |-> {}]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("configured", "between", "by"),
+    [
+        ("None", None, "None"),  # which recovers nothing: the model refuses it
+        ("None", ElectionRequested(), "Balanced"),
+        ("None", ConfigChanged(2, "events", "unclean.recovery.strategy", False), "Balanced"),
+        ("None", ConfigChanged(2, "events", "retention.ms", False), "None"),
+        (None, None, "Balanced"),
+    ],
+)
+def test_a_recovery_is_by_the_configured_strategy(
+    configured: str | None, between: Event | ElectionRequested | None, by: str
+) -> None:
+    """If an operator has not asked for another, or changed it to what no event tells."""
+    observed = [Observed(0, 11, CREATED), Observed(1, 11, GONE), Observed(3, 11, BACK)]
+    observed.append(Observed(3, 11, UncleanElection(P, 3, 2, "Balanced", ((3, 0, 4),))))
+    if between is not None:
+        observed.insert(2, Observed(2, 11, between))
+    trace = trace_of(observed, P, strategy=configured)
+    assert trace.steps[-1].reported["strategy"] == by
+
+
+def test_an_operator_designates_a_leader() -> None:
+    """Where none is asked for, the strategy decides: the model has no such election."""
+    assert traced((1, 11, GONE), (2, 11, BACK)).steps[-1].action == "Designate"
+    observed = [Observed(0, 11, CREATED), Observed(1, 11, GONE), Observed(2, 11, BACK)]
+    assert trace_of(observed, P, strategy="Balanced").steps[-1].action == "NoAction"
+
+
+def test_the_last_known_leader_is_elected_when_it_is_unfenced() -> None:
+    trace = traced((1, 11, BrokerFenced(3, 9)), (2, 11, GONE), (3, 11, BACK), (3, 11, BrokerUnfenced(3, 9)))
+    assert [(step.action, step.broker) for step in trace.steps[-2:]] == [("UnfenceBroker", 2), ("Designate", 2)]
+
+
+def test_a_change_that_two_leaders_of_the_quorum_emit_is_one() -> None:
+    """The first has crashed before another one knew that it is committed."""
+    fenced = changed(1, (2, 3, 1), (2, 3))
+    assert texts(traced((1, 11, fenced), (2, 12, fenced))) == texts(traced((1, 11, fenced)))
+
+
+def test_a_broker_that_is_back_before_it_is_missed_never_was_in_the_elr() -> None:
+    fenced = changed(1, (2, 3, 1), (2, 3))
+    gone = changed(2, (2, 3), (2,), last_known_elr=(3,))
+    observed = [
+        (1, 11, fenced),
+        (2, 3, LifeEnded(False, lost_power=True)),
+        (3, 11, BrokerRegistered(3, 20, "a", True)),
+        (3, 11, gone),
+    ]
+    trace = trace_of([Observed(0, 11, CREATED), *(Observed(*each) for each in observed)], P, strategy="Balanced")
+    assert [step.action for step in trace.steps] == ["FenceBroker", "CrashUnnoticed", "BrokerStart", "RegisterFenced"]
+    assert trace.steps[-1].reported["last_known_elr"] == {2}
+
+
+def test_a_loss_is_where_its_broker_first_tells_of_it() -> None:
+    """Not where a recovery believes an answer from before: safety U3."""
+    fetched = FollowerFetched(P, 2, 30, 2, 1, 0)
+    events = [
+        (1, 2, RecordsAppended(P, 0, 0, 4)),
+        (2, 2, LifeEnded(False, lost_power=True)),
+        (3, 11, GONE),
+        (3, 11, BrokerRegistered(2, 20, "again", True)),
+        (4, 11, BACK),
+        (4, 11, UncleanElection(P, 3, 2, "Balanced", ((2, 0, 4), (3, 0, 4)))),
+        (5, 3, fetched),
+    ]
+    trace = traced(*events)
+    assert next(step for step in trace.steps if step.action == "SuffixLossShutdown").reported["leo"] == 2
+
+
 @pytest.mark.parametrize(
     ("change", "end"),
     [
-        (changed(1, (2, 3, 1), (2, 3, 1), recovering=True), "an unclean recovery, which the model does not have"),
         (changed(1, (2, 3, 1), (2, 3, 1), replicas=(2, 3)), "a reassignment, which the model does otherwise"),
         (changed(3, (2, 3), (2,)), "partition epoch 3 without the one before: no event tells of it"),
     ],
@@ -220,6 +323,30 @@ def test_an_effect_without_a_cause_is_not_waited_for() -> None:
     assert [each.event for each in found] == [fetched, RecordsAppended(P, 0, 0, 1)]
 
 
+def test_a_log_grows_after_the_fetch_that_it_was_answered() -> None:
+    """The follower has an answer at hand, and its clock is first to tell: the leader has heard the fetch before."""
+    first, second = RecordsAppended(P, 0, 0, 1), RecordsAppended(P, 0, 1, 2)
+    asked, again = FollowerFetched(P, 3, 9, 0, 0, -1), FollowerFetched(P, 3, 9, 0, 1, 0)
+    leads = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, asked)]
+    events = [*leads, (2, first), (2, second), (3, first), (3, second)]
+    observed = [*(Observed(5_000, *each) for each in events), Observed(6_000, 2, again)]
+    found = causal(observed, P)
+    assert [(each.node_id, each.event) for each in found][3:] == [
+        *((2, first), (2, second), (3, first), (2, again), (3, second)),
+    ]
+
+
+def test_a_leader_proposes_on_top_of_what_is_committed() -> None:
+    """And hears of the end of a proposal after the commit."""
+    change, ended = changed(1, (2, 3, 1), (2, 3)), IsrProposalEnded(P, 0, 1)
+    proposed = IsrProposed(P, 0, 1, (2, 3), (2, 3, 1))
+    found = causal(
+        [Observed(5_000, node_id, event) for node_id, event in [(1, CREATED), (2, ended), (2, proposed), (11, change)]],
+        P,
+    )
+    assert [each.event for each in found] == [CREATED, change, ended, proposed]
+
+
 def test_what_was_learned_with_the_next_answer_is_no_part_of_this_one() -> None:
     appended, learned = RecordsAppended(P, 0, 0, 1), HighWatermarkLearned(P, 0, 1)
     between = FollowerFetched(P, 3, 9, 0, 1, 0)
@@ -230,6 +357,7 @@ def test_what_was_learned_with_the_next_answer_is_no_part_of_this_one() -> None:
 def test_the_lives_of_processes() -> None:
     started = NodeStarted(1, ("broker",), 7, (), 5)
     events = [(1, 1, started), (2, 1, CREATED), (3, 1, started), (4, 1, ShutdownDone(1)), (5, 1, started)]
+    events.insert(-1, (4, 1, BrokerFenced(1, 9)))  # it reads its logs before it listens
     ends = [(each.at_us, each.event) for each in of_processes(events) if isinstance(each.event, LifeEnded)]
-    assert ends == [(3000, LifeEnded(False)), (5000, LifeEnded(True))]
+    assert ends == [(3000, LifeEnded(False, lost_power=True)), (5000, LifeEnded(True))]
     assert partitions(of_processes(events)) == [P]

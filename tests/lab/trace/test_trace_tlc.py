@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.lab.trace import tlc
+from tanist.lab.trace import searching, tlc
 from tanist.lab.trace.mapping import Trace
 from tanist.lab.trace.steps import Step
 from tanist.lab.trace.tlc import Judgement, Unavailable
@@ -69,6 +70,35 @@ def test_what_tlc_reads_is_written_without_it(tmp_path: Path, monkeypatch: pytes
     assert ran.stdout.startswith("WRITTEN  the last replica standing: ")
     written = {path.name for path in (tmp_path / "new").iterdir()}
     assert written == {*tlc.OWN_MODULES, "Traces.tla", "Trace.cfg"}
+
+
+def test_a_search_ends_in_all_states_or_in_a_violation() -> None:
+    states = "400965 states generated, 294319 distinct states found, 0 states left on queue.\n"
+    depth = "The depth of the complete state graph search is 49.\n"
+    assert searching.found(states + depth) == searching.Found("", 400_965, 294_319, 49)
+    violated = (
+        "Error: Invariant LogsMatch is violated.\n963 states generated, 9 distinct states found, 4 states left on queue"
+    )
+    assert searching.found(violated).violated == "LogsMatch"
+    with pytest.raises(RuntimeError, match="no end"):
+        searching.found(states.replace("0 states left", "7 states left") + depth)
+
+
+def test_a_search_has_all_properties_and_one_strategy(tmp_path: Path) -> None:
+    where = ["--out", str(tmp_path), "--strategy", "Aggressive", "--break", "eligible", "--crashes", "3"]
+    assert CliRunner().invoke(app, ["lab", "search", *where]).exit_code == 0
+    text = (tmp_path / "Search.cfg").read_text()
+    for line in ('Strategy = "Aggressive"', 'Broken = {"eligible"}', "DataLossShutdownLimit = 3"):
+        assert f"    {line}\n" in text
+    assert {found for _, found in searching.RULES.values()} <= set(text.partition("INVARIANTS")[2].split())
+    module = (tmp_path / "UncleanRecovery.tla").read_text()
+    assert set(re.findall(r'Whole\("([\w-]+)"\)', module)) == set(searching.RULES)
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    ran = CliRunner().invoke(app, ["lab", "search", "--break", "gravity"])
+    assert ran.exit_code == 2
+    assert "the rules are clean-mark," in ran.stderr
 
 
 def test_events_that_are_none_of_a_new_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

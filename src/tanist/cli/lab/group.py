@@ -12,6 +12,7 @@ from tanist.cli.lab.mutants import mutants_command
 from tanist.cli.lab.replay import replay_command
 from tanist.cli.lab.report import report_command
 from tanist.cli.lab.run import run_command
+from tanist.cli.lab.search import search_command
 from tanist.cli.lab.trace import trace_command
 from tanist.cli.lab.verify import verify_command
 from tanist.cli.output.tables import print_json
@@ -67,5 +68,6 @@ lab_command.add_command(mutants_command)
 lab_command.add_command(replay_command)
 lab_command.add_command(report_command)
 lab_command.add_command(run_command)
+lab_command.add_command(search_command)
 lab_command.add_command(trace_command)
 lab_command.add_command(verify_command)

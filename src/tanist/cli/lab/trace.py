@@ -25,6 +25,8 @@ EXIT_FAILED = 1
 
 @click.command("trace")
 @click.option("--seeds", type=parsed, metavar="A..B", help="Random runs within what the model knows.")
+@click.option("--live", is_flag=True, help="Clusters of processes that are killed, for the seeds.  [seed 1]")
+@click.option("--losses", is_flag=True, help="Random runs where machines lose power, and partitions are recovered.")
 @click.option("--mutate", "rule", metavar="RULE", help="A run with a rule whole, and with it broken, for example A11.")
 @click.option(
     "--events",
@@ -57,6 +59,8 @@ EXIT_FAILED = 1
 def trace_command(
     ctx: click.Context,
     seeds: range | None,
+    live: bool,
+    losses: bool,
     rule: str | None,
     events: IO[str] | None,
     partition: str | None,
@@ -76,7 +80,7 @@ def trace_command(
 
     try:
         tools = None if out is not None else tlc.find(model, jar)  # a tool that lacks is found out now
-        traced = list(_traced(ctx, seeds, rule, events, partition))
+        traced = list(_traced(ctx, seeds, rule, events, partition, live=live, losses=losses))
         if tools is None and out is not None:
             out.mkdir(parents=True, exist_ok=True)
             tlc.write([each.trace for each in traced], out)
@@ -96,7 +100,14 @@ def trace_command(
 
 
 def _traced(
-    ctx: click.Context, seeds: range | None, rule: str | None, events: IO[str] | None, partition: str | None
+    ctx: click.Context,
+    seeds: range | None,
+    rule: str | None,
+    events: IO[str] | None,
+    partition: str | None,
+    *,
+    live: bool,
+    losses: bool,
 ) -> Iterator[Traced]:
     from tanist.lab.simulation.breaking import rules
     from tanist.lab.trace import runs
@@ -111,14 +122,23 @@ def _traced(
             raise click.ClickException("these events do not begin with a partition: the model begins with a new one")
         chosen = partition or found[0]
         yield runs.Traced(chosen, trace_of(list(causal(observed, chosen)), chosen))
+    elif live:
+        from tanist.lab.trace.live import of_processes_killed
+        from tanist.runtime.cluster.cluster_file import ClusterError
+
+        try:
+            for seed in seeds or (1,):
+                yield of_processes_killed(seed)
+        except (ClusterError, TimeoutError) as error:
+            raise click.ClickException(str(error)) from error
     elif rule is not None:
         if rule not in rules():
             raise click.BadParameter(f"{rule!r} is no rule of `tanist lab mutants`", ctx, param_hint="--mutate")
         for seed in seeds or (1,):
-            yield from runs.of_rule(rule, seed)
-    elif seeds is not None:
-        for seed in seeds:
-            yield runs.of_seed(seed)
+            yield from runs.of_rule(rule, seed, losses=losses)
+    elif seeds is not None or losses:
+        for seed in seeds or (1,):
+            yield runs.of_seed(seed, losses=losses)
     else:
         yield runs.last_standing()
 

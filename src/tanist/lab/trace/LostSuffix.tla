@@ -7,12 +7,14 @@ starts again as one that stopped uncleanly.
 EXTENDS kafka_replication_kip_966
 
 \* `kept` is the number of records that are left.
-SuffixLossShutdown(b, kept) ==
+\* `epoch` is what its next life finds of the file that a clean stop writes: nothing, which is 0. `noticed`: the broker is
+\* fenced, as in the model; else it registers again before anybody has missed it.
+EndsWithSuffixLost(b, kept, epoch, noticed) ==
     /\ aux_ctrs.data_loss_shutdown_ctr < DataLossShutdownLimit
     /\ broker_state[b].status \notin { OFFLINE_CLEAN, OFFLINE_DIRTY }
     /\ kept \in 0..Len(LogOf(b))
     /\ broker_state' = [broker_state EXCEPT ![b] = [status         |-> OFFLINE_DIRTY,
-                                                    broker_epoch   |-> 0,
+                                                    broker_epoch   |-> epoch,
                                                     incarnation_id |-> 0,
                                                     registered     |-> FALSE]]
     /\ partition_data' = [partition_data EXCEPT ![b] =
@@ -26,10 +28,13 @@ SuffixLossShutdown(b, kept) ==
     /\ DropFetchSessions(b)
     /\ FailPendingWritesIfLeader(b)
     /\ ResetPendingAcks(b)
-    /\ HandleBrokerFenced(b)
-    /\ con_broker_reg' = [con_broker_reg EXCEPT ![b].status = FENCED]
+    /\ IF noticed
+       THEN HandleBrokerFenced(b) /\ con_broker_reg' = [con_broker_reg EXCEPT ![b].status = FENCED]
+       ELSE UNCHANGED con_vars
     /\ aux_ctrs' = [aux_ctrs EXCEPT !.data_loss_shutdown_ctr = @ + 1]
     /\ UNCHANGED << partition_metadata, broker_metadata_log, inv_true_hwm, inv_consumed, inv_sent, aux_broker_epoch >>
+
+SuffixLossShutdown(b, kept) == EndsWithSuffixLost(b, kept, 0, TRUE)
 
 SuffixNext == Next \/ \E b \in Brokers, kept \in 0..Cardinality(Values) : SuffixLossShutdown(b, kept)
 =============================================================================

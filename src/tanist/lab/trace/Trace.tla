@@ -9,7 +9,7 @@ the actions that the model lacks.
 
 Names: `b` is the broker that acts; `from` and `to` are the others.
 *)
-EXTENDS LostSuffix, Traces
+EXTENDS UncleanRecovery, Traces
 
 VARIABLES run,  \* which of the traces it is
           taken \* the number of its steps that are taken
@@ -66,6 +66,7 @@ PartitionAsReported ==
     /\ Agrees("partition_epoch", con_partition_metadata'.partition_epoch)
     /\ Agrees("isr", con_partition_metadata'.isr)
     /\ Agrees("elr", con_partition_metadata'.elr)
+    /\ Agrees("last_known_elr", con_partition_metadata'.last_known_elr)
 
 Handled == messages \ messages'
 Sent == messages' \ messages
@@ -96,27 +97,6 @@ FetchLost(b, to) ==
     /\ Drop({m \in messages : \/ m.type = FetchRequest /\ m.source = b /\ m.dest = to
                               \/ m.type = FetchResponse /\ m.source = to /\ m.dest = b})
     /\ UNCHANGED << con_vars, broker_state, broker_metadata_log, part_vars, inv_vars, aux_vars >>
-
-\* A broker registers, and stays fenced until it has caught up. The model's is unfenced at once.
-RegisterFenced(b) ==
-    \E m \in messages :
-        /\ m.type = RegisterBrokerRequest /\ m.source = b
-        /\ con_broker_reg[b].status = FENCED
-        /\ IF m.broker_epoch = 0
-           THEN MaybeUpdatePartitionOnBrokerChange(RemoveBrokerFromISR(con_partition_metadata.isr, b),
-                                                   con_partition_metadata.elr \ {b}, con_unfenced)
-           ELSE NoPartitionChange
-        /\ con_broker_reg' = [con_broker_reg EXCEPT ![b] = [status         |-> FENCED,
-                                                            broker_epoch   |-> aux_broker_epoch + 1,
-                                                            incarnation_id |-> m.incarnation_id]]
-        /\ Reply(m, [type            |-> RegisterBrokerResponse,
-                     broker_epoch    |-> aux_broker_epoch + 1,
-                     incarnation_id  |-> m.incarnation_id,
-                     metadata_offset |-> Len(con_metadata_log),
-                     dest            |-> b,
-                     source          |-> Controller])
-        /\ aux_broker_epoch' = aux_broker_epoch + 1
-        /\ UNCHANGED << con_unfenced, broker_vars, part_vars, inv_vars, aux_ctrs, aux_flo >>
 
 \* The high watermark after a restart is that of a checkpoint. The model's is the last one.
 CheckpointRead(b, hwm) ==
@@ -150,7 +130,7 @@ ReorderReplicas ==
 -----------------------------------------------------------------------------
 (* The steps. *)
 
-Take(b) ==
+Act(b) ==
     CASE step.action = "WriteRecordToLeader" ->
             /\ WriteRecordToLeader(b)
             /\ inv_sent' = 1..(Cardinality(inv_sent) + 1) \* which value is no matter
@@ -194,6 +174,7 @@ Take(b) ==
             /\ (broker_state'[b].broker_epoch # 0) = step.clean
             /\ PartitionAsReported
       [] step.action = "SuffixLossShutdown" -> SuffixLossShutdown(b, step.leo - 1) /\ PartitionAsReported
+      [] step.action = "CrashUnnoticed" -> CrashUnnoticed(b, step.leo - 1) /\ PartitionAsReported
       [] step.action = "BrokerStart" -> BrokerStart(b)
       [] step.action = "ReceiveBrokerRegResponse" -> ReceiveBrokerRegResponse(b)
       [] step.action = "AnswerRead" -> AnswerRead(b, step.to, step.end, step.high_watermark)
@@ -205,10 +186,20 @@ Take(b) ==
       [] step.action = "ReorderReplicas" -> ReorderReplicas /\ PartitionAsReported
       [] OTHER -> FALSE \* "NoAction": a change that nothing in the model makes
 
-TraceInit == Init /\ taken = 0 /\ run \in 1..Len(Traces)
+\* What the model has no variables for.
+Take(b) ==
+    CASE step.action = "AnswerLogInfo" ->
+            /\ LeoOf(b) = step.leo
+            /\ LastEpoch(LogOf(b)) = step.last_epoch
+            /\ AnswerLogInfo(b)
+      [] step.action = "Recover" -> Recover(b, step.strategy) /\ PartitionAsReported
+      [] step.action = "Designate" -> Designate(b) /\ PartitionAsReported
+      [] OTHER -> Act(b) /\ UNCHANGED recovery_vars
+
+TraceInit == Init /\ RecoveryInit /\ taken = 0 /\ run \in 1..Len(Traces)
 TraceNext == taken < Len(steps) /\ Take(step.b) /\ taken' = taken + 1 /\ UNCHANGED run
 
-TraceView == << view, run, taken >>
+TraceView == << view, recovery_vars, run, taken >>
 
 -----------------------------------------------------------------------------
 (* The judgement: TLC prints how far it has come, and which of the model's properties ends it. *)
@@ -217,11 +208,14 @@ Judged(name, holds) == holds \/ (PrintT(<< "broken", run, taken, name >>) /\ FAL
 
 Judgement ==
     /\ PrintT(<< "taken", run, taken >>)
-    /\ Judged("LeaderCompletenessProperty", LeaderCompletenessProperty)
-    /\ Judged("LeaderCandidateCompletenessProperty", LeaderCandidateCompletenessProperty)
+    /\ Judged("LeaderIsComplete", LeaderIsComplete)
+    /\ Judged("CandidatesAreComplete", CandidatesAreComplete)
+    /\ Judged("ReadsAreConsistent", ReadsAreConsistent)
+    /\ Judged("LogsMatch", LogsMatch)
+    /\ Judged("NeverBesideTheEligible", NeverBesideTheEligible)
+    /\ Judged("BalancedLosesWhatAllHaveLost", BalancedLosesWhatAllHaveLost)
+    /\ Judged("AggressiveElectsTheForemost", AggressiveElectsTheForemost)
     /\ Judged("ReplicationQuorumSupersetProperty", ReplicationQuorumSupersetProperty)
-    /\ Judged("LogMatchingProperty", LogMatchingProperty)
-    /\ Judged("ConsistentReadProperty", ConsistentReadProperty)
     /\ Judged("ValidReplicaState", ValidReplicaState)
     /\ Judged("ValidControllerState", ValidControllerState)
     /\ Judged("ValidControllerIsrAndElr", ValidControllerIsrAndElr)

@@ -19,6 +19,7 @@ from tanist.events.metadata import (
     BrokerRegistered,
     BrokerShuttingDown,
     BrokerUnfenced,
+    ConfigChanged,
     PartitionChanged,
     PartitionCreated,
 )
@@ -35,7 +36,7 @@ from tanist.events.replication import (
     LogTruncated,
 )
 from tanist.lab.trace.ordering import Grown, in_order
-from tanist.lab.trace.recording import LifeEnded, Observed
+from tanist.lab.trace.recording import ElectionRequested, LifeEnded, Observed
 from tanist.lab.trace.replicating import ReplicaSteps
 from tanist.lab.trace.steps import Step
 from tanist.lab.trace.writing import Untranslatable
@@ -59,9 +60,12 @@ def partitions(observed: Iterable[Observed]) -> list[str]:
     return [each.event.partition for each in observed if isinstance(each.event, PartitionCreated)]
 
 
-def trace_of(observed: Sequence[Observed], partition: str, *, min_isr: int = 2) -> Trace:
-    """The trace of a partition. `Untranslatable` if the model cannot begin as the partition does."""
-    mapper = _Mapper(in_order(observed, partition), min_isr)
+def trace_of(observed: Sequence[Observed], partition: str, *, min_isr: int = 2, strategy: str | None = None) -> Trace:
+    """The trace of a partition. `Untranslatable` if the model cannot begin as the partition does.
+
+    `strategy`: of unclean recoveries, as it is configured. None: they are off, or nothing is known of them.
+    """
+    mapper = _Mapper(in_order(observed, partition), min_isr, strategy)
     end = mapper.run()
     if not mapper.ids:
         raise Untranslatable(end or f"the run does not make {partition}")
@@ -69,14 +73,16 @@ def trace_of(observed: Sequence[Observed], partition: str, *, min_isr: int = 2) 
 
 
 class _Mapper(ReplicaSteps):
-    def __init__(self, observed: list[Observed], min_isr: int) -> None:
-        super().__init__(observed, min_isr)
+    def __init__(self, observed: list[Observed], min_isr: int, strategy: str | None) -> None:
+        super().__init__(observed, min_isr, strategy)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             PartitionChanged: self._partition_changed,
             BrokerFenced: lambda event: self._fenced(event.broker_id),
             BrokerShuttingDown: lambda event: self._fenced(event.broker_id),
             BrokerUnfenced: self._unfenced,
             BrokerRegistered: self._registered,
+            ConfigChanged: self._strategy_changes,
+            ElectionRequested: self._strategy_changes,
             LifeEnded: self._life_ended,
             BecameLeader: self._became_leader,
             BecameFollower: self._became_follower,

@@ -129,8 +129,12 @@ class _Known:
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
+        self._asked: dict[int, int] = {}
+        """The offset of each follower's last fetch."""
+        self._last: dict[int, object] = {}
         self._high_watermark = 0
         self._leads = self._leader_epoch = -1
+        self._partition_epoch = 0
         self._isrs: list[frozenset[int]] = []
         self._proposed: set[tuple[int, frozenset[int]]] = set()
 
@@ -141,12 +145,16 @@ class _Known:
             return self._ends.get(event.broker_id, 0) >= event.fetch_offset
         if isinstance(event, RecordsAppended):
             others = (end for node_id, end in self._ends.items() if node_id != observed.node_id)
-            leads = self._leads == observed.node_id
-            return leads or max(others, default=0) >= event.end_offset
+            if self._leads == observed.node_id:
+                return True
+            fetched = self._asked.get(observed.node_id, event.first_offset) == event.first_offset
+            return (fetched or self._goes_on(observed.node_id, event)) and max(others, default=0) >= event.end_offset
         if isinstance(event, HighWatermarkLearned):
             return self._high_watermark >= event.high_watermark
         if isinstance(event, BecameLeader | BecameFollower):
             return self._leader_epoch >= event.leader_epoch
+        if isinstance(event, IsrProposed | IsrProposalEnded):
+            return self._partition_epoch >= event.partition_epoch
         if isinstance(event, IsrChanged):
             return frozenset(event.isr) in self._isrs
         if isinstance(event, PartitionChanged) and set(event.isr) - set(event.isr_before):
@@ -154,10 +162,18 @@ class _Known:
             return asked in self._proposed or event.leader_before < 0
         return True
 
+    def _goes_on(self, node_id: int, event: RecordsAppended) -> bool:
+        """Whether it is a part of the answer that the last one came with."""
+        last = self._last.get(node_id)
+        return isinstance(last, RecordsAppended) and Grown((last,), None).goes_on_with(Grown((event,), None))
+
     def add(self, observed: Observed) -> None:
         event = observed.event
+        self._last[observed.node_id] = event
         if isinstance(event, RecordsAppended):
             self._ends[observed.node_id] = event.end_offset
+        elif isinstance(event, FollowerFetched):
+            self._asked[event.broker_id] = event.fetch_offset
         elif isinstance(event, LogTruncated):
             self._ends[observed.node_id] = event.offset
         elif isinstance(event, HighWatermarkMoved):
@@ -165,6 +181,8 @@ class _Known:
         elif isinstance(event, PartitionCreated | PartitionChanged):
             self._leader_epoch = event.leader_epoch
             self._isrs.append(frozenset(event.isr))
+            if isinstance(event, PartitionChanged):
+                self._partition_epoch = event.partition_epoch
         elif isinstance(event, BecameLeader):
             self._leads = observed.node_id
         elif isinstance(event, IsrProposed):
@@ -201,6 +219,7 @@ def _makes(cause: object, change: PartitionChanged) -> bool:
     if isinstance(cause, BrokerUnfenced):
         return change.leader == cause.broker_id and change.leader_before < 0
     if isinstance(cause, BrokerRegistered):
-        return cause.broker_id in change.elr_before and cause.broker_id not in {*change.elr, *change.isr}
+        before = {*change.elr_before, *change.isr_before}
+        return cause.broker_id in before and cause.broker_id not in {*change.elr, *change.isr}
     broker_id = getattr(cause, "broker_id", -1)
     return broker_id in change.isr_before and broker_id not in change.isr

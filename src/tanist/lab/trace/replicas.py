@@ -19,14 +19,18 @@ class Committed:
     leader_epoch: int
     isr: Isr
     elr: Isr
+    last_known_elr: Isr | None = None
+    """None where it is the last leader: the first part of KIP-966 uses the field for that."""
 
     def reported(self, partition_epoch: int) -> dict[str, Any]:
+        last_known = {} if self.last_known_elr is None else {"last_known_elr": self.last_known_elr}
         return {
             "leader": self.leader,
             "leader_epoch": self.leader_epoch,
             "partition_epoch": partition_epoch,
             "isr": self.isr,
             "elr": self.elr,
+            **last_known,
         }
 
 

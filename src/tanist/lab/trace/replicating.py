@@ -57,7 +57,9 @@ class ReplicaSteps(ControllerSteps):
     def _learns(self, broker: int, replica: Replica, partition_epoch: int, **reported: Any) -> None:
         """A record of the metadata comes to a broker."""
         partition_epoch = max(partition_epoch, replica.least_epoch)
-        known = self._committed[partition_epoch]
+        known = self._committed.get(partition_epoch)
+        if known is None:
+            raise Untranslatable(f"broker {broker} knows partition epoch {partition_epoch - 1}: no event tells of it")
         leads = known.leader == broker
         if leads:
             reported |= {"isr": known.isr, "maximal_isr": known.isr, "hwm": replica.hwm}
@@ -267,6 +269,7 @@ class ReplicaSteps(ControllerSteps):
             return
         broker, replica = mine
         del replica.epochs[event.offset :]
+        replica.hwm = min(replica.hwm, replica.leo)
         leader = replica.leader
         step = self._step("ReceiveFetchResponse", broker, **{"from": leader}, leo=replica.leo)
         replica.open.discard(leader)

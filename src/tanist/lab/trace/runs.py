@@ -1,15 +1,16 @@
-"""Runs of the simulator within what the public model knows: one partition, and no faults but those that it has.
+"""Runs of the simulator within what the public model and our additions to it know: one partition, and their faults.
 
 Brokers end and start again, are fenced and unfenced, and keep their logs; fetches, answers and requests are late or
-lost; leaders and ISRs change. There is no unclean recovery, and no change of replicas or of min.insync.replicas. A run
-is short: TLC keeps all of its states.
+lost; leaders and ISRs change. With losses, machines lose power, which takes the ends of logs, and partitions are
+recovered uncleanly. There is no change of replicas or of min.insync.replicas. A run is short: TLC keeps all of its
+states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tanist.events.event import Event
 from tanist.faults import in_drawing_order
@@ -54,9 +55,22 @@ def config(seed: int) -> ChaosConfig:
     )
 
 
-def begin(seed: int) -> ChaosRun:
+def config_with_losses(seed: int) -> ChaosConfig:
+    """What a seed draws where machines lose power as well, and partitions are recovered uncleanly."""
+    plain, rng = config(seed), stream(seed, "trace losses")
+    strategy = rng.choice(("Balanced", "Aggressive", "None"))
+    return replace(
+        plain,
+        topics=(Topic(TOPIC, 1, 3, (("unclean.recovery.strategy", strategy),)),),
+        kinds=in_drawing_order({*plain.kinds, "power-loss", "blackout"}),
+        down_max=3,
+        properties={**plain.properties, "unclean.recovery.manager.enabled": "true"},
+    )
+
+
+def begin(seed: int, *, losses: bool = False) -> ChaosRun:
     """The run of a seed, ready to be played."""
-    return Plan.drawn(seed, config(seed)).begin()
+    return Plan.drawn(seed, config_with_losses(seed) if losses else config(seed)).begin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +83,16 @@ class Traced:
     """A rule was broken in it."""
 
 
-def of_seed(seed: int) -> Traced:
-    return _traced(f"seed {seed}", begin(seed))
+def of_seed(seed: int, *, losses: bool = False) -> Traced:
+    return _traced(f"seed {seed}{' with losses' if losses else ''}", begin(seed, losses=losses))
 
 
-def of_rule(rule: str, seed: int) -> Iterator[Traced]:
+def of_rule(rule: str, seed: int, *, losses: bool = False) -> Iterator[Traced]:
     """The run in which a broken rule shows, with the rule whole and with it broken."""
     scripted = directed(rule)
     for breaks in (False, True):
         with broken(rule if breaks else None):
-            run = scripted(seed) if scripted is not None else begin(seed)
+            run = scripted(seed) if scripted is not None else begin(seed, losses=losses)
             yield _traced(f"{rule} {'broken' if breaks else 'whole'}, seed {seed}", run, breaks=breaks)
 
 
@@ -110,7 +124,16 @@ def _traced(name: str, run: ChaosRun, *, breaks: bool = False) -> Traced:
         run.world.watchers[:] = [_Unheard(each) if each is run.checkers else each for each in run.world.watchers]
     recorder = Recorder(run.world)
     run.run()
-    return Traced(name, trace_of(recorder.all, PARTITION, min_isr=run.config.min_insync_replicas), breaks)
+    trace = trace_of(recorder.all, PARTITION, min_isr=run.config.min_insync_replicas, strategy=_strategy(run.config))
+    return Traced(name, trace, breaks)
+
+
+def _strategy(config: ChaosConfig) -> str | None:
+    if config.properties.get("unclean.recovery.manager.enabled") == "false":
+        return None
+    settings = dict(next(each for each in config.topics if each.name == TOPIC).configs)
+    switch = "Aggressive" if settings.get("unclean.leader.election.enable") == "true" else "Balanced"
+    return settings.get("unclean.recovery.strategy", switch)
 
 
 def last_standing() -> Traced:

@@ -43,7 +43,7 @@ def module(traces: Iterable[Sequence[Step]]) -> str:
     )
 
 
-_MODEL_VALUES = (
+MODEL_VALUES = (
     *("FENCED", "UNFENCED", "STARTING", "RUNNING", "OFFLINE_CLEAN", "OFFLINE_DIRTY", "Leader", "Follower"),
     *("RegisterBrokerRequest", "RegisterBrokerResponse", "AlterPartitionRequest", "AlterPartitionResponse"),
     *("FetchRequest", "FetchResponse", "IneligibleReplica", "FencedLeaderEpoch", "UnknownLeaderEpoch"),
@@ -68,12 +68,15 @@ def configuration(traces: Sequence[Sequence[Step]], *, brokers: int, min_isr: in
         "MinISR": min_isr,
         "Values": f"{{{', '.join(str(n) for n in range(1, values + 1))}}}",
         **dict.fromkeys(_LIMITS, max(map(len, traces)) + 1),
-        **{name: name for name in _MODEL_VALUES},
+        "Broken": "{}",
+        **{name: name for name in MODEL_VALUES},
     }
     replaced = {
         "Converged": "NeverConverged",
         "GetCommitOffset": "CommittedAsReported",
         "ProposeNewISR": "ProposedAsReported",
+        "ApplyPartitionChange": "ApplyWithLastKnown",
+        "TruncateToSafePoint": "Truncated",
     }
     return "\n".join(
         (

