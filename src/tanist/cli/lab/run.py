@@ -27,6 +27,7 @@ from tanist.text import counted
 
 if TYPE_CHECKING:
     from tanist.lab.simulation.failure import Failure
+    from tanist.lab.simulation.guided import Guide
     from tanist.lab.simulation.running import Terms, Totals
     from tanist.sim.run.chaos_run import Plan, SeedResult
 
@@ -117,6 +118,13 @@ def _names(value: str) -> frozenset[str]:
     "--without", type=_names, default="", metavar="NAMES", help="None of these kinds of faults and operations."
 )
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first violation.")
+@click.option("--guided", is_flag=True, help="Keep plans that reach new states, and edit them for the next runs.")
+@click.option(
+    "--corpus",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="With --guided: begin with the plans of this folder, and keep others there.",
+)
 @click.option("--mutate", metavar="RULE", help="Break a rule first, for example A2.")
 @click.option("--trace", is_flag=True, help="Print every event (one seed only).")
 @click.option("--digests", is_flag=True, help="Print each seed's digest: the same on every platform.")
@@ -156,6 +164,8 @@ def run_command(
     faults: frozenset[str],
     without: frozenset[str],
     keep_going: bool,
+    guided: bool,
+    corpus: Path | None,
     mutate: str | None,
     trace: bool,
     digests: bool,
@@ -173,12 +183,17 @@ def run_command(
     line names them, so that `--seeds` can play them again. With `--faults` a seed keeps those of its own kinds that are
     named; if it has none of them, it gets all that are named.
 
+    With `--guided` the states that partitions have been in are recorded, and most runs are edits of plans that reached
+    new ones: faults are moved, added, left out, aimed at other nodes, joined with another plan's. The first seed and
+    the corpus decide everything here, too.
+
     A failure is shrunk to the fewest faults and the smallest cluster that still break the same property, and kept in a
     file for `tanist lab replay`. The command prints its last events. The exit code is 0 when all properties hold, 1
     when one does not, 2 when the seeds cannot be played.
     """
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.breaking import rules
+    from tanist.lab.simulation.guided import Guide
     from tanist.lab.simulation.running import Terms
     from tanist.lab.simulation.shrinking import Limits
     from tanist.sim.run.drawing import Restriction
@@ -201,6 +216,10 @@ def run_command(
         )
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
+    if corpus is not None and not guided:
+        raise click.UsageError("--corpus is for --guided", ctx)
+    if guided and (trace or situation is not None):
+        raise click.UsageError("--trace and --situation play plain seeds, without --guided", ctx)
     chosen = _chosen(ctx, seeds, draw_count, minutes)
     if chosen.drawn and not as_json:
         click.echo(f"drawn: seeds {chosen}")
@@ -210,7 +229,8 @@ def run_command(
         ctx.exit(_search_seeds(ctx, situation, chosen, terms, jobs or os.cpu_count() or 1))
     began_s = time.monotonic()
     deadline_s = None if minutes is None else began_s + 60 * minutes
-    totals = _played(chosen.numbers, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going)
+    guide = Guide(chosen.numbers.start, terms.drawn, folder=corpus) if guided else None
+    totals = _played(chosen.numbers, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going, guide)
     took_s = time.monotonic() - began_s
     failures: list[Failure] = []
     for outcome in sorted(totals.failed, key=lambda each: each.seed):
@@ -218,7 +238,7 @@ def run_command(
         first = outcome.violation is not None and all(
             outcome.violation.property_id != known.violation.property_id for known in failures
         )
-        shrinks = first and shrink_seconds > 0 and not terms.scripted
+        shrinks = first and shrink_seconds > 0 and (guided or not terms.scripted)
         limits = Limits(seconds=shrink_seconds) if shrinks else None
         with _shrinking(outcome, as_json or limits is None) as progress:
             failures.append(failure.examine(outcome, terms, out, limits, time.monotonic, progress))
@@ -227,7 +247,7 @@ def run_command(
                 click.echo(line)
             click.echo()
     if as_json:
-        print_json(_as_json(chosen, terms, totals, failures, took_s, digests=digests))
+        print_json(_as_json(chosen, terms, totals, failures, took_s, guide, digests=digests))
     else:
         if digests:
             for seed, digest in sorted(totals.digests.items()):
@@ -239,6 +259,8 @@ def run_command(
             )
         for line in _summary(chosen, terms, totals, took_s):
             say(line)
+        if guide is not None:
+            say(str(guide))
     if failures:
         ctx.exit(EXIT_FAILED)
 
@@ -299,11 +321,14 @@ def _search_seeds(ctx: click.Context, name: str, seeds: Seeds, terms: Terms, job
     return 0 if found else EXIT_FAILED
 
 
-def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, keep_going: bool) -> Totals:
+def _played(
+    seeds: range, terms: Terms, jobs: int, deadline_s: float | None, keep_going: bool, guide: Guide | None
+) -> Totals:
     """All that there is time for, or all that have begun when the first fails.
 
     Those before it have, so the lowest seed that fails is always among them.
     """
+    from tanist.lab.simulation import guided
     from tanist.lab.simulation.running import Totals, outcomes
 
     totals = Totals()
@@ -319,7 +344,10 @@ def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, kee
     what = "as many seeds as there is time for" if seeds == _SEEDS_OF_MINUTES.numbers else _seeds(len(seeds))
     announce(f"{what} in {counted(jobs, 'process')}", expected_s)
     with Progress() as show:
-        for outcome in outcomes(seeds, terms, jobs, go_on):
+        played = (
+            outcomes(seeds, terms, jobs, go_on) if guide is None else guided.outcomes(guide, seeds, terms, jobs, go_on)
+        )
+        for outcome in played:
             totals.add(outcome)
             if outcome.violation is not None and keep_going:
                 show.line(f"seed {outcome.seed} violates {outcome.violation.property_id}")
@@ -376,7 +404,14 @@ def _summary(seeds: Seeds, terms: Terms, totals: Totals, took_s: float) -> Itera
 
 
 def _as_json(
-    seeds: Seeds, terms: Terms, totals: Totals, failures: list[Failure], took_s: float, *, digests: bool
+    seeds: Seeds,
+    terms: Terms,
+    totals: Totals,
+    failures: list[Failure],
+    took_s: float,
+    guide: Guide | None,
+    *,
+    digests: bool,
 ) -> dict[str, Any]:
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.running import never_reached
@@ -401,6 +436,7 @@ def _as_json(
         "given_up": totals.given_up,
         "situations": dict(sorted(totals.situations.items())),
         "never_reached": never_reached(totals, terms),
+        **({} if guide is None else {"states": len(guide.states), "curve": [each._asdict() for each in guide.curve]}),
         **({"digests": {str(seed): digest for seed, digest in sorted(totals.digests.items())}} if digests else {}),
         "seconds": round(took_s, 3),
     }

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.drawing import config_of
 
 
 def rules() -> dict[str, str]:
@@ -39,8 +40,8 @@ def directed(mutation: str) -> Callable[[int], ChaosRun] | None:
 
 
 def profile(mutation: str) -> Callable[[int], ChaosConfig]:
-    """The configurations in which a broken rule shows soon."""
+    """The configurations in which a broken rule shows soon; those that seeds draw, if it shows in directed runs."""
     from tanist.lab.mutations.simulator import MUTANTS
 
-    play = MUTANTS[mutation].play
-    return lambda seed: play(seed).config
+    found = MUTANTS[mutation]
+    return config_of if found.directed else lambda seed: found.play(seed).config

@@ -64,7 +64,7 @@ def examine(
     violation = outcome.violation
     if violation is None:
         raise ValueError(f"seed {outcome.seed} has not failed")
-    plan = terms.plan(outcome.seed)
+    plan = outcome.plan or terms.plan(outcome.seed)
     if plan is None:
         return Failure(outcome.seed, violation, terms, None, None, None, None)
     shrunk = None

@@ -68,15 +68,19 @@ class Terms:
         drawn = config_of(seed, self.workload, voters=self.voters, trims=self.trimming, secured=self.secured)
         return self.restriction.applied(drawn)
 
+    def drawn(self, seed: int) -> Plan:
+        """The plan that a seed draws, whether the broken rule has a script or not."""
+        return Plan.drawn(seed, self.config(seed))
+
     def plan(self, seed: int) -> Plan | None:
-        """The plan that a seed draws, if it draws one."""
-        return None if self.scripted else Plan.drawn(seed, self.config(seed))
+        """The plan that a seed plays, if it plays one."""
+        return None if self.scripted else self.drawn(seed)
 
     def begin(self, seed: int) -> ChaosRun:
         """The run of a seed. The rule must be `broken` around this, too."""
         if self.mutation is not None and (scripted := directed(self.mutation)) is not None:
             return scripted(seed)
-        return Plan.drawn(seed, self.config(seed)).begin()
+        return self.drawn(seed).begin()
 
 
 def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:

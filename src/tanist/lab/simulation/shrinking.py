@@ -11,14 +11,12 @@ is an argument, as everywhere: the bound in seconds is the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
-from tanist.sim.workload.operations import Operation
 from tanist.sim.world.scheduler import MICROSECONDS
 
 _PAUSE_US = 200_000
@@ -126,16 +124,16 @@ class _Search:
     def _leave_out_what_comes_later(self) -> None:
         """Leave out events after the failure (the load begins after the world does)."""
         end_us = self.violation.now_us
-        self._fails(_with(self.plan, [each for each in _events(self.plan) if each.at_us < end_us]))
+        self._fails(self.plan.with_events([each for each in self.plan.events if each.at_us < end_us]))
 
     def _leave_out_events(self) -> None:
         """Delta debugging: smaller and smaller pieces of the list are left out."""
         pieces = 2
         while self.plan.length:
-            events = _events(self.plan)
+            events = self.plan.events
             size = max(1, -(-len(events) // pieces))
             for start in range(0, len(events), size):
-                if self._fails(_with(self.plan, events[:start] + events[start + size :])):
+                if self._fails(self.plan.with_events(events[:start] + events[start + size :])):
                     pieces = max(2, pieces - 1)
                     break
             else:
@@ -146,12 +144,12 @@ class _Search:
     def _draw_together(self) -> None:
         """Shorten the pauses between events, one after the other."""
         for number in range(self.plan.length):
-            events = _events(self.plan)
+            events = self.plan.events
             before_us = events[number - 1].at_us if number else 0
             too_long_us = events[number].at_us - before_us - _PAUSE_US
             if too_long_us > 0:
                 later = [replace(each, at_us=each.at_us - too_long_us) for each in events[number:]]
-                self._fails(_with(self.plan, events[:number] + later))
+                self._fails(self.plan.with_events(events[:number] + later))
 
     def _fails(self, candidate: Plan) -> bool:
         """Whether the candidate is new and violates the same property. Then it is the smallest."""
@@ -171,25 +169,9 @@ class _Search:
         return True
 
 
-Event = Fault | Operation
-
-
 def _kind(violation: Violation) -> str:
     """The kind that must stay the same: the property, or for a node's own error, the error."""
     return violation.property_id if violation.error is None else f"{violation.property_id} {violation.error}"
-
-
-def _events(plan: Plan) -> list[Event]:
-    """Faults and operations in order of time. The sort is stable, so equal times keep their order."""
-    return sorted((*plan.faults, *plan.operations), key=lambda each: each.at_us)
-
-
-def _with(plan: Plan, events: Sequence[Event]) -> Plan:
-    return replace(
-        plan,
-        faults=tuple(each for each in events if isinstance(each, Fault)),
-        operations=tuple(each for each in events if isinstance(each, Operation)),
-    )
 
 
 # -- simpler configurations, the simplest first

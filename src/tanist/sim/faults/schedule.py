@@ -17,6 +17,8 @@ from tanist.sim.world.scheduler import MICROSECONDS
 KINDS: Final = names_of(Where.SEEDS | Where.SOME_SEEDS)
 """The kinds that seeds draw. `tanist.faults` says what each does; the nemesis ends it after its duration."""
 
+DURATIONS_US: Final = (50_000, 400_000, 1_500_000, 4_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -43,14 +45,10 @@ def draw_faults(
         at_us += rng.randint(*pause_us)
         if at_us >= time_us:
             return faults
-        host, other = rng.sample(hosts, 2)
-        faults.append(
-            Fault(
-                at_us,
-                rng.choice(kinds),
-                host,
-                other,
-                rng.choice((50_000, 400_000, 1_500_000, 4_000_000)),
-                rng.random(),
-            )
-        )
+        faults.append(draw_fault(rng, kinds, hosts, at_us))
+
+
+def draw_fault(rng: random.Random, kinds: Sequence[str], hosts: list[int], at_us: int) -> Fault:
+    """One of these kinds, of any two of the hosts."""
+    host, other = rng.sample(hosts, 2)
+    return Fault(at_us, rng.choice(kinds), host, other, rng.choice(DURATIONS_US), rng.random())

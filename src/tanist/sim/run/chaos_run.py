@@ -9,8 +9,8 @@ whole again within bounded time (`checkers.liveness`), as its clients see it (`w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tanist.ports import NEVER_LARGE
 from tanist.sim.checkers.answers import AnswerChecks
@@ -78,6 +78,10 @@ class SeedResult:
     unclean: int = 0
     """Number of unclean elections that lost committed records."""
     counts: Counts = field(default_factory=Counter)
+    states: frozenset[str] = frozenset()
+    """The states of partitions (`sim.states`), of a run that records them."""
+    plan: Plan | None = None
+    """What was played, where it is not what the seed draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,19 @@ class Plan:
     def length(self) -> int:
         """Number of faults and operations."""
         return len(self.faults) + len(self.operations)
+
+    @property
+    def events(self) -> list[Fault | Operation]:
+        """Faults and operations in order of time. The sort is stable, so equal times keep their order."""
+        return sorted((*self.faults, *self.operations), key=lambda each: each.at_us)
+
+    def with_events(self, events: Sequence[Fault | Operation]) -> Plan:
+        """The same with these faults and operations."""
+        return replace(
+            self,
+            faults=tuple(each for each in events if isinstance(each, Fault)),
+            operations=tuple(each for each in events if isinstance(each, Operation)),
+        )
 
 
 class ChaosRun:

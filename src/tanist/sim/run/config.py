@@ -203,6 +203,17 @@ class ChaosConfig:
         return bool(self.trim_operations) or any(name in kept for topic in self.topics for name, _ in topic.configs)
 
     @property
+    def all_operations(self) -> tuple[str, ...]:
+        """Kinds, of all operators."""
+        return (
+            *self.operations,
+            *self.voter_operations,
+            *self.throttle_operations,
+            *self.trim_operations,
+            *self.access_operations,
+        )
+
+    @property
     def own_properties(self) -> dict[int, dict[str, str]]:
         """Node -> the properties that the others do not have."""
         own: dict[int, dict[str, str]] = {node_id: {} for node_id in self.roles}
