@@ -17,6 +17,7 @@ from tanist.runtime.client import client as client_module
 from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
 from tanist.runtime.client.elect import Candidate, elect
 from tanist.runtime.client.quorum import NoQuorum, metadata_age_ms, missing_quorum, watching
+from tanist.runtime.migration.nodes import read_quorum
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
@@ -262,6 +263,14 @@ def test_a_group_whose_coordinator_was_not_found_is_known_to_be_there() -> None:
 
     results = groups.delete_groups(Uncoordinated([("nowhere", 1)], timeout_s=0.2), ["g"])
     assert results == {"g": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+
+def test_the_quorum_is_not_asked_for_where_there_is_none() -> None:
+    """`tanist migrate` said that no broker answers."""
+    client = Faulty(timeout_s=0.2)
+    client.ages_ms = [12_000] * 100
+    with pytest.raises(NoQuorum):
+        read_quorum(client)
 
 
 @contextmanager
