@@ -76,7 +76,8 @@ class _Scope:
     def time_us(self) -> int:
         """Most often soon after the moment, else at any time from shortly before it."""
         if self.rng.random() < 0.6:
-            return min(self._moment_us + int(_CLOSE_US * self.rng.random() ** 2), self.end_us - 1)
+            soon_us = min(_CLOSE_US, self.end_us - self._moment_us)
+            return self._moment_us + int(soon_us * self.rng.random() ** 2)
         return self.rng.randrange(self.begin_us, self.end_us)
 
 
