@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tanist.lab.simulation.guided import FRESH_SHARE, Guide, outcomes
+from tanist.lab.simulation.guided import Guide, outcomes
 from tanist.lab.simulation.running import Terms
 from tanist.sim.run.chaos_run import Plan
 from tanist.sim.run.config import BY_NODE, ChaosConfig
@@ -25,7 +25,7 @@ from tanist.sim.run.drawing import config_of
 from tanist.sim.world.world import COMBINED
 
 _NODES = (1, 2, 3)
-_SHARES = {"guided": FRESH_SHARE, "plain": 1.0}
+_WAYS = ("guided", "plain")
 _APART = 1_000_000
 """Between the first seeds of two tries."""
 _POINTS = 8
@@ -59,12 +59,12 @@ def small(seed: int) -> ChaosConfig:
 
 
 def guide(first: int, way: str) -> Guide:
-    return Guide(first, lambda seed: Plan.drawn(seed, small(seed)), fresh_share=_SHARES[way])
+    return Guide(first, lambda seed: Plan.drawn(seed, small(seed)), plain=way == "plain")
 
 
 def curves(first: int, runs: int) -> Iterator[str]:
     """A row for each number of events: the states of both."""
-    guides = {way: guide(first, way) for way in _SHARES}
+    guides = {way: guide(first, way) for way in _WAYS}
     for each in guides.values():
         for outcome in outcomes(each, range(first, first + runs), Terms(), 1, lambda: True):
             if outcome.violation is not None:
@@ -95,7 +95,7 @@ def rows(rules: list[str], first: int, runs: int, tries: int) -> Iterator[str]:
     yield "| Rule | Draw | Runs of each try | Median of runs | Median of events |"
     yield "|---|---|---|---:|---:|"
     for rule in rules:
-        for way in _SHARES:
+        for way in _WAYS:
             results = [found(rule, first + _APART * number, runs, way) for number in range(tries)]
             listed = ", ".join(f"> {runs}" if each is None else str(each[0]) for each in results)
             medians = [

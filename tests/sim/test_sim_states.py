@@ -27,7 +27,7 @@ PLAN = Plan(11, CONFIG, (POWER_LOST,), ())
 def test_a_run_is_the_same_with_its_states_and_without() -> None:
     recorded = play_plan(PLAN, None)
     assert recorded.states
-    assert replace(recorded, states=frozenset()) == PLAN.begin().run()
+    assert replace(recorded, states={}) == PLAN.begin().run()
 
 
 def test_a_loss_of_power_leads_through_the_states_of_its_replica() -> None:
@@ -40,6 +40,12 @@ def test_a_loss_of_power_leads_through_the_states_of_its_replica() -> None:
 def test_a_state_names_no_node_and_counts_nothing() -> None:
     states = play_plan(PLAN, None).states
     assert not [state for state in states if any(letter.isdigit() for letter in state)]
+
+
+def test_the_time_of_a_state_is_on_the_clock_of_the_faults() -> None:
+    states = play_plan(PLAN, None).states
+    lost = min(at_us for state, at_us in states.items() if "lost power" in state)
+    assert POWER_LOST.at_us <= lost < POWER_LOST.at_us + 100_000
 
 
 @pytest.mark.parametrize("node", [1, 2])

@@ -32,7 +32,7 @@ class Promise:
         """The strategy in force for a partition without an eligible replica."""
         image = self._oracle.image
         static = image.static_configs
-        if static.get("unclean.recovery.manager.enabled") != "true" or not image.elr_enabled:
+        if static.get("unclean.recovery.manager.enabled") == "false" or not image.elr_enabled:
             return FIRST_PHASE
         name = oracle.name.rpartition("-")[0]
         for values in (image.configs.get((_TOPIC, name), {}), image.configs.get((_BROKER, ""), {}), static):

@@ -83,7 +83,8 @@ class StateRecorder(Watcher):
     """Records the states of one run. A `Watcher` that comes after the checkers, whose oracle it reads."""
 
     def __init__(self, world: World, oracle: Oracle) -> None:
-        self.reached: set[str] = set()
+        self.reached: dict[str, int] = {}
+        """State -> the virtual time, in microseconds, at which a partition was first in it."""
         self._world = world
         self._oracle = oracle
         self._due: set[str] = set()
@@ -108,7 +109,8 @@ class StateRecorder(Watcher):
         for key, state in self._oracle.states.items():
             of = self._oracle.partitions.get(key)
             if of is not None and (_EVERYWHERE in due or of.name in due):
-                self.reached.update(look.states(key, state, of))
+                for each in look.states(key, state, of):
+                    self.reached.setdefault(each, self._world.now_us)
 
 
 class _Look:

@@ -118,7 +118,7 @@ def _names(value: str) -> frozenset[str]:
     "--without", type=_names, default="", metavar="NAMES", help="None of these kinds of faults and operations."
 )
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first violation.")
-@click.option("--guided", is_flag=True, help="Keep plans that reach new states, and edit them for the next runs.")
+@click.option("--guided", is_flag=True, help="Keep plans that reach new states, and go on from there.")
 @click.option(
     "--corpus",
     type=click.Path(file_okay=False, path_type=Path),
@@ -183,9 +183,8 @@ def run_command(
     line names them, so that `--seeds` can play them again. With `--faults` a seed keeps those of its own kinds that are
     named; if it has none of them, it gets all that are named.
 
-    With `--guided` the states that partitions have been in are recorded, and most runs are edits of plans that reached
-    new ones: faults are moved, added, left out, aimed at other nodes, joined with another plan's. The first seed and
-    the corpus decide everything here, too.
+    With `--guided` the states that partitions are in are recorded. Plans that reach new ones are kept, and edited: such
+    a run returns to the state, and goes on with other faults. The first seed and the corpus decide everything.
 
     A failure is shrunk to the fewest faults and the smallest cluster that still break the same property, and kept in a
     file for `tanist lab replay`. The command prints its last events. The exit code is 0 when all properties hold, 1

@@ -78,8 +78,9 @@ class SeedResult:
     unclean: int = 0
     """Number of unclean elections that lost committed records."""
     counts: Counts = field(default_factory=Counter)
-    states: frozenset[str] = frozenset()
-    """The states of partitions (`sim.states`), of a run that records them."""
+    states: Mapping[str, int] = field(default_factory=dict)
+    """Of a run that records them (`sim.states`): the states of its partitions, and their times on the clock of its
+    faults."""
     plan: Plan | None = None
     """What was played, where it is not what the seed draws."""
 
@@ -186,6 +187,8 @@ class ChaosRun:
         if config.secured and config.quotas:
             self.quotas = QuotaPart(self.world, self.history, self.checkers, self.admin)
         self.outcome = SeedResult(seed)
+        self.load_began_us = 0
+        """The times of faults and operations are from here on."""
 
     def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the result."""
@@ -245,6 +248,7 @@ class ChaosRun:
 
     def begin_faults(self) -> None:
         """From now on faults happen and operators work. Each operator gets the operations of its own kinds."""
+        self.load_began_us = self.world.now_us
         self.nemesis.start()
         others = {*VOTER_OPERATIONS, *TRIM_OPERATIONS, *ACCESS_OPERATIONS, *QUOTA_OPERATIONS}
         self.admin.start([each for each in self.operations if each.kind not in others])
