@@ -241,7 +241,7 @@ _HANDLED: Final[dict[str, tuple[Callable[[], Request], range | None]]] = {
                 ),
             ),
         ),
-        None,
+        range(6),
     ),
     "DESCRIBE_CONFIGS_CLUSTER": (_describe_configs(4, "1"), None),
     "DESCRIBE_CONFIGS_TOPIC": (_describe_configs(2, TOPIC), None),

@@ -98,12 +98,13 @@ def test_an_authorizer_whose_super_users_apache_kafka_does_not_describe_is_taken
 @pytest.mark.parametrize(
     ("name", "level", "severity"),
     [
-        ("metadata.version", 30, None),
-        ("metadata.version", 31, REFUSED),
+        ("metadata.version", 33, None),
+        ("metadata.version", 34, REFUSED),
         ("kraft.version", 1, None),
         ("kraft.version", 2, REFUSED),
         ("transaction.version", 2, None),
-        ("share.version", 1, NOTE),
+        ("share.version", 2, NOTE),
+        ("share.version", 3, REFUSED),
         ("transaction.version", 3, REFUSED),
         ("something.version", 1, REFUSED),
         ("something.version", 0, None),
