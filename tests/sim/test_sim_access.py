@@ -9,17 +9,13 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tanist.controller.image.acls import Acl
 from tanist.controller.security.scram import credential_record
 from tanist.lab.mutations.examination import healthy, hunt
 from tanist.lab.mutations.rules_of_access import ACCESS_MUTANTS
 from tanist.lab.simulation.running import Terms
-from tanist.security.acls import AclImage
 from tanist.security.sasl.scram import SHA_256, SaltedPasswords, ScramClient, ScramCredential, ScramServer
-from tanist.sim.access_oracle import Access, AccessOracle, Need
+from tanist.sim.access_oracle import AccessOracle
 from tanist.sim.checkers.logins import Believed, Login, Moment
 from tanist.sim.run.additions import SECURED_SHARE
 from tanist.sim.run.chaos_run import ChaosRun
@@ -126,33 +122,7 @@ def test_the_runs_of_the_mutations_hold_with_the_rules_as_they_are(seed: int) ->
     assert healthy(ACCESS_MUTANTS["access-gate"], seed) is None
 
 
-# -- the model of entries
-
-_ENTRIES = st.builds(
-    AccessControlEntryRecord,
-    id=st.uuids(),
-    resource_type=st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)),
-    resource_name=st.sampled_from(("a", "ab", "abc", "b", "*", "*a")),
-    pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
-    principal=st.sampled_from(("User:a", "User:b", "User:*", "Group:a")),
-    host=st.sampled_from(("*", "one", "other")),
-    operation=st.integers(AclOperation.ALL, AclOperation.ALTER_CONFIGS),
-    permission_type=st.sampled_from((AclPermission.ALLOW, AclPermission.DENY)),
-)
-_NEEDS = st.builds(
-    Need,
-    st.integers(AclOperation.READ, AclOperation.ALTER_CONFIGS),
-    st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)),
-    st.sampled_from(("a", "ab", "abcd", "b", "*", "*a", "*ab")),
-)
-
-
-@given(st.lists(_ENTRIES, max_size=8), st.sampled_from(("User:a", "User:b")), st.sampled_from(("one", "x")), _NEEDS)
-def test_the_model_and_the_product_decide_alike(
-    records: list[AccessControlEntryRecord], principal: str, host: str, need: Need
-) -> None:
-    access = Access(entries={record.id: record for record in records})
-    assert access.allows(principal, host, need) == AclImage(map(Acl.of, records)).decide(principal, host, *need)
+# -- the history of entries
 
 
 def test_a_batch_takes_effect_as_a_whole_and_prefixes_are_asked_about() -> None:
