@@ -10,12 +10,18 @@ from uuid import UUID
 
 import pytest
 
+from tanist.client.metadata import metadata_request
+from tanist.client.offsets import offset_commit
+from tanist.client.positions import fetch_request
+from tanist.client.requests import CoordinatorKind, find_coordinator
+from tanist.client.sequences import produce_request
 from tanist.controller.security.scram import credential_record
 from tanist.lab.mutations.examination import healthy, hunt
 from tanist.lab.mutations.rules_of_access import ACCESS_MUTANTS
 from tanist.lab.simulation.running import Terms
 from tanist.security.sasl.scram import SHA_256, SaltedPasswords, ScramClient, ScramCredential, ScramServer
 from tanist.sim.access_oracle import AccessOracle
+from tanist.sim.checkers.access import outcomes
 from tanist.sim.checkers.logins import Believed, Login, Moment
 from tanist.sim.run.additions import SECURED_SHARE
 from tanist.sim.run.chaos_run import ChaosRun
@@ -24,6 +30,8 @@ from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.secured import PROPERTIES, TOKEN_SECRET
 from tanist.sim.workload.operations import ACCESS_OPERATIONS, Topic
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from tanist.wire.error_responses import error_response
+from tanist.wire.errors import ErrorCode
 from tanist.wire.metadata import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -31,6 +39,7 @@ from tanist.wire.metadata import (
     RemoveDelegationTokenRecord,
     UserScramCredentialRecord,
 )
+from tanist.wire.schema import Request
 
 CONFIG = ChaosConfig(
     topics=(Topic("events", 1, 3),),
@@ -224,3 +233,22 @@ def test_plain_passwords_are_those_of_the_nodes_properties() -> None:
         login = Login("PLAIN")
         login.shown(f"\0bob\0{password}".encode(), _NOW)
         assert login.accepted(b"", _NOW, AccessOracle(())) == expected
+
+
+# -- answers
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (metadata_request(("ledger",)), 12),
+        (fetch_request(("ledger", 0), 0, max_bytes=1), 12),
+        (produce_request(("ledger", 0), b"", timeout_ms=1), 9),
+        (offset_commit("accounts", {("ledger", 0): 1}), 8),
+        (find_coordinator(CoordinatorKind.GROUP, "accounts"), 4),
+    ],
+)
+def test_a_request_that_an_exception_has_ended_says_nothing_of_access(request_: Request, version: int) -> None:
+    refused = error_response(request_, version, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert list(outcomes(request_, refused)) == []
+    assert len(list(outcomes(request_, error_response(request_, version, ErrorCode.NOT_COORDINATOR, "")))) == 1
