@@ -1,4 +1,7 @@
-"""Words for numbers and times, so that no message says "1 kinds". Every layer may use it; it imports none."""
+"""Words for numbers, times and addresses, so that no message says "1 kinds".
+
+Every layer may use it; it imports none.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ def counted(number: int, one: str, many: str | None = None, *, separator: str = 
     """A number with its noun: `1 kind`, `2 kinds`, `0 entries`; `separator` between thousands: `1,200 records`."""
     noun = one if number == 1 else many if many is not None else _plural(one)
     return f"{number:{separator}} {noun}"
+
+
+def host_port(host: str, port: int) -> str:
+    """An address as people and configurations write it: `host:port`, or `[host]:port` of IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def span(age_ms: float) -> str:

@@ -133,9 +133,9 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
-    Mutation(_entries_kept, test_security_acls.test_an_image_decides_as_the_model_after_any_changes),
+    Mutation(_entries_kept, test_security_acls.test_an_image_decides_as_the_oracle_after_any_changes),
     Mutation(of_the_lab("access-deny"), test_security_acls.test_denied_wins_whatever_comes_first),
-    Mutation(_prefixes_anywhere, test_security_acls.test_an_image_decides_as_the_model_after_any_changes),
+    Mutation(_prefixes_anywhere, test_security_acls.test_an_image_decides_as_the_oracle_after_any_changes),
     Mutation(_implied_when_denied, test_security_acls.test_implied_operations_are_allowed_and_not_denied),
     Mutation(of_the_lab("access-implied"), test_security_acls.test_implied_operations_are_allowed_and_not_denied),
     Mutation(_no_guard, test_node_acls.test_a_whole_request_is_denied_then_allowed_then_denied, lambda: (three(),)),

@@ -174,12 +174,12 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tanist: Tanist, folder
         return ssl.get_server_certificate(("127.0.0.1", node.broker_port), ca_certs=str(folder / "secure" / "ca.pem"))
 
     before, pid = shown(), node.process
-    assert tanist("certs", "renew", "1", "--days", "30", "--json")["renewed"] == [str(folder / "secure" / "node-1.pem")]
+    assert tanist("certs", "renew", "1", "--days", "14", "--json")["renewed"] == [str(folder / "secure" / "node-1.pem")]
     assert wait_until(lambda: shown() != before, 30)
     assert load_existing(folder).node(1).process == pid
     days = {Path(each["file"]).stem: each["days_left"] for each in tanist("certs", "list", "--json")}
-    assert days["node-1"] == 29
-    assert "the certificate node-1.pem expires in 29 days: `tanist certs renew 1`" in tanist("status")
+    assert days["node-1"] == 13
+    assert "the certificate node-1.pem expires in 13 days: `tanist certs renew 1`" in tanist("status")
     assert len(tanist("status", "--json")["certificates"]) == 5
     assert days["node-2"] == 364
 

@@ -185,3 +185,21 @@ class Cluster:
 
 def directory(broker_id: int, number: int = 0) -> UUID:
     return UUID(int=(1 << 70) + broker_id * 10 + number)
+
+
+def three_brokers(min_isr: str = "2") -> Cluster:
+    """With a topic that all of them have."""
+    cluster = Cluster()
+    cluster.start(1, 2, 3)
+    cluster.create_topic("foo", (1, 2, 3), min_insync_replicas=min_isr)
+    return cluster
+
+
+def end_session(cluster: Cluster, broker_id: int) -> None:
+    cluster.commit(cluster.controller.fencing.fence(cluster.image, broker_id, cluster.image.brokers[broker_id].epoch))
+
+
+def registration_error(cluster: Cluster, api_version: int = 4, **fields: Any) -> str:
+    broker_id = fields.pop("broker_id", 1)
+    answer = cluster.ask(cluster.registration(broker_id, fields.pop("incarnation", 2), **fields), api_version)
+    return ErrorCode(answer.error_code).name

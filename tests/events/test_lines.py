@@ -77,6 +77,7 @@ from tanist.events.storage import (
     ShutdownUnclean,
 )
 from tanist.events.text import describe
+from tanist.text import host_port
 
 P = "events-0"
 LOST = (
@@ -222,3 +223,8 @@ def test_the_operator_reads_it(event: Event, line: str | None) -> None:
 def test_each_kind_has_a_line_or_is_known_to_have_none(module: ModuleType) -> None:
     kinds = {kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__}
     assert kinds == {type(event) for event, _ in LINES if type(event).__module__ == module.__name__}
+
+
+@pytest.mark.parametrize(("host", "text"), [("kafka-1", "kafka-1:9092"), ("::1", "[::1]:9092")])
+def test_an_address_of_ipv6_has_brackets(host: str, text: str) -> None:
+    assert host_port(host, 9092) == text

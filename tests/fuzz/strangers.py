@@ -5,9 +5,9 @@
 Frames: dialogues of SASL by somebody without a password, whose frames are damaged, cut, repeated, exchanged and mixed
 with requests of all keys. Nobody gets in, no handler behind the gate is reached, nothing raises, and little is kept.
 Texts: of JAAS, of distinguished names and mapping rules, of stores, of credentials and principals: read, or refused
-with the one error that their reader has. Questions: the authorizer decides as a model of it. Handshakes: TLS dialogues
-with and without a client's certificate, of both versions, that end at each byte in turn, or have bytes changed: none
-opens a connection, and nothing of them is left.
+with the one error that their reader has. Questions: the authorizer decides as the simulator's oracle. Handshakes: TLS
+dialogues with and without a client's certificate, of both versions, that end at each byte in turn, or have bytes
+changed: none opens a connection, and nothing of them is left.
 
 By default the seed is a new one; it is printed, and makes a run repeatable (but for the keys of TLS).
 """
@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -35,6 +36,7 @@ from tanist.security.principal import decode_principal, encode_principal, parse_
 from tanist.security.sasl.scram import SHA_256, ScramClient, ScramServer
 from tanist.security.sasl.scram_argument import ScramArgumentError, parse_credential
 from tanist.security.ssl_principal import PrincipalMapping, distinguished_name, subject_name
+from tanist.sim.access_oracle import Need, decision
 from tanist.wire.apis import BROKER_APIS, request_class
 from tanist.wire.errors import WireError
 from tanist.wire.frames import encode_request
@@ -47,7 +49,6 @@ from tests.fuzz.frames import damaged
 from tests.runtime.conftest import Runner
 from tests.runtime.network_rig import Handler, frame
 from tests.runtime.tls_rig import TlsClient, TlsServer, client_context
-from tests.security.acl_model import model
 from tests.security.acl_samples import HOSTS, NAMES, OPERATIONS, PRINCIPALS, TYPES, random_acl
 
 KEPT_BYTES_MAX = 20_000
@@ -218,7 +219,7 @@ _ODD = ("", "*", "**", "a*", "User:*", "\0", "a" * 300, "\ud800", "\U0001f600", 
 
 
 def fuzz_acls(count: int, rng: random.Random) -> Counter[str]:
-    """Ask so many questions with names, principals and hosts of any kind; a model reads the entries one by one."""
+    """Ask so many questions with names, principals and hosts of any kind; the oracle reads the entries one by one."""
     counts = Counter[str]()
     while counts["questions"] < count:
         entries = [random_acl(rng) for _ in range(rng.randrange(15))]
@@ -227,11 +228,12 @@ def fuzz_acls(count: int, rng: random.Random) -> Counter[str]:
         gone = [random_acl(rng) for _ in range(rng.randrange(5))]
         image.change([], gone)
         image.change([each for each in gone if each not in entries], entries)
+        records = [each.record(UUID(int=number)) for number, each in enumerate(entries)]
         for _ in range(20):
             principal = rng.choice((*PRINCIPALS, *_ODD))
             host, name = rng.choice((*HOSTS, *_ODD)), rng.choice((*NAMES, *_ODD))
             operation, kind = rng.choice(OPERATIONS), rng.choice(TYPES)
-            expected = model(entries, principal, host, operation, kind, name)
+            expected = decision(records, principal, host, Need(operation, kind, name))
             found = image.decide(principal, host, operation, kind, name)
             assert found == (everyone if expected is None else expected), (
                 entries,

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,29 +14,15 @@ from typing import Any
 import pytest
 
 from tanist.log.properties import parse_properties
-from tanist.runtime.client.client import BrokerConnection, Client, Unreachable, format_bootstrap, parse_bootstrap
-from tanist.runtime.cluster import layout
+from tanist.runtime.client.client import BrokerConnection, Client, Unreachable
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
-from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
-from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, own_mark, start_time, wait_until
+from tanist.runtime.cluster.cluster_file import ClusterError, load, load_existing, locked
+from tanist.runtime.cluster.processes import ProcessMark, own_mark
 from tanist.runtime.cluster.starting import Starter
-from tanist.runtime.readiness import Readiness
+from tests.runtime.cluster_ports import free_port
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
-
-
-def free_port() -> int:
-    """The first of enough free ports for a cluster, below those that the system gives to outgoing connections."""
-    while True:
-        port = random.randrange(12_000, 29_000)
-        try:
-            for node in range(16):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port + node))
-        except OSError:
-            continue
-        return port
 
 
 @pytest.fixture
@@ -259,58 +241,6 @@ def test_commands_take_turns(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
-def test_ports_are_consecutive_brokers_then_controllers_then_metrics() -> None:
-    def ports(port: int, **config: str) -> tuple[list[int], list[int], list[str | None]]:
-        given = {name.replace("_", "."): value for name, value in config.items()}
-        cluster, _ = layout.lay_out(cluster_id="c", brokers=2, controllers=1, host="127.0.0.1", port=port, config=given)
-        for node in cluster.nodes:
-            reported = layout.properties_of(cluster, node, Path("/data")).get("tanist.metrics.listener")
-            assert (reported or None) == layout.metrics_address(cluster, node)
-        return (
-            [node.broker_port for node in cluster.brokers],
-            [node.controller_port for node in cluster.controllers],
-            [layout.metrics_address(cluster, node) for node in cluster.nodes],
-        )
-
-    port = free_port()
-    metrics = [f"127.0.0.1:{port + 3 + number}" for number in range(3)]
-    assert ports(port) == ([port, port + 1], [port + 2], metrics)
-    assert ports(65_530)[2] == [f"127.0.0.1:{65_533 + number}" for number in range(3)]
-    assert ports(65_531)[2] == [None, None, None]
-    assert ports(port, tanist_metrics_listener="")[2] == [None, None, None]
-
-
-def test_a_port_that_is_taken_is_replaced_from_behind_the_others() -> None:
-    port = free_port()
-    with socket.create_server(("127.0.0.1", port + 1)):
-        cluster, moved = layout.lay_out(
-            cluster_id="c", brokers=3, controllers=0, host="127.0.0.1", port=port, config={}
-        )
-    assert [node.broker_port for node in cluster.nodes] == [port, port + 9, port + 2]
-    assert [str(each) for each in moved] == [f"port {port + 1} is taken: using {port + 9}"]
-    assert cluster.port == port
-
-
-def test_any_ports_are_next_to_each_other_and_none_that_an_outgoing_connection_could_have() -> None:
-    """A cluster that is stopped has none of its ports, and a connection would be in the way of its next start."""
-    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    cluster, moved = layout.lay_out(cluster_id="c", brokers=3, controllers=0, host="127.0.0.1", port=0, config={})
-    ports = sorted(port for node in cluster.nodes for port in node.ports)
-    assert ports == list(range(ports[0], ports[0] + 9))
-    assert ports[-1] < first
-    assert moved == []
-
-
-def test_a_system_whose_connections_may_have_any_port_gives_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    everywhere = tmp_path / "range"
-    everywhere.write_text("1024\t65535\n")
-    monkeypatch.setattr(layout, "_EPHEMERAL_RANGE", everywhere)
-    cluster, _ = layout.lay_out(cluster_id="c", brokers=3, controllers=0, host="127.0.0.1", port=0, config={})
-    assert len({port for node in cluster.nodes for port in node.ports}) == 9
-
-
 def test_a_node_that_starts_alone_moves_out_of_the_way(make: Callable[[], LocalCluster], said: list[str]) -> None:
     """Its listener and its metrics: the others learn of them. What stands in their configuration cannot move."""
     cluster = make()
@@ -369,86 +299,6 @@ def test_a_port_that_is_taken_while_the_nodes_start_is_moved_as_well(
     assert said == [f"port {port} is taken: using {port + 3}"]
 
 
-def test_a_damaged_or_absent_cluster_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"no cluster in .*tanist up --data"):
-        load_existing(tmp_path)
-    with pytest.raises(ClusterError, match="tanist up --data '/a b'"):
-        load_existing(Path("/a b"))
-    (tmp_path / "cluster.json").write_text('{"format": 1, "nodes": 3}')
-    with pytest.raises(ClusterError, match="damaged"):
-        load(tmp_path)
-    (tmp_path / "cluster.json").write_text('{"format": 99}')
-    with pytest.raises(ClusterError, match="another version"):
-        load(tmp_path)
-
-
-def test_the_cluster_file_round_trips(tmp_path: Path) -> None:
-    nodes = [
-        NodeEntry(1, ("broker",), 9092, 0, "a", ProcessMark(77, "123"), 9098),
-        NodeEntry(1001, ("controller",), 0, 9),
-    ]
-    written = ClusterFile("id", "127.0.0.1", nodes, {"a": "b"})
-    written.save(tmp_path)
-    assert load(tmp_path) == written
-    assert json.loads((tmp_path / "cluster.json").read_text())["nodes"][0]["process"] == {"pid": 77, "started": "123"}
-
-
-# -- processes
-
-
-def test_a_process_id_that_was_used_again_is_never_signalled() -> None:
-    own = ProcessMark(os.getpid(), "another time")
-    assert not own.alive
-    assert not own.signal(signal.SIGKILL)  # or this would be the end of the tests
-    assert ProcessMark(os.getpid(), start_time(os.getpid()) or "").alive
-
-
-MAIN_THREAD_ENDS_FIRST = """
-import ctypes, sys, threading
-def other():
-    print("runs", flush=True)
-    sys.stdin.read()
-threading.Thread(target=other).start()
-ctypes.CDLL(None).pthread_exit(None)
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system has no zombies with threads")
-def test_a_process_whose_main_thread_has_ended_lives_on_in_the_others() -> None:
-    """After a SIGKILL a thread may be in a sync for seconds: the files are open and their locks held until it ends."""
-    command = [sys.executable, "-c", MAIN_THREAD_ENDS_FIRST]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"runs\n"
-        mark = ProcessMark(child.pid, start_time(child.pid) or "ended")
-        status = Path(f"/proc/{child.pid}/stat")
-        assert wait_until(lambda: status.read_text().rsplit(")", 1)[1].split()[0] == "Z", 120)
-        assert mark.alive
-        assert not mark.paused
-        mark.kill()
-        assert not mark.alive
-
-
-def test_a_zombie_is_not_alive() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "pass"])
-    mark = ProcessMark(child.pid, start_time(child.pid) or "ended")
-    assert wait_until(lambda: not mark.alive, 120)
-    assert Path(f"/proc/{child.pid}").exists()
-    child.wait()
-
-
-def test_a_launcher_that_fails_is_reported() -> None:
-    command = [sys.executable, "-c", "import sys; print('what a pity', file=sys.stderr); sys.exit(3)"]
-    with Launcher(command, {}) as launcher, pytest.raises(LaunchFailed, match=r"(?s)ended with 3:.*what a pity"):
-        launcher.launch([])
-
-
-def test_a_launcher_that_is_not_used_leaves_nothing() -> None:
-    with Launcher([sys.executable, "-c", "import sys; sys.stdin.read()"], {}) as launcher:
-        process = launcher._process
-    assert process.returncode == -signal.SIGKILL
-
-
 def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], LocalCluster]) -> None:
     cluster = make()
     cluster.up(brokers=2, port=free_port())
@@ -465,61 +315,7 @@ def test_nodes_of_a_cluster_do_not_preempt_each_other(make: Callable[[], LocalCl
     assert [os.sched_getscheduler(pid) for pid in pids(cluster)] == [os.SCHED_BATCH] * 3
 
 
-def test_readiness_is_heard_from_any_process() -> None:
-    tell = "from tanist.runtime.readiness import tell_ready; tell_ready()"
-    with Readiness() as readiness:
-        environment = os.environ | readiness.environment
-        teller = subprocess.Popen([sys.executable, "-c", tell], env=environment)
-        assert wait_until(lambda: readiness.is_ready(teller.pid), 120)
-        assert not readiness.is_ready(os.getpid())
-        teller.wait()
-    subprocess.run([sys.executable, "-c", tell], env=environment, check=True)  # nobody listens any more
-
-
-# -- layout
-
-
-@pytest.mark.parametrize(("brokers", "combined"), [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (7, 5)])
-def test_combined_clusters_have_an_odd_number_of_controllers(brokers: int, combined: int) -> None:
-    cluster, _ = layout.lay_out(
-        cluster_id="x", brokers=brokers, controllers=0, host="127.0.0.1", port=free_port(), config={}
-    )
-    assert len(cluster.brokers) == brokers
-    assert len(cluster.controllers) == combined
-
-
-@pytest.mark.parametrize(
-    ("brokers", "replicas", "least_isr"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")]
-)
-def test_small_clusters_get_what_they_can_hold(tmp_path: Path, brokers: int, replicas: str, least_isr: str) -> None:
-    cluster, _ = layout.lay_out(
-        cluster_id="x", brokers=brokers, controllers=0, host="127.0.0.1", port=free_port(), config={}
-    )
-    properties = layout.properties_of(cluster, cluster.nodes[0], tmp_path)
-    assert properties["default.replication.factor"] == replicas
-    assert properties["min.insync.replicas"] == least_isr
-    assert properties["offsets.topic.replication.factor"] == replicas
-
-
-def test_what_is_given_wins_and_survives_the_file() -> None:
-    cluster, _ = layout.lay_out(
-        cluster_id="x", brokers=1, controllers=0, host="127.0.0.1", port=free_port(),
-        config={"num.partitions": "7", "odd.value": " back\\slash\nand line"},
-    )  # fmt: skip
-    properties = layout.properties_of(cluster, cluster.nodes[0], Path("/d"))
-    assert properties["num.partitions"] == "7"
-    assert parse_properties(layout.properties_text(properties)) == properties
-
-
 # -- the client's connections
-
-
-def test_bootstrap_addresses() -> None:
-    assert parse_bootstrap("a:1, [::1]:2") == [("a", 1), ("::1", 2)]
-    assert format_bootstrap([("a", 1), ("::1", 2)]) == "a:1,[::1]:2"
-    for bad in ("a", "a:b", ":1", "a:0", "a:70000", ""):
-        with pytest.raises(ValueError, match="host:port"):
-            parse_bootstrap(bad)
 
 
 def test_versions_are_negotiated_down(make: Callable[[], LocalCluster]) -> None:

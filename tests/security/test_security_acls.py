@@ -1,6 +1,8 @@
-"""The decisions of access control lists, by examples and beside a model that is nothing but loops."""
+"""The decisions of access control lists, by examples and beside the simulator's oracle, which is nothing but loops."""
 
 from __future__ import annotations
+
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -8,8 +10,8 @@ from hypothesis import strategies as st
 
 from tanist.controller.image.acls import Acl
 from tanist.security.acls import AclImage
+from tanist.sim.access_oracle import Need, decision
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
-from tests.security.acl_model import model
 from tests.security.acl_samples import HOSTS, NAMES, OPERATIONS, PRINCIPALS, TYPES
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -125,7 +127,7 @@ def test_any_resource_of_a_type() -> None:
     assert any_topic(acl("*", WRITE), acl("t", WRITE, deny=True, prefixed=True))
 
 
-# -- beside a model
+# -- beside an oracle
 
 acls = st.builds(
     Acl,
@@ -140,15 +142,16 @@ acls = st.builds(
 
 
 @given(st.lists(acls, max_size=20), st.lists(acls, max_size=20), st.booleans())
-def test_an_image_decides_as_the_model_after_any_changes(kept: list[Acl], gone: list[Acl], everyone: bool) -> None:
+def test_an_image_decides_as_the_oracle_after_any_changes(kept: list[Acl], gone: list[Acl], everyone: bool) -> None:
     image = AclImage(gone, allow_everyone=everyone)
     before = image.epoch
     image.change(gone, kept)
     assert image.epoch > before
+    entries = [each.record(UUID(int=number)) for number, each in enumerate(kept)]
     for kind in TYPES[:3]:
         for name in NAMES:
             for operation in OPERATIONS:
-                expected = model(kept, "User:a", HOSTS[0], operation, kind, name)
+                expected = decision(entries, "User:a", HOSTS[0], Need(operation, kind, name))
                 found = image.decide("User:a", HOSTS[0], operation, kind, name)
                 assert found == (everyone if expected is None else expected)
 

@@ -9,17 +9,19 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tanist.controller.image.acls import Acl
+from tanist.client.metadata import metadata_request
+from tanist.client.offsets import offset_commit
+from tanist.client.positions import fetch_request
+from tanist.client.requests import CoordinatorKind, find_coordinator
+from tanist.client.sequences import produce_request
 from tanist.controller.security.scram import credential_record
 from tanist.lab.mutations.examination import healthy, hunt
 from tanist.lab.mutations.rules_of_access import ACCESS_MUTANTS
 from tanist.lab.simulation.running import Terms
-from tanist.security.acls import AclImage
 from tanist.security.sasl.scram import SHA_256, SaltedPasswords, ScramClient, ScramCredential, ScramServer
-from tanist.sim.access_oracle import Access, AccessOracle, Need
+from tanist.sim.access_oracle import AccessOracle
+from tanist.sim.checkers.access import outcomes
 from tanist.sim.checkers.logins import Believed, Login, Moment
 from tanist.sim.run.additions import SECURED_SHARE
 from tanist.sim.run.chaos_run import ChaosRun
@@ -28,6 +30,8 @@ from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.secured import PROPERTIES, TOKEN_SECRET
 from tanist.sim.workload.operations import ACCESS_OPERATIONS, Topic
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from tanist.wire.error_responses import error_response
+from tanist.wire.errors import ErrorCode
 from tanist.wire.metadata import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -35,6 +39,7 @@ from tanist.wire.metadata import (
     RemoveDelegationTokenRecord,
     UserScramCredentialRecord,
 )
+from tanist.wire.schema import Request
 
 CONFIG = ChaosConfig(
     topics=(Topic("events", 1, 3),),
@@ -126,33 +131,7 @@ def test_the_runs_of_the_mutations_hold_with_the_rules_as_they_are(seed: int) ->
     assert healthy(ACCESS_MUTANTS["access-gate"], seed) is None
 
 
-# -- the model of entries
-
-_ENTRIES = st.builds(
-    AccessControlEntryRecord,
-    id=st.uuids(),
-    resource_type=st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)),
-    resource_name=st.sampled_from(("a", "ab", "abc", "b", "*", "*a")),
-    pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
-    principal=st.sampled_from(("User:a", "User:b", "User:*", "Group:a")),
-    host=st.sampled_from(("*", "one", "other")),
-    operation=st.integers(AclOperation.ALL, AclOperation.ALTER_CONFIGS),
-    permission_type=st.sampled_from((AclPermission.ALLOW, AclPermission.DENY)),
-)
-_NEEDS = st.builds(
-    Need,
-    st.integers(AclOperation.READ, AclOperation.ALTER_CONFIGS),
-    st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)),
-    st.sampled_from(("a", "ab", "abcd", "b", "*", "*a", "*ab")),
-)
-
-
-@given(st.lists(_ENTRIES, max_size=8), st.sampled_from(("User:a", "User:b")), st.sampled_from(("one", "x")), _NEEDS)
-def test_the_model_and_the_product_decide_alike(
-    records: list[AccessControlEntryRecord], principal: str, host: str, need: Need
-) -> None:
-    access = Access(entries={record.id: record for record in records})
-    assert access.allows(principal, host, need) == AclImage(map(Acl.of, records)).decide(principal, host, *need)
+# -- the history of entries
 
 
 def test_a_batch_takes_effect_as_a_whole_and_prefixes_are_asked_about() -> None:
@@ -254,3 +233,22 @@ def test_plain_passwords_are_those_of_the_nodes_properties() -> None:
         login = Login("PLAIN")
         login.shown(f"\0bob\0{password}".encode(), _NOW)
         assert login.accepted(b"", _NOW, AccessOracle(())) == expected
+
+
+# -- answers
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (metadata_request(("ledger",)), 12),
+        (fetch_request(("ledger", 0), 0, max_bytes=1), 12),
+        (produce_request(("ledger", 0), b"", timeout_ms=1), 9),
+        (offset_commit("accounts", {("ledger", 0): 1}), 8),
+        (find_coordinator(CoordinatorKind.GROUP, "accounts"), 4),
+    ],
+)
+def test_a_request_that_an_exception_has_ended_says_nothing_of_access(request_: Request, version: int) -> None:
+    refused = error_response(request_, version, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert list(outcomes(request_, refused)) == []
+    assert len(list(outcomes(request_, error_response(request_, version, ErrorCode.NOT_COORDINATOR, "")))) == 1

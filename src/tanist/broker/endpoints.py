@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tanist.controller.configs.definitions import split_list
 from tanist.controller.configs.settings import static_text
+from tanist.text import host_port
 
 
 class ConfigError(ValueError):
@@ -36,7 +37,7 @@ class Endpoint:
         return self.security_protocol.endswith("SSL")
 
     def __str__(self) -> str:
-        return f"{self.name}://{_bracketed(self.host)}:{self.port}"
+        return f"{self.name}://{host_port(self.host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Voter:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.node_id}@{_bracketed(self.host)}:{self.port}"
+        return f"{self.node_id}@{host_port(self.host, self.port)}"
 
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -56,10 +57,6 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(.*)")
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.%a-z]+)\]|([^\[\]:]*)):([0-9]{1,5})")
 _VOTER = re.compile(r"([0-9]{1,10})@(.*)")
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _address(text: str, what: str) -> tuple[str, int]:

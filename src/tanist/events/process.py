@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tanist.events.event import Event
 
 # -- life
@@ -227,8 +229,12 @@ class CertificateRefused(Event):
     problem: str
 
 
+CERTIFICATE_SOON_DAYS: Final = 14
+"""A certificate that is good for less expires soon: the log, `tanist status` and the alert rules say so."""
+
+
 class CertificateExpires(Event):
-    """Within two weeks, or it has expired. Said when it comes to that, and once a day from then on."""
+    """Soon, or it has expired. Said when it comes to that, and once a day from then on."""
 
     listener: str
     subject: str

@@ -51,19 +51,22 @@ class Access:
 
     def allows(self, principal: str, host: str, need: Need) -> bool:
         """Whether an entry allows it, and none denies it."""
-        about = [
-            entry
-            for entry in self.entries.values()
-            if entry.resource_type == need.resource_type
-            and _stands_for(entry, need.name)
-            and entry.principal in (principal, _ANYBODY)
-            and entry.host in (host, _ALL)
-        ]
-        plainly = (need.operation, AclOperation.ALL)
-        giving = (*plainly, *_IMPLIED_BY.get(AclOperation(need.operation), ()))
-        denied = any(entry.permission_type == AclPermission.DENY and entry.operation in plainly for entry in about)
-        allowed = any(entry.permission_type == AclPermission.ALLOW and entry.operation in giving for entry in about)
-        return allowed and not denied
+        return decision(self.entries.values(), principal, host, need) is True
+
+
+def decision(entries: Iterable[AccessControlEntryRecord], principal: str, host: str, need: Need) -> bool | None:
+    """What the entries say, read one by one. None: no entry is about the resource."""
+    of_resource = [
+        entry for entry in entries if entry.resource_type == need.resource_type and _stands_for(entry, need.name)
+    ]
+    if not of_resource:
+        return None
+    about = [entry for entry in of_resource if entry.principal in (principal, _ANYBODY) and entry.host in (host, _ALL)]
+    plainly = (need.operation, AclOperation.ALL)
+    giving = (*plainly, *_IMPLIED_BY.get(AclOperation(need.operation), ()))
+    denied = any(entry.permission_type == AclPermission.DENY and entry.operation in plainly for entry in about)
+    allowed = any(entry.permission_type == AclPermission.ALLOW and entry.operation in giving for entry in about)
+    return allowed and not denied
 
 
 def _stands_for(entry: AccessControlEntryRecord, name: str) -> bool:

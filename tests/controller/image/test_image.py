@@ -498,3 +498,12 @@ def test_delta_between_images_sees_deleted_topics() -> None:
     assert list(delta.deleted_topics) == [FOO]
     assert delta_between(image, small()).created_topics == {FOO: "foo"}
     assert not delta_between(small(), small())
+
+
+def test_delta_between_images_sees_quotas() -> None:
+    before, after = small(), small()
+    entity = (EntityData(entity_type="user", entity_name="alice"),)
+    after.replay(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1.0))
+    assert delta_between(before, after).quotas
+    assert delta_between(after, before).quotas
+    assert not delta_between(after, after.copy()).quotas

@@ -17,6 +17,7 @@ from tanist.broker.tls_properties import names_of, profile_properties
 from tanist.controller.configs.settings import BROKER_RESOURCE, Levels
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import (
+    CERTIFICATE_SOON_DAYS,
     AdvertisedHostNotInCertificate,
     CertificateExpires,
     CertificateRefused,
@@ -25,7 +26,7 @@ from tanist.events.process import (
 from tanist.ports import TlsIdentity, TlsProblem
 
 _DAY_MS: Final = 86_400_000
-_SOON_MS: Final = 14 * _DAY_MS
+_SOON_MS: Final = CERTIFICATE_SOON_DAYS * _DAY_MS
 _LOOK_MS: Final = 10_000
 """How often certificates are looked at: the network may have taken others."""
 

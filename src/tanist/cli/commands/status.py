@@ -19,7 +19,7 @@ from tanist.runtime.cluster.cluster import LocalCluster
 def status_command(folder: Path, as_json: bool) -> None:
     """Show the cluster's nodes and the active controller.
 
-    Also shows a missing quorum (first), certificates that expire within 30 days, and records that were cut from logs
+    Also shows a missing quorum (first), certificates that expire within 14 days, and records that were cut from logs
     and saved (last).
 
     \b

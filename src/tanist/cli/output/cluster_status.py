@@ -12,11 +12,10 @@ import click
 from tanist.cli.output.alerts import salvage_lines
 from tanist.cli.output.lines import say, say_all
 from tanist.cli.output.tables import print_table
+from tanist.events.process import CERTIFICATE_SOON_DAYS
 from tanist.runtime.client.salvage_reports import SalvageNews
 from tanist.runtime.cluster.status import CRASHED, ClusterStatus
 from tanist.text import counted
-
-_SOON_DAYS = 30
 
 
 def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Path) -> None:
@@ -52,7 +51,7 @@ def _certificate_lines(status: ClusterStatus) -> Iterator[str]:
         remedy = f": `tanist certs renew {node}`" if node.isdecimal() else ""
         if each.expires <= now:
             yield f"the certificate {each.path.name} has expired{remedy}"
-        elif each.days_left(now) < _SOON_DAYS:
+        elif each.days_left(now) < CERTIFICATE_SOON_DAYS:
             yield f"the certificate {each.path.name} expires in {counted(each.days_left(now), 'day')}{remedy}"
 
 

@@ -78,5 +78,6 @@ def delta_between(before: MetadataImage, after: MetadataImage) -> ImageDelta:
         for acl_id in {**before.acls, **after.acls}
         if before.acls.get(acl_id) != after.acls.get(acl_id)
     )
+    delta.quotas = before.quotas != after.quotas
     delta.producer_ids = before.next_producer_id != after.next_producer_id
     return delta

@@ -47,7 +47,7 @@ from tanist.events.process import (
     UnexpectedError,
 )
 from tanist.events.text.line import Line, Lines, and_more
-from tanist.text import timestamp_text
+from tanist.text import host_port, timestamp_text
 
 # -- life
 
@@ -100,15 +100,11 @@ def _server_started(event: ServerStarted) -> Line:
 
 
 def _metrics_served(event: MetricsServed) -> Line:
-    return "INFO", f"metrics at http://{_bracketed(event.host)}:{event.port}/metrics"
+    return "INFO", f"metrics at http://{host_port(event.host, event.port)}/metrics"
 
 
 def _metrics_not_served(event: MetricsNotServed) -> Line:
-    return "WARN", f"there are no metrics at {_bracketed(event.host)}:{event.port}: {event.problem}"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return "WARN", f"there are no metrics at {host_port(event.host, event.port)}: {event.problem}"
 
 
 def _signal_received(event: SignalReceived) -> Line:
@@ -213,7 +209,7 @@ def _authentication_failed(event: AuthenticationFailed) -> Line:
 
 def _peer_authentication_failed(event: PeerAuthenticationFailed) -> Line:
     more = and_more(event.left_out)
-    return "ERROR", f"cannot authenticate to {_bracketed(event.host)}:{event.port}: {event.problem}{more}"
+    return "ERROR", f"cannot authenticate to {host_port(event.host, event.port)}: {event.problem}{more}"
 
 
 def _certificate_taken(event: CertificateTaken) -> Line:

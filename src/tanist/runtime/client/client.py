@@ -24,6 +24,7 @@ from tanist.runtime.client.connection import (
     KafkaError,
     Unsupported,
 )
+from tanist.text import host_port
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.schema import Request
@@ -357,7 +358,7 @@ def parse_bootstrap(text: str) -> list[Address]:
 
 def format_bootstrap(addresses: Iterable[Address]) -> str:
     """Addresses as clients take them for bootstrap.servers; `parse_bootstrap` reads them back."""
-    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)
+    return ",".join(host_port(*address) for address in addresses)
 
 
 def _placed(error: Exception, address: Address) -> Exception:

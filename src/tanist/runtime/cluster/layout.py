@@ -19,6 +19,7 @@ from tanist.log.properties import encode_properties, join_paths
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 from tanist.runtime.cluster.port_holders import holder_of
 from tanist.runtime.cluster.secure_files import CLIENT_LISTENER, CONTROLLER_LISTENER, SecureFiles
+from tanist.text import host_port
 
 DEFAULT_DATA = "./tanist-data"
 """The folder of a cluster, where no other is given."""
@@ -244,13 +245,12 @@ def log_directories(folder: Path, node_id: int) -> list[str]:
 
 def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[str, str]:
     """The node's `server.properties`."""
-    at = _bracketed(cluster.host)
     listeners = []
     to_clients = CLIENT_LISTENER if cluster.secure else "PLAINTEXT"
     if node.is_broker:
-        listeners.append(f"{to_clients}://{at}:{node.broker_port}")
+        listeners.append(f"{to_clients}://{host_port(cluster.host, node.broker_port)}")
     if node.is_controller:
-        listeners.append(f"{CONTROLLER_LISTENER}://{at}:{node.controller_port}")
+        listeners.append(f"{CONTROLLER_LISTENER}://{host_port(cluster.host, node.controller_port)}")
     properties = {
         "process.roles": ",".join(node.roles),
         "node.id": str(node.node_id),
@@ -260,7 +260,7 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
             f"{to_clients}:{to_clients},{CONTROLLER_LISTENER}:{'SSL' if cluster.secure else 'PLAINTEXT'}"
         ),
         "controller.quorum.voters": ",".join(
-            f"{voter.node_id}@{at}:{voter.controller_port}" for voter in cluster.controllers
+            f"{voter.node_id}@{host_port(cluster.host, voter.controller_port)}" for voter in cluster.controllers
         ),
         "log.dirs": join_paths(
             str(node_folder(folder, node.node_id) / ("data" if number == 1 else f"data-{number}"))
@@ -268,12 +268,12 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
         ),
     }
     if node.is_broker:
-        properties["advertised.listeners"] = f"{to_clients}://{at}:{node.broker_port}"
+        properties["advertised.listeners"] = f"{to_clients}://{host_port(cluster.host, node.broker_port)}"
         properties["inter.broker.listener.name"] = to_clients
     if node.rack is not None:
         properties["broker.rack"] = node.rack
     if node.metrics_port:
-        properties[METRICS_LISTENER] = f"{at}:{node.metrics_port}"
+        properties[METRICS_LISTENER] = host_port(cluster.host, node.metrics_port)
     brokers = len(cluster.brokers)
     for name, value in _CLUSTER_SETTINGS.items():
         properties[name] = str(min(value, brokers if "factor" in name else max(1, brokers - 1)))
@@ -286,11 +286,7 @@ def metrics_address(cluster: ClusterFile, node: NodeEntry) -> str | None:
     """host:port at which the node tells its metrics, unless `--config` has said something else."""
     if not node.metrics_port:
         return None
-    return cluster.config.get(METRICS_LISTENER, f"{_bracketed(cluster.host)}:{node.metrics_port}") or None
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return cluster.config.get(METRICS_LISTENER, host_port(cluster.host, node.metrics_port)) or None
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -29,6 +29,7 @@ from tanist.runtime.ports.dialling import Dialling
 from tanist.runtime.ports.files import DiskFile
 from tanist.runtime.ports.receive_buffer import RECEIVE_BYTES_KEPT, RECEIVE_BYTES_MIN, ReceiveBuffer
 from tanist.runtime.ports.send_queue import CannotSend, SendQueue
+from tanist.text import host_port
 
 if TYPE_CHECKING:
     from tanist.runtime.ports.loop import Loop
@@ -110,8 +111,7 @@ class SocketConnection:
     def peer(self) -> str:
         peer = self._peer
         if not isinstance(peer, str):
-            host, port = peer[0], peer[1]
-            peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            peer = host_port(peer[0], peer[1])
             self._peer = peer
         return peer
 

@@ -191,7 +191,7 @@ class AccessChecks:
                 self._world.counts["access: authentications refused"] += 1
         elif key != ApiKey.API_VERSIONS:
             self._check_session(asked)
-            for outcome in _OUTCOMES[key](asked.request, response):
+            for outcome in outcomes(asked.request, response):
                 self._judge(asked, outcome)
             if key == ApiKey.DESCRIBE_ACLS and response.error_code == ErrorCode.NONE:
                 self._check_described(asked, response)
@@ -295,20 +295,26 @@ def _values(request: Any) -> Iterator[bytes]:
 _DENIED_TOPIC, _DENIED_GROUP = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
-def _topic(operation: AclOperation, name: str, error: int) -> Outcome:
-    return Outcome(Need(operation, _R.TOPIC, name), error == _DENIED_TOPIC)
+def _outcome(need: Need, error: int, denial: ErrorCode) -> Iterator[Outcome]:
+    """Of a part of an answer. A request that an exception has ended may have got so far, or not."""
+    if error != ErrorCode.UNKNOWN_SERVER_ERROR:
+        yield Outcome(need, error == denial)
+
+
+def _topic(operation: AclOperation, name: str, error: int) -> Iterator[Outcome]:
+    return _outcome(Need(operation, _R.TOPIC, name), error, _DENIED_TOPIC)
 
 
 def _produce(request: Any, response: Any) -> Iterator[Outcome]:
     for topic in response.responses:
         for each in topic.partition_responses:
-            yield _topic(_O.WRITE, topic.name, each.error_code)
+            yield from _topic(_O.WRITE, topic.name, each.error_code)
 
 
 def _fetch(request: Any, response: Any) -> Iterator[Outcome]:
     for topic in response.responses:
         for each in topic.partitions:
-            yield _topic(_O.READ, topic.topic, each.error_code)
+            yield from _topic(_O.READ, topic.topic, each.error_code)
 
 
 def _offset_commit(request: Any, response: Any) -> Iterator[Outcome]:
@@ -316,14 +322,14 @@ def _offset_commit(request: Any, response: Any) -> Iterator[Outcome]:
     group = Need(_O.READ, _R.GROUP, request.group_id)
     for topic in response.topics:
         for each in topic.partitions:
-            yield Outcome(group, each.error_code == _DENIED_GROUP)
+            yield from _outcome(group, each.error_code, _DENIED_GROUP)
             if each.error_code in (_DENIED_TOPIC, ErrorCode.NONE):
-                yield _topic(_O.READ, topic.name, each.error_code)
+                yield from _topic(_O.READ, topic.name, each.error_code)
 
 
 def _find_coordinator(request: Any, response: Any) -> Iterator[Outcome]:
     for each in response.coordinators:
-        yield Outcome(Need(_O.DESCRIBE, _R.GROUP, each.key), each.error_code == _DENIED_GROUP)
+        yield from _outcome(Need(_O.DESCRIBE, _R.GROUP, each.key), each.error_code, _DENIED_GROUP)
 
 
 def _metadata(request: Any, response: Any) -> Iterator[Outcome]:
@@ -334,7 +340,7 @@ def _metadata(request: Any, response: Any) -> Iterator[Outcome]:
             yield Outcome(Need(_O.DESCRIBE, _R.TOPIC, name), name not in named)
     else:
         for topic in response.topics:
-            yield _topic(_O.DESCRIBE, topic.name, topic.error_code)
+            yield from _topic(_O.DESCRIBE, topic.name, topic.error_code)
 
 
 def _cluster(need: Need, errors: list[int]) -> Iterator[Outcome]:
@@ -356,3 +362,8 @@ _OUTCOMES: Final[dict[int, Callable[[Any, Any], Iterator[Outcome]]]] = {
     ),
 }
 """By API: for each thing that the request needs, whether it was denied."""
+
+
+def outcomes(request: Any, response: Any) -> Iterator[Outcome]:
+    """For each thing that a subject's request needs, whether it was denied, as far as the answer says."""
+    return _OUTCOMES[request.API_KEY](request, response)
