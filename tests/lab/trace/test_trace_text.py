@@ -15,6 +15,7 @@ from tanist.events.event import Event
 from tanist.events.metadata import (
     BrokerFenced,
     BrokerRegistered,
+    BrokerShuttingDown,
     BrokerUnfenced,
     ConfigChanged,
     PartitionChanged,
@@ -334,6 +335,23 @@ def test_a_log_grows_after_the_fetch_that_it_was_answered() -> None:
     assert [(each.node_id, each.event) for each in found][3:] == [
         *((2, first), (2, second), (3, first), (2, again), (3, second)),
     ]
+
+
+def test_a_log_that_was_lost_grows_before_it_is_asked_beyond() -> None:
+    """What its broker had before it lost power is no cause of a later fetch."""
+    old, new = RecordsAppended(P, 0, 0, 5), RecordsAppended(P, 3, 0, 1)
+    lost, asked, again = (FollowerFetched(P, 3, 9, 3, offset, -1) for offset in (0, 0, 1))
+    events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, old), (3, old)]
+    later = [(2, lost), (2, asked), (2, again), (3, new)]
+    observed = [*(Observed(5_000, *each) for each in events), *(Observed(900_000, *each) for each in later)]
+    assert [(each.node_id, each.event) for each in causal(observed, P)][-2:] == [(3, new), (2, again)]
+
+
+def test_the_last_one_that_shuts_down_stays_in_the_isr() -> None:
+    trace = traced(
+        (1, 11, changed(1, (2, 3, 1), (2, 3))), (2, 11, BrokerShuttingDown(2, 9)), (3, 11, BrokerShuttingDown(1, 9))
+    )
+    assert [step.action for step in trace.steps] == ["FenceBroker"]
 
 
 def test_a_leader_proposes_on_top_of_what_is_committed() -> None:

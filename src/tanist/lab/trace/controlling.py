@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tanist.events.metadata import (
     BrokerRegistered,
+    BrokerShuttingDown,
     BrokerUnfenced,
     ConfigChanged,
     PartitionChanged,
@@ -132,6 +133,11 @@ class ControllerSteps(Writer):
         broker = self.ids.get(broker_id)
         if broker is not None and not self._replicas[broker].fenced:
             self._fence(broker, self._last)
+
+    def _shutting_down(self, event: BrokerShuttingDown) -> None:
+        """It leaves its ISRs, which the model takes for its fencing; but not where nobody else can lead."""
+        if self.ids.get(event.broker_id) not in self._committed[max(self._committed)].isr:
+            self._fenced(event.broker_id)
 
     def _fence(self, broker: int, reported: dict[str, Any]) -> None:
         self._step("FenceBroker", broker, **reported)

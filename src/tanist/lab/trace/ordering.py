@@ -173,7 +173,7 @@ class _Known:
         if isinstance(event, RecordsAppended):
             self._ends[observed.node_id] = event.end_offset
         elif isinstance(event, FollowerFetched):
-            self._asked[event.broker_id] = event.fetch_offset
+            self._asked[event.broker_id] = self._ends[event.broker_id] = event.fetch_offset
         elif isinstance(event, LogTruncated):
             self._ends[observed.node_id] = event.offset
         elif isinstance(event, HighWatermarkMoved):
