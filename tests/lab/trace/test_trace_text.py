@@ -300,6 +300,17 @@ def test_a_trace_ends_before_what_nobody_knows(change: PartitionChanged, end: st
     assert (len(trace.steps), trace.end) == (1, end)
 
 
+def test_a_broker_is_fenced_by_a_change_that_has_no_event() -> None:
+    """Else it stays in the ISR though it is fenced (A21): the model refuses that."""
+    fenced = BrokerFenced(3, 9)
+    assert traced((1, 11, fenced), (2, 11, changed(2, (2, 1), (2,)))).end == (
+        "broker 3 is fenced, and no event tells of the change that it makes"
+    )
+    assert [step.action for step in traced((1, 11, fenced), (2, 11, changed(1, (2, 3, 1), (2, 3)))).steps] == [
+        *("FenceBroker", "FenceBroker"),
+    ]
+
+
 def test_the_model_begins_with_all_replicas_in_sync() -> None:
     with pytest.raises(Untranslatable, match="begins with the ISR"):
         trace_of([Observed(0, 11, PartitionCreated(P, (1, 2, 3), (1, 2), 1, 0))], P)
