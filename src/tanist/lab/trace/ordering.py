@@ -33,7 +33,7 @@ from tanist.events.replication import (
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace.recording import Observed
 
-_LATE_US: Final = 50_000
+_LATE_US: Final = 1_000_000
 """How far the events of processes may be out of order: one may be kept from the CPU between an act and its event."""
 
 
