@@ -36,7 +36,7 @@ from tanist.events.replication import (
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace import runs
 from tanist.lab.trace.mapping import Trace, partitions, trace_of
-from tanist.lab.trace.ordering import Grown, causal, in_order
+from tanist.lab.trace.ordering import Grown, _Known, causal, in_order
 from tanist.lab.trace.recording import ElectionRequested, LifeEnded, Observed, of_processes
 from tanist.lab.trace.steps import module
 from tanist.lab.trace.writing import Untranslatable
@@ -352,10 +352,24 @@ def test_a_log_that_was_lost_grows_before_it_is_asked_beyond() -> None:
     """What its broker had before it lost power is no cause of a later fetch."""
     old, new = RecordsAppended(P, 0, 0, 5), RecordsAppended(P, 3, 0, 1)
     lost, asked, again = (FollowerFetched(P, 3, 9, 3, offset, -1) for offset in (0, 0, 1))
-    events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, old), (3, old)]
+    events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, old), (3, old), (3, LifeEnded(False, lost_power=True))]
     later = [(2, lost), (2, asked), (2, again), (3, new)]
     observed = [*(Observed(5_000, *each) for each in events), *(Observed(900_000, *each) for each in later)]
     assert [(each.node_id, each.event) for each in causal(observed, P)][-2:] == [(3, new), (2, again)]
+
+
+def test_a_fetch_that_comes_again_does_not_shorten_a_log() -> None:
+    """It waited in vain, and was sent anew: the next one goes on from the answer."""
+    new, asked, again = (
+        RecordsAppended(P, 0, 0, 1),
+        FollowerFetched(P, 3, 9, 0, 0, -1),
+        FollowerFetched(P, 3, 9, 0, 1, 0),
+    )
+    events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, new), (2, asked), (3, new), (2, asked), (2, again)]
+    known = _Known()
+    for node_id, event in events[:-1]:
+        known.add(Observed(5_000, node_id, event))
+    assert known.follows(Observed(5_000, *events[-1]))
 
 
 def test_the_last_one_that_shuts_down_stays_in_the_isr() -> None:
