@@ -275,7 +275,7 @@ def test_a_broker_that_is_back_before_it_is_missed_never_was_in_the_elr() -> Non
 def test_a_loss_is_where_its_broker_first_tells_of_it() -> None:
     """Not where a recovery believes an answer from before: safety U3."""
     fetched = FollowerFetched(P, 2, 30, 2, 1, 0)
-    events = [
+    events: list[tuple[int, int, Event | LifeEnded]] = [
         (1, 2, RecordsAppended(P, 0, 0, 4)),
         (2, 2, LifeEnded(False, lost_power=True)),
         (3, 11, GONE),
