@@ -18,6 +18,7 @@ PRODUCT = ("broker", "controller", "coordinator", "log", "quorum", "replica")
 REGEXES = {
     "lab/model/quorum/trace_format.py": "labels of its own steps",
     "lab/pages/templates.py": "its own way to write code in texts",
+    "lab/trace/searching.py": "what TLC has printed at the end of a search",
     "lab/trace/tlc.py": "what TLC has printed of its search",
     "lab/scenarios/outcome.py": "names of Java's exceptions, in files",
 }

@@ -45,6 +45,8 @@ REFUSED = {
     "torn-answers": "ReceiveFetchResponse",
 }
 """Rule -> the first step that the model does not take when it is broken."""
+REFUSED_WITH_LOSSES = {"A2": "RegisterFenced", "A27": "RegisterFenced", "A38": "Recover", "A42": "Recover"}
+"""The same in the run of seed 1 with losses."""
 
 
 def _named(variable: str) -> Path | None:
@@ -64,9 +66,12 @@ def test_whole_runs_are_accepted_and_broken_rules_refused(tools: Tools) -> None:
     traced = [runs.last_standing(), *(runs.of_seed(seed) for seed in SEEDS)]
     for rule in REFUSED:
         traced += runs.of_rule(rule, 1)
+    for rule in REFUSED_WITH_LOSSES:
+        traced += runs.of_rule(rule, 1, losses=True)
     judged = dict(zip((each.name for each in traced), tlc.judge([each.trace for each in traced], tools), strict=True))
     refused = {name: found.refused.action for name, found in judged.items() if found.refused is not None}
-    assert refused == {f"{rule} broken, seed 1": action for rule, action in REFUSED.items()}
+    expected = (REFUSED | REFUSED_WITH_LOSSES).items()
+    assert refused == {f"{rule} broken, seed 1": action for rule, action in expected}
 
 
 def test_of_a_torn_answer_the_model_takes_nothing(tools: Tools) -> None:

@@ -1,8 +1,10 @@
 """Events of the metadata: what the active controller decides and commits, and what a broker hears of itself.
 
-A change of the metadata is committed once and emitted once: by the node that leads the quorum, when it applies it. All
-other events are emitted where they are decided, so a decision of a controller that loses its leadership may never be
-committed. Partitions are named as in logs, `topic-index`; topics, directories and incarnations by their ids as text.
+A change of the metadata is committed once, and emitted by the node that leads the quorum, when it applies it: again by
+the next one, if the first ends before another node knows that it is committed; by nobody, if all nodes of the quorum
+start again before it is committed, as none of them knows then what was committed before. All other events are emitted
+where they are decided, so a decision of a controller that loses its leadership may never be committed. Partitions are
+named as in logs, `topic-index`; topics, directories and incarnations by their ids as text.
 """
 
 from __future__ import annotations

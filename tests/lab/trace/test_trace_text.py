@@ -15,6 +15,7 @@ from tanist.events.event import Event
 from tanist.events.metadata import (
     BrokerFenced,
     BrokerRegistered,
+    BrokerShuttingDown,
     BrokerUnfenced,
     ConfigChanged,
     PartitionChanged,
@@ -35,7 +36,7 @@ from tanist.events.replication import (
 from tanist.events.storage import RecordsAppended
 from tanist.lab.trace import runs
 from tanist.lab.trace.mapping import Trace, partitions, trace_of
-from tanist.lab.trace.ordering import Grown, causal, in_order
+from tanist.lab.trace.ordering import Grown, _Known, causal, in_order
 from tanist.lab.trace.recording import ElectionRequested, LifeEnded, Observed, of_processes
 from tanist.lab.trace.steps import module
 from tanist.lab.trace.writing import Untranslatable
@@ -274,7 +275,7 @@ def test_a_broker_that_is_back_before_it_is_missed_never_was_in_the_elr() -> Non
 def test_a_loss_is_where_its_broker_first_tells_of_it() -> None:
     """Not where a recovery believes an answer from before: safety U3."""
     fetched = FollowerFetched(P, 2, 30, 2, 1, 0)
-    events = [
+    events: list[tuple[int, int, Event | LifeEnded]] = [
         (1, 2, RecordsAppended(P, 0, 0, 4)),
         (2, 2, LifeEnded(False, lost_power=True)),
         (3, 11, GONE),
@@ -297,6 +298,17 @@ def test_a_loss_is_where_its_broker_first_tells_of_it() -> None:
 def test_a_trace_ends_before_what_nobody_knows(change: PartitionChanged, end: str) -> None:
     trace = traced((1, 2, RecordsAppended(P, 0, 0, 1)), (2, 11, change), (3, 2, RecordsAppended(P, 0, 1, 2)))
     assert (len(trace.steps), trace.end) == (1, end)
+
+
+def test_a_broker_is_fenced_by_a_change_that_has_no_event() -> None:
+    """Else it stays in the ISR though it is fenced (A21): the model refuses that."""
+    fenced = BrokerFenced(3, 9)
+    assert traced((1, 11, fenced), (2, 11, changed(2, (2, 1), (2,)))).end == (
+        "broker 3 is fenced, and no event tells of the change that it makes"
+    )
+    assert [step.action for step in traced((1, 11, fenced), (2, 11, changed(1, (2, 3, 1), (2, 3)))).steps] == [
+        *("FenceBroker", "FenceBroker"),
+    ]
 
 
 def test_the_model_begins_with_all_replicas_in_sync() -> None:
@@ -334,6 +346,37 @@ def test_a_log_grows_after_the_fetch_that_it_was_answered() -> None:
     assert [(each.node_id, each.event) for each in found][3:] == [
         *((2, first), (2, second), (3, first), (2, again), (3, second)),
     ]
+
+
+def test_a_log_that_was_lost_grows_before_it_is_asked_beyond() -> None:
+    """What its broker had before it lost power is no cause of a later fetch."""
+    old, new = RecordsAppended(P, 0, 0, 5), RecordsAppended(P, 3, 0, 1)
+    lost, asked, again = (FollowerFetched(P, 3, 9, 3, offset, -1) for offset in (0, 0, 1))
+    events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, old), (3, old), (3, LifeEnded(False, lost_power=True))]
+    later = [(2, lost), (2, asked), (2, again), (3, new)]
+    observed = [*(Observed(5_000, *each) for each in events), *(Observed(900_000, *each) for each in later)]
+    assert [(each.node_id, each.event) for each in causal(observed, P)][-2:] == [(3, new), (2, again)]
+
+
+def test_a_fetch_that_comes_again_does_not_shorten_a_log() -> None:
+    """It waited in vain, and was sent anew: the next one goes on from the answer."""
+    new, asked, again = (
+        RecordsAppended(P, 0, 0, 1),
+        FollowerFetched(P, 3, 9, 0, 0, -1),
+        FollowerFetched(P, 3, 9, 0, 1, 0),
+    )
+    events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, new), (2, asked), (3, new), (2, asked), (2, again)]
+    known = _Known()
+    for node_id, event in events[:-1]:
+        known.add(Observed(5_000, node_id, event))
+    assert known.follows(Observed(5_000, *events[-1]))
+
+
+def test_the_last_one_that_shuts_down_stays_in_the_isr() -> None:
+    trace = traced(
+        (1, 11, changed(1, (2, 3, 1), (2, 3))), (2, 11, BrokerShuttingDown(2, 9)), (3, 11, BrokerShuttingDown(1, 9))
+    )
+    assert [step.action for step in trace.steps] == ["FenceBroker"]
 
 
 def test_a_leader_proposes_on_top_of_what_is_committed() -> None:

@@ -128,7 +128,9 @@ def _traced(
 
         try:
             for seed in seeds or (1,):
-                yield of_processes_killed(seed)
+                run = of_processes_killed(seed)
+                click.echo(f"played {run.name}", err=True)
+                yield run
         except (ClusterError, TimeoutError) as error:
             raise click.ClickException(str(error)) from error
     elif rule is not None:

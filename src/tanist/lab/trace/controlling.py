@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tanist.events.metadata import (
     BrokerRegistered,
+    BrokerShuttingDown,
     BrokerUnfenced,
     ConfigChanged,
     PartitionChanged,
@@ -130,8 +131,22 @@ class ControllerSteps(Writer):
 
     def _fenced(self, broker_id: int) -> None:
         broker = self.ids.get(broker_id)
-        if broker is not None and not self._replicas[broker].fenced:
-            self._fence(broker, self._last)
+        if broker is None or self._replicas[broker].fenced:
+            return
+        if broker in self._committed[max(self._committed)].isr and self._next_change_is_missing():
+            raise Untranslatable(f"broker {broker_id} is fenced, and no event tells of the change that it makes")
+        self._fence(broker, self._last)
+
+    def _next_change_is_missing(self) -> bool:
+        """The next change that is emitted comes after one that is not."""
+        later = (each.event for each in self._observed[self._at :])
+        change = next((event for event in later if isinstance(event, PartitionChanged)), None)
+        return change is not None and self._partition_epoch(change.partition_epoch) > max(self._committed) + 1
+
+    def _shutting_down(self, event: BrokerShuttingDown) -> None:
+        """It leaves its ISRs, which the model takes for its fencing; but not where nobody else can lead."""
+        if self.ids.get(event.broker_id) not in self._committed[max(self._committed)].isr:
+            self._fenced(event.broker_id)
 
     def _fence(self, broker: int, reported: dict[str, Any]) -> None:
         self._step("FenceBroker", broker, **reported)

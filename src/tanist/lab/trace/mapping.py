@@ -78,7 +78,7 @@ class _Mapper(ReplicaSteps):
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             PartitionChanged: self._partition_changed,
             BrokerFenced: lambda event: self._fenced(event.broker_id),
-            BrokerShuttingDown: lambda event: self._fenced(event.broker_id),
+            BrokerShuttingDown: self._shutting_down,
             BrokerUnfenced: self._unfenced,
             BrokerRegistered: self._registered,
             ConfigChanged: self._strategy_changes,

@@ -31,7 +31,7 @@ from tanist.events.replication import (
     LogTruncated,
 )
 from tanist.events.storage import RecordsAppended
-from tanist.lab.trace.recording import Observed
+from tanist.lab.trace.recording import LifeEnded, Observed
 
 _LATE_US: Final = 50_000
 """How far the events of processes may be out of order: one may be kept from the CPU between an act and its event."""
@@ -132,6 +132,8 @@ class _Known:
         self._asked: dict[int, int] = {}
         """The offset of each follower's last fetch."""
         self._last: dict[int, object] = {}
+        self._restarted: set[int] = set()
+        """Where their logs end is known when they ask."""
         self._high_watermark = 0
         self._leads = self._leader_epoch = -1
         self._partition_epoch = 0
@@ -142,7 +144,8 @@ class _Known:
         """Whether the causes of this are known."""
         event = observed.event
         if isinstance(event, FollowerFetched):
-            return self._ends.get(event.broker_id, 0) >= event.fetch_offset
+            known = self._ends.get(event.broker_id, 0)
+            return event.broker_id in self._restarted or known >= event.fetch_offset
         if isinstance(event, RecordsAppended):
             others = (end for node_id, end in self._ends.items() if node_id != observed.node_id)
             if self._leads == observed.node_id:
@@ -174,6 +177,11 @@ class _Known:
             self._ends[observed.node_id] = event.end_offset
         elif isinstance(event, FollowerFetched):
             self._asked[event.broker_id] = event.fetch_offset
+            if event.broker_id in self._restarted:
+                self._restarted.discard(event.broker_id)
+                self._ends[event.broker_id] = event.fetch_offset
+        elif isinstance(event, LifeEnded):
+            self._restarted.add(observed.node_id)
         elif isinstance(event, LogTruncated):
             self._ends[observed.node_id] = event.offset
         elif isinstance(event, HighWatermarkMoved):
