@@ -161,8 +161,11 @@ def test_each_seed_is_there_once_however_often_it_is_asked_for(spark: Any, tmp_p
     assert first.drop(["code", "kind", "terms", "cpu_s"]).to_pylist() == [
         {name: value for name, value in played(99, LOSING).items() if name != "cpu_s"}
     ]
+    (shrunk, *_) = (path for path in (table.failure(BROKEN, seed) for seed in (99, 100)) if path.exists())
+    when = shrunk.stat().st_mtime_ns
     # As after a kill: of a block some seeds are there.
     play_seeds(spark, table, [LOSING, BROKEN], range(98, 101), shrink_s=0.1)
+    assert shrunk.stat().st_mtime_ns == when, "it was shrunk again"
     keys = table.frame(spark).select("code", "kind", "terms", "seed").collect()
     assert sorted((row.kind, row.seed) for row in keys) == [
         (kind, seed) for kind in ("plain", "settings") for seed in (98, 99, 100)
@@ -183,12 +186,6 @@ def test_each_seed_is_there_once_however_often_it_is_asked_for(spark: Any, tmp_p
     lost = scenario.from_document(scenario.load(table.loss(LOSING, setting.losing_seeds[0])))
     assert lost.plan == LOSING.played().plan(setting.losing_seeds[0])
     assert setting.scenarios(table)[0].exists()
-
-    # Asked for again, it plays nothing and shrinks nothing.
-    when, again = file.stat().st_mtime_ns, list[str]()
-    play_seeds(spark, table, [LOSING, BROKEN], range(98, 101), shrink_s=0.1, progress=again.append)
-    assert not [each for each in again if each.startswith("shrinking")]
-    assert file.stat().st_mtime_ns == when
 
 
 def test_coverage_grows_in_the_order_of_seeds(spark: Any, tmp_path: Path) -> None:
