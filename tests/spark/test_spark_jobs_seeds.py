@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tanist.cli.spark.group import seeds_command
 from tanist.lab.simulation import scenario
 from tanist.lab.simulation.running import Terms
 from tanist.sim.run.drawing import Restriction
@@ -18,6 +19,7 @@ from tanist.spark.jobs.seeds import lots as job_lots
 from tanist.spark.jobs.seeds import table as job_table
 from tanist.spark.jobs.seeds.job import outage_ms, play_seeds, played
 from tanist.spark.jobs.seeds.lots import (
+    KINDS,
     OF_THE_LAB,
     FaultProfile,
     Lot,
@@ -77,6 +79,11 @@ def test_settings_are_all_that_can_be() -> None:
         ReplicationSettings(2, 3)
     with pytest.raises(ValueError, match="the strategy is one of"):
         ReplicationSettings(strategy="Reckless")
+
+
+def test_the_command_has_all_kinds() -> None:
+    (option,) = (each for each in seeds_command.params if each.name == "kinds")
+    assert tuple(option.type.choices) == KINDS  # type: ignore[attr-defined]
 
 
 def test_an_option_of_settings_asks_for_settings() -> None:
