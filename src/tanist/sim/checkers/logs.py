@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.controller.image.partition_state import PartitionState
 from tanist.log.checkpoints import LOG_START_CHECKPOINT, PARTITION_METADATA, decode_offsets
 from tanist.log.log import Log
 from tanist.replica.metadata import NO_EPOCH
@@ -37,8 +38,8 @@ class LogChecks:
 
     # -- a process begins and ends
 
-    def meet(self, host: Host, log: Log, oracle: PartitionOracle) -> ReplicaMirror:
-        """A log was opened."""
+    def meet(self, host: Host, log: Log, oracle: PartitionOracle, committed: PartitionState | None) -> ReplicaMirror:
+        """A log was opened. `committed`: what the quorum has committed of its partition, if it has."""
         place = Place(oracle.name, host.node_id)
         known = oracle.mirrors.get(host.node_id)
         mirror = ReplicaMirror(host.node_id, host.lives, log)
@@ -60,6 +61,9 @@ class LogChecks:
         elif known is not None:
             mirror.released_epoch = known.released_epoch  # until it is a replica again
             mirror.member_since = (known.released_epoch or 0) + 1
+        elif committed is not None and host.node_id not in committed.replicas:
+            # The node knows older metadata. It will delete this log, and may be given another.
+            mirror.released_epoch = committed.partition_epoch
         for number, batch in enumerate(mirror.batches):
             self._check_written(place, oracle, batch, mirror.batches[number - 1] if number else None)
         self.check_epoch_cache(place, log, mirror)

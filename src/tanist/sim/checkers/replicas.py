@@ -135,7 +135,7 @@ class ReplicaChecks:
                 if key not in self.oracles:
                     continue
                 if places[key] == 1:
-                    self.logs.meet(host, log, self.oracles[key])
+                    self.logs.meet(host, log, self.oracles[key], self.states.get(key))
                 else:
                     self._in_two_places(host, self.oracles[key])
         self.metadata.check_node(host, node)
@@ -306,7 +306,7 @@ class ReplicaChecks:
             oracle = self.oracle_of((hosted.topic_id, hosted.index))
             known = oracle.mirrors.get(host.node_id)
             if known is None or known.log is not log:
-                known = self.logs.meet(host, log, oracle)
+                known = self.logs.meet(host, log, oracle, self.states.get(oracle.key))
             seen = self._seen[hosted] = _Seen(oracle, known)
         high_watermark, log_end, mirror = replica.high_watermark, log.written_end_offset, seen.mirror
         queues = leader is None and log_end < log.log_end_offset
