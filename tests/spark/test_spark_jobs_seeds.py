@@ -125,7 +125,12 @@ def test_a_block_that_is_there_is_not_played_again(tmp_path: Path) -> None:
     table.put(Lot(), 1, rows_of(range(BLOCK, 2 * BLOCK)))
     (tmp_path / ".half").write_bytes(b"of a job that was killed")
     assert [block for _, block, _, _ in job_seeds._shares(table, [Lot()], seeds)] == [0, 2]
-    assert list(job_seeds._shares(table, [Lot()], seeds, whole=True)) == [(0, 1, 100, 199)]
+    assert list(job_seeds._shares(table, [Lot()], seeds, there=True)) == [(0, 1, 100, 199)]
+    assert list(job_seeds._shares(table, [Lot()], range(110, 150), there=True)) == [(0, 1, 110, 149)]
+    table.put(Lot(), 2, rows_of(range(205, 210)))
+    assert list(job_seeds._shares(table, [Lot()], range(206, 209))) == []
+    table.put(Lot(), 2, rows_of(range(220, 230)))
+    assert len(list(job_seeds._shares(table, [Lot()], range(206, 225)))) == 1
     for other in (SeedTable(tmp_path, "another code"), SeedTable(tmp_path / "elsewhere")):
         assert len(list(job_seeds._shares(other, [Lot()], seeds))) == 3
     assert len(list(job_seeds._shares(table, [Lot.of("groups")], seeds))) == 3

@@ -31,7 +31,7 @@ from tanist.sim.workload.history import History, Send
 from tanist.spark.jobs import Progress
 from tanist.spark.jobs.dealt import dealt, usual_tasks
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit
-from tanist.spark.jobs.seeds.lots import Lot
+from tanist.spark.jobs.seeds.lots import SETTINGS, Lot
 from tanist.spark.jobs.seeds.table import BLOCK, SeedTable, code_of_runs
 
 OUTAGE_MS: Final = 3_000
@@ -59,7 +59,7 @@ def play_seeds(
     if not lots or not seeds:
         raise NothingToJudge("there is nothing to play: name at least one kind and one seed")
     runs = len(lots) * len(seeds)
-    done, violations = sum(last - first + 1 for _, _, first, last in _shares(table, lots, seeds, whole=True)), 0
+    done, violations = sum(last - first + 1 for _, _, first, last in _shares(table, lots, seeds, there=True)), 0
     progress(f"{runs:,} runs, code {table.code}" + (f"; {done:,} are there" if done else ""))
     left, play = _shares(table, lots, seeds), partial(_play, table.folder, table.code, list(lots))
     while chunk := list(islice(left, _TASKS_A_CORE * _cores(spark))):
@@ -68,18 +68,17 @@ def play_seeds(
         done, violations = done + sum(last - first + 1 for _, _, first, last in chunk), violations + found
         progress(f"{done:,} of {runs:,} runs are there, {violations:,} new violations")
         if found:
-            shrink_failures(spark, table, shrink_s, progress)
-    # Those of a job that was killed before it had shrunk them.
-    shrink_failures(spark, table, shrink_s, progress)
-    _keep_losses(spark, table)
+            _keep_scenarios(spark, table, shrink_s, progress)
+    # Those of a job that was killed before it had kept them, too.
+    _keep_scenarios(spark, table, shrink_s, progress)
 
 
-def _shares(table: SeedTable, lots: Sequence[Lot], seeds: range, *, whole: bool = False) -> Iterator[Share]:
-    """Blocks that may lack seeds, or those that lack none. A seed is in all lots before the next block begins."""
+def _shares(table: SeedTable, lots: Sequence[Lot], seeds: range, *, there: bool = False) -> Iterator[Share]:
+    """The parts of blocks that may lack seeds, or those that lack none. All lots have a block before the next."""
     for block in range(seeds[0] // BLOCK, seeds[-1] // BLOCK + 1):
         first, last = max(seeds[0], block * BLOCK), min(seeds[-1], (block + 1) * BLOCK - 1)
         for number, lot in enumerate(lots):
-            if table.is_whole(lot, block) == whole:
+            if table.has(lot, block, first, last) == there:
                 yield number, block, first, last
 
 
@@ -151,25 +150,31 @@ def _acknowledged_at(sends: Iterable[Send]) -> Mapping[tuple[str, int], list[int
     return found
 
 
-def first_seeds(spark: SparkSession, table: SeedTable, condition: str) -> list[tuple[Lot, int]]:
-    """Of each lot and property the lowest seeds that meet the condition."""
+def first_seeds(spark: SparkSession, table: SeedTable) -> list[tuple[Lot, int, bool]]:
+    """Of each lot the lowest seeds that violate each property, and of settings those that lost records without that.
+
+    With each, whether it is a violation.
+    """
     turn = F.row_number().over(Window.partitionBy("kind", "terms", "property").orderBy("seed"))
-    found = table.frame(spark).where(condition).withColumn("turn", turn).where(F.col("turn") <= EXAMPLES)
-    rows = found.select("kind", "terms", "seed").orderBy("kind", "terms", "seed").toArrow()
-    return [(Lot(row["kind"], row["terms"]), row["seed"]) for row in rows.to_pylist()]
+    found = table.frame(spark).where(f"property IS NOT NULL OR kind = '{SETTINGS}' AND lost > 0")
+    first = found.withColumn("turn", turn).where(F.col("turn") <= EXAMPLES)
+    rows = first.select("kind", "terms", "seed", F.col("property").isNotNull().alias("violates")).orderBy("seed")
+    return [(Lot(row["kind"], row["terms"]), row["seed"], row["violates"]) for row in rows.toArrow().to_pylist()]
 
 
-def shrink_failures(spark: SparkSession, table: SeedTable, seconds: float, progress: Progress) -> None:
-    """A task for each failure that has no file yet."""
-    found = first_seeds(spark, table, "property IS NOT NULL")
-    shares = [
-        (lot.kind, lot.terms, seed)
-        for lot, seed in found
-        if not lot.played().scripted and not table.failure(lot, seed).exists()
-    ]
+def _keep_scenarios(spark: SparkSession, table: SeedTable, shrink_s: float, progress: Progress) -> None:
+    """Of the first seeds that failed or lost, those that have no file yet. Failures are shrunk, each by a task."""
+    shares = []
+    for lot, seed, violates in first_seeds(spark, table):
+        plan = lot.played().plan(seed)
+        if plan is not None and violates and not table.failure(lot, seed).exists():
+            shares.append((lot.kind, lot.terms, seed))
+        elif plan is not None and not violates and not table.loss(lot, seed).exists():
+            title = f"{lot.name}: acknowledged records are lost (seed {seed})"
+            save(Scenario(plan, title=title), table.loss(lot, seed))
     if shares:
         progress(f"shrinking {len(shares)} of the seeds that failed")
-        dealt(spark, shares, partial(_shrink, table.folder, table.code, seconds), "seed bigint").toArrow()
+        dealt(spark, shares, partial(_shrink, table.folder, table.code, shrink_s), "seed bigint").toArrow()
 
 
 def _shrink(folder: Path, code: str, seconds: float, share: tuple[str, str, int]) -> Iterator[Any]:
@@ -185,11 +190,3 @@ def _shrink(folder: Path, code: str, seconds: float, share: tuple[str, str, int]
         examine(play_seed(seed, terms), terms, Path(scratch), limits, time.monotonic)
         os.replace(Path(scratch, path.name), path)
     yield pa.record_batch({"seed": pa.array([seed], pa.int64())})
-
-
-def _keep_losses(spark: SparkSession, table: SeedTable) -> None:
-    """Of each setting the first seeds that lost."""
-    for lot, seed in first_seeds(spark, table, "kind = 'settings' AND lost > 0"):
-        path, plan = table.loss(lot, seed), lot.played().plan(seed)
-        if plan is not None and not path.exists():
-            save(Scenario(plan, title=f"{lot.name}: acknowledged records are lost (seed {seed})"), path)

@@ -6,7 +6,7 @@ Everything is counted by Spark. What comes to the driver is bounded by the situa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import sqrt
@@ -136,37 +136,45 @@ class Summary:
 def summaries(spark: SparkSession, table: SeedTable) -> list[Summary]:
     """Of all lots that the table has of its code."""
     frame = table.frame(spark)
-    found = {each.lot: each for each in _totals(frame)}
-    for row in _rows(
-        frame.where("property IS NOT NULL")
-        .groupBy(*_LOT, "property")
-        .agg(F.count("*").alias("seeds"), F.min("seed").alias("first"), F.min_by("violation", "seed").alias("text"))
-        .orderBy("property")
-    ):
-        found[_lot(row)].violations.append(Violations(row["property"], row["seeds"], row["first"], row["text"]))
-    for lot, seed in first_seeds(spark, table, f"kind = '{SETTINGS}' AND lost > 0"):
-        found[lot].losing_seeds.append(seed)
+    found = _totals(frame)
+    for lot, seed, violates in first_seeds(spark, table):
+        if not violates:
+            found[lot].losing_seeds.append(seed)
     _grow(spark, frame, found)
     return [found[lot] for lot in sorted(found, key=lambda lot: (lot.kind == SETTINGS, lot.kind, lot.name))]
 
 
-def _totals(frame: DataFrame) -> list[Summary]:
+def _totals(frame: DataFrame) -> dict[Lot, Summary]:
     sums = ("events", "virtual_ms", "cpu_s", "acknowledged", "lost", "outage_ms", "load_ms")
-    return [
-        Summary(
-            _lot(row), row["seeds"], row["events"], row["virtual_ms"], row["cpu_s"], row["acknowledged"], row["lost"],
-            Estimate(row["losing"], row["seeds"]), Estimate(row["out"], row["seeds"]),
-            row["outage_ms"] / row["load_ms"] if row["load_ms"] else 0.0,
-        )
-        for row in _rows(
-            frame.groupBy(*_LOT).agg(
-                F.count("*").alias("seeds"),
-                *(F.sum(name).alias(name) for name in sums),
-                F.count_if(F.col("lost") > 0).alias("losing"),
-                F.count_if(F.col("outage_ms") > 0).alias("out"),
-            )
-        )
-    ]  # fmt: skip
+    by_property = frame.groupBy(*_LOT, "property").agg(
+        F.count("*").alias("seeds"),
+        F.count_if(F.col("lost") > 0).alias("losing"),
+        F.count_if(F.col("outage_ms") > 0).alias("out"),
+        F.min("seed").alias("first"),
+        F.min_by("violation", "seed").alias("text"),
+        *(F.sum(name).alias(name) for name in sums),
+    )
+    rows: dict[Lot, list[dict[str, Any]]] = {}
+    for row in _rows(by_property.orderBy("property")):
+        rows.setdefault(_lot(row), []).append(row)
+    return {lot: _summary(lot, of) for lot, of in rows.items()}
+
+
+def _summary(lot: Lot, rows: Sequence[Mapping[str, Any]]) -> Summary:
+    """Of rows by property."""
+
+    def total(name: str) -> Any:
+        return sum(row[name] for row in rows)
+
+    seeds, load_ms = total("seeds"), total("load_ms")
+    return Summary(
+        lot, seeds, total("events"), total("virtual_ms"), total("cpu_s"), total("acknowledged"), total("lost"),
+        Estimate(total("losing"), seeds), Estimate(total("out"), seeds),
+        total("outage_ms") / load_ms if load_ms else 0.0,
+        violations=[
+            Violations(row["property"], row["seeds"], row["first"], row["text"]) for row in rows if row["property"]
+        ],
+    )  # fmt: skip
 
 
 def _grow(spark: SparkSession, frame: DataFrame, found: Mapping[Lot, Summary]) -> None:

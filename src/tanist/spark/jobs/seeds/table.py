@@ -67,10 +67,14 @@ class SeedTable:
         reader = spark.read.schema(SCHEMA).option("pathGlobFilter", f"{self.code}-*.parquet")
         return reader.parquet(self.folder.as_uri())
 
-    def is_whole(self, lot: Lot, block: int) -> bool:
-        """Whether the block has all its seeds; false says nothing."""
+    def has(self, lot: Lot, block: int, first: int, last: int) -> bool:
+        """Whether these seeds of a block are there, by the end of its file. False if others between its seeds lack."""
         path = self._path(lot, block)
-        return path.exists() and pq.read_metadata(path).num_rows == BLOCK
+        if not path.exists():
+            return False
+        footer = pq.read_metadata(path)
+        seeds = footer.row_group(0).column(list(COLUMNS).index("seed")).statistics
+        return bool(seeds.min <= first and last <= seeds.max and footer.num_rows == seeds.max - seeds.min + 1)
 
     def block(self, lot: Lot, block: int) -> pa.Table:
         path = self._path(lot, block)
