@@ -20,6 +20,7 @@ from tanist.lab.simulation.running import Terms
 from tanist.security.acls import AclImage
 from tanist.security.sasl.scram import SHA_256, SaltedPasswords, ScramClient, ScramCredential, ScramServer
 from tanist.sim.access_oracle import Access, AccessOracle, Need
+from tanist.sim.checkers.access import OUTCOMES
 from tanist.sim.checkers.logins import Believed, Login, Moment
 from tanist.sim.run.additions import SECURED_SHARE
 from tanist.sim.run.chaos_run import ChaosRun
@@ -28,6 +29,9 @@ from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.secured import PROPERTIES, TOKEN_SECRET
 from tanist.sim.workload.operations import ACCESS_OPERATIONS, Topic
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from tanist.wire.metadata import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -254,3 +258,16 @@ def test_plain_passwords_are_those_of_the_nodes_properties() -> None:
         login = Login("PLAIN")
         login.shown(f"\0bob\0{password}".encode(), _NOW)
         assert login.accepted(b"", _NOW, AccessOracle(())) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "denied"),
+    [(ErrorCode.NONE, False), (ErrorCode.GROUP_AUTHORIZATION_FAILED, True), (ErrorCode.UNKNOWN_SERVER_ERROR, None)],
+)
+def test_an_answer_that_an_unexpected_error_made_does_not_say_what_is_allowed(
+    error: ErrorCode, denied: bool | None
+) -> None:
+    """Seed 191212920363: an exception was planted in a request that was about to be denied."""
+    answer = FindCoordinatorResponse(coordinators=(Coordinator(key="accounts", error_code=int(error)),))
+    (outcome,) = OUTCOMES[ApiKey.FIND_COORDINATOR](None, answer)
+    assert (outcome.need.name, outcome.denied) == ("accounts", denied)

@@ -66,7 +66,8 @@ class Outcome(NamedTuple):
     """What an answer says of one thing that a request needs."""
 
     need: Need
-    denied: bool
+    denied: bool | None
+    """None: an unexpected error ended the request, so the answer does not say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +192,7 @@ class AccessChecks:
                 self._world.counts["access: authentications refused"] += 1
         elif key != ApiKey.API_VERSIONS:
             self._check_session(asked)
-            for outcome in _OUTCOMES[key](asked.request, response):
+            for outcome in OUTCOMES[key](asked.request, response):
                 self._judge(asked, outcome)
             if key == ApiKey.DESCRIBE_ACLS and response.error_code == ErrorCode.NONE:
                 self._check_described(asked, response)
@@ -215,6 +216,8 @@ class AccessChecks:
 
     def _judge(self, asked: _Asked, outcome: Outcome) -> None:
         """One of the states between has to say the same."""
+        if outcome.denied is None:
+            return
         said = {self._may(asked, access, outcome.need) for access in self._states(asked)}
         self._world.counts["access: denied" if outcome.denied else "access: allowed"] += 1
         self._world.counts["access: changed meanwhile"] += len(said) > 1
@@ -295,8 +298,12 @@ def _values(request: Any) -> Iterator[bytes]:
 _DENIED_TOPIC, _DENIED_GROUP = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
+def _outcome(need: Need, error: int, denied: ErrorCode) -> Outcome:
+    return Outcome(need, None if error == ErrorCode.UNKNOWN_SERVER_ERROR else error == denied)
+
+
 def _topic(operation: AclOperation, name: str, error: int) -> Outcome:
-    return Outcome(Need(operation, _R.TOPIC, name), error == _DENIED_TOPIC)
+    return _outcome(Need(operation, _R.TOPIC, name), error, _DENIED_TOPIC)
 
 
 def _produce(request: Any, response: Any) -> Iterator[Outcome]:
@@ -316,14 +323,14 @@ def _offset_commit(request: Any, response: Any) -> Iterator[Outcome]:
     group = Need(_O.READ, _R.GROUP, request.group_id)
     for topic in response.topics:
         for each in topic.partitions:
-            yield Outcome(group, each.error_code == _DENIED_GROUP)
+            yield _outcome(group, each.error_code, _DENIED_GROUP)
             if each.error_code in (_DENIED_TOPIC, ErrorCode.NONE):
                 yield _topic(_O.READ, topic.name, each.error_code)
 
 
 def _find_coordinator(request: Any, response: Any) -> Iterator[Outcome]:
     for each in response.coordinators:
-        yield Outcome(Need(_O.DESCRIBE, _R.GROUP, each.key), each.error_code == _DENIED_GROUP)
+        yield _outcome(Need(_O.DESCRIBE, _R.GROUP, each.key), each.error_code, _DENIED_GROUP)
 
 
 def _metadata(request: Any, response: Any) -> Iterator[Outcome]:
@@ -343,7 +350,7 @@ def _cluster(need: Need, errors: list[int]) -> Iterator[Outcome]:
             yield Outcome(need, error != ErrorCode.NONE)
 
 
-_OUTCOMES: Final[dict[int, Callable[[Any, Any], Iterator[Outcome]]]] = {
+OUTCOMES: Final[dict[int, Callable[[Any, Any], Iterator[Outcome]]]] = {
     ApiKey.PRODUCE: _produce,
     ApiKey.FETCH: _fetch,
     ApiKey.OFFSET_COMMIT: _offset_commit,
