@@ -182,7 +182,7 @@ def _base(place: Place) -> None:
         ("jepsen", 2, ("jepsen", "--client", "confluent", "--minutes", "0.2")),
         ("lab", 2, ("lab", "scenarios", "s.yaml")),
         ("parquet", 2, ("lab", "verify", "h.parquet")),
-        ("spark", 2, ("spark", "durability")),
+        ("spark", 2, ("spark", "seeds", "--output", "t")),
     ):
         place.expect(f"{place.wheel}[{extra}]", "tanist", *command, code=code)
     place.run("python", "-c", "from tanist.testing import Cluster")
@@ -224,7 +224,7 @@ def _jepsen(place: Place) -> None:
 
 
 def _spark(place: Place) -> None:
-    place.run("tanist", "spark", "durability", "--help")
+    place.run("tanist", "spark", "seeds", "--help")
     place.run("python", "-c", "import tanist.spark, pyspark, deltalake")
 
 

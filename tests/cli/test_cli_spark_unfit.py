@@ -165,8 +165,7 @@ def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path
         (*audit, "--html", "s3a://bucket/a.html"),
         ("audit", "--data", "abfs://c@account/x"),
         ("story", "--keep", "gs://bucket/x"),
-        ("durability", "--output", "s3://bucket/x"),
-        ("durability", "--scenarios", "s3://bucket/x"),
+        ("seeds", "--output", "s3://bucket/x"),
     ):
         assert "paths of this machine" in refusal(*job), job
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+from tanist.lab.simulation.running import Terms
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.planted import PLACES, Plant, PlantedError, is_planted
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.drawing import config_of, faults_of
+from tanist.sim.run.drawing import Restriction, config_of, faults_of
 from tanist.sim.world.scheduler import Process, Scheduler
 
 
@@ -107,6 +109,17 @@ def test_a_run_with_exceptions_in_one_place_ends_whole(place: str) -> None:
 def test_a_share_of_the_seeds_draws_them() -> None:
     drawn = [seed for seed in range(40) if any(f.kind == "raise" for f in faults_of(seed, config_of(seed)))]
     assert 2 <= len(drawn) <= 20
+
+
+def test_the_terms_of_seeds_can_ask_for_them() -> None:
+    terms = Terms.of(exceptions=True)
+    for seed in range(8):
+        config, drawn = terms.config(seed), config_of(seed)
+        assert any(config.raise_pause_ms)
+        assert replace(config, raise_pause_ms=drawn.raise_pause_ms) == drawn
+        assert config == drawn or not any(drawn.raise_pause_ms)
+    with pytest.raises(ValueError, match="of the kind raise"):
+        Terms.of(exceptions=True, restriction=Restriction(frozenset(("crash",))))
 
 
 @pytest.mark.parametrize("reported", [False, True])

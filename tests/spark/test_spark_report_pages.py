@@ -20,8 +20,10 @@ from tanist.spark.jobs.audit.findings import Finding, merged
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import Change, Metadata
 from tanist.spark.jobs.audit.result import AuditResult
-from tanist.spark.jobs.durability import DurabilityResult, Estimate, FaultProfile, ReplicationSettings, Row
-from tanist.spark.report import audit_page, durability_page, replica_bars
+from tanist.spark.jobs.seeds.lots import Lot, ReplicationSettings
+from tanist.spark.jobs.seeds.summary import Estimate, Summary, Violations
+from tanist.spark.jobs.seeds.table import SeedTable
+from tanist.spark.report import audit_page, replica_bars, seeds_page
 
 PLACE = ("orders", 0)
 STYLE = Path(tanist.lab.pages.__file__).with_name("chart.css").read_text()
@@ -176,11 +178,18 @@ def test_nothing_that_is_sound_has_a_legend() -> None:
 
 def pages() -> list[str]:
     made = result([*LOST, MISSING])
-    rows = [Row(ReplicationSettings(3, 2), Estimate(1, 20), Estimate(3, 20), 1000, 40, 0.01, [5])]
-    return [
-        audit_page.page(made, title="t"),
-        durability_page.page(DurabilityResult(FaultProfile(), range(1, 21), rows)),
-    ]
+    return [audit_page.page(made, title="t"), seeds_page.page(SeedTable(Path("table")), [KIND, setting(20, 1, 3)])]
+
+
+KIND = Summary(
+    Lot.of("groups"), 300, 4_000_000, 5_000_000, 1_000.0, violations=[Violations("L2", 2, 7, "L2 at 3 s: <stuck>")],
+    growth=[(1, 20), (2, 25), (40, 31), (300, 31)], never={"losses": "none <so far>"},
+)  # fmt: skip
+
+
+def setting(runs: int, lost: int, out: int, *, least: int = 1, strategy: str = "Aggressive", acked: int = 9) -> Summary:
+    lot = Lot.of_setting(ReplicationSettings(3, least, strategy))
+    return Summary(lot, runs, acknowledged=acked, loss=Estimate(lost, runs), outage=Estimate(out, runs))
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -278,31 +287,34 @@ def test_wilsons_interval_is_that_of_the_tables(hits: int, runs: int, low: float
     assert Estimate(hits, runs).interval == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
-def test_the_durability_page_shows_each_setting_and_how_to_replay() -> None:
-    rows = [
-        Row(ReplicationSettings(3, 1, "Aggressive"), Estimate(20, 200), Estimate(3, 200), 1000, 40, 0.01, [5, 9]),
-        Row(
-            ReplicationSettings(3, 2, "Balanced"),
-            Estimate(0, 200),
-            Estimate(30, 200),
-            900,
-            0,
-            0.08,
-            [],
-            {7: "L2: <stuck>"},
-        ),
-    ]
-    made = DurabilityResult(FaultProfile(), range(1, 201), rows)
-    page = durability_page.page(made)
+def test_the_page_of_seeds_shows_violations_coverage_and_cost() -> None:
+    page = seeds_page.page(SeedTable(Path("table")), [KIND])
+    assert "2 seeds violated a property." in page
+    assert "L2 at 3 s: &lt;stuck&gt;" in page
+    assert "every node comes to have all committed metadata" in page
+    assert "none &lt;so far&gt;" in page
+    assert "<span>4,000</span>" in page, "events per second of a core"
+    assert "<span>0.93</span>" in page, "core hours for 1,000 seeds"
+    assert f"31 of {KIND.expected} situations" in page
+    (line,) = re.findall(r'<polyline points="([^"]+)" class="way"', page)
+    assert line.startswith("0,")
+    assert line.count(" ") == 2 * (len(KIND.growth) - 1)
+    assert "What settings survive" not in page
+
+
+def test_the_page_of_seeds_shows_each_setting() -> None:
+    losing = setting(200, 20, 3)
+    losing.losing_seeds = [5, 9]
+    page = seeds_page.page(SeedTable(Path("table")), [losing, setting(200, 0, 30, least=2, strategy="Balanced")])
     assert "RF 3, min ISR 1, Aggressive lost records with the seeds 5, 9" in page
     assert "10.0 % (6.6 to 14.9)" in page
-    assert "L2: &lt;stuck&gt;" in page
     assert page.count("<circle") == 4
+    assert page.count("up to\n3 brokers down at once") == 1
+    assert "Growth of coverage" not in page
 
 
 def test_the_two_panels_have_one_scale() -> None:
-    rows = [Row(ReplicationSettings(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
-    page = durability_page.page(DurabilityResult(FaultProfile(), range(1, 201), rows))
+    page = seeds_page.page(SeedTable(Path("table")), [setting(200, 2, 150)])
     assert page.count(">100 %</text>") == 2
     assert page.count(">50 %</text>") == 2
     (loss,), (outage,) = (
@@ -312,13 +324,11 @@ def test_the_two_panels_have_one_scale() -> None:
 
 
 def test_the_chart_alone_is_a_file_of_its_own() -> None:
-    rows = [Row(ReplicationSettings(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
-    alone = durability_page.picture(rows)
+    alone = seeds_page.picture([setting(200, 2, 150)])
     assert alone.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ')
     assert "prefers-color-scheme:dark" in alone
 
 
 def test_a_setting_in_which_nothing_was_acknowledged_is_pointed_out() -> None:
-    rows = [Row(ReplicationSettings(3, 3), Estimate(0, 5), Estimate(5, 5), 0, 0, 1.0)]
-    page = durability_page.page(DurabilityResult(FaultProfile(), range(5), rows))
+    page = seeds_page.page(SeedTable(Path("table")), [setting(5, 0, 5, least=3, strategy="Balanced", acked=0)])
     assert "RF 3, min ISR 3, Balanced: no record was acknowledged, so none could be lost." in page

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tanist.spark.jobs.seeds.job import played
+from tanist.spark.jobs.seeds.lots import Lot
+from tanist.spark.jobs.seeds.table import SeedTable
 from tests.spark.spark_audit_samples import TOPIC, brute, plant, sound_scene
 from tests.spark.spark_standalone import Standalone
 
@@ -59,3 +62,18 @@ def test_from_a_broken_cluster_to_a_mended_topic(spark_cluster: Standalone, tmp_
     port = str(random.randint(20000, 39000))
     done = tanist(spark_cluster, tmp_path / "scratch", "story", "--port", port, "--keep", str(tmp_path / "kept"))
     assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-2000:]
+
+
+def test_seeds_are_the_same_wherever_they_are_played(spark_cluster: Standalone, tmp_path: Path) -> None:
+    """Two blocks, so that each worker has one. tests/spark/test_spark_jobs_seeds.py has the same of local[2]."""
+    table = tmp_path / "table"
+    options = ("--seeds", "99..100", "--kind", "groups", "--fault", "crash", "--output", str(table), "--json")
+    done = tanist(spark_cluster, tmp_path / "scratch", "seeds", *options)
+    assert done.returncode == 0, done.stderr[-4000:]
+    (kind,) = json.loads(done.stdout)["kinds"]
+    assert (kind["kind"], kind["seeds"], kind["violations"]) == ("groups", 2, {})
+    lot = Lot.of("groups", faults=["crash"])
+    for block, seed in ((0, 99), (1, 100)):
+        (row,) = SeedTable(table).block(lot, block).to_pylist()
+        mine = played(seed, lot)
+        assert {**row, **mine} == {**row, "cpu_s": mine["cpu_s"]}

@@ -108,6 +108,9 @@ def _names(value: str) -> frozenset[str]:
     help="Authenticate everybody and change access control in every seed, and not only in some.",
 )
 @click.option(
+    "--exceptions", is_flag=True, help="Raise exceptions in the nodes' own code in every seed, and not only in some."
+)
+@click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after M minutes."
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [one a core]")
@@ -159,6 +162,7 @@ def run_command(
     voters: bool,
     trimming: bool,
     secured: bool,
+    exceptions: bool,
     minutes: float | None,
     jobs: int | None,
     faults: frozenset[str],
@@ -212,6 +216,7 @@ def run_command(
             voters=voters,
             trimming=trimming,
             secured=secured,
+            exceptions=exceptions,
         )
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
@@ -425,6 +430,7 @@ def _as_json(
         "voters": terms.voters,
         "trimming": terms.trimming,
         "secured": terms.secured,
+        "exceptions": terms.exceptions,
         "seeds": totals.seeds,
         "violations": [failure.as_json(each) for each in failures],
         "events": totals.events,

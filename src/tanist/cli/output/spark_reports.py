@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,9 +14,10 @@ from tanist.text import counted
 if TYPE_CHECKING:
     from tanist.spark.jobs.audit.result import AuditResult
     from tanist.spark.jobs.audit.transactions import OpenTransaction
-    from tanist.spark.jobs.durability import DurabilityResult
     from tanist.spark.jobs.ingest import IngestResult
     from tanist.spark.jobs.merge_back import MergeResult
+    from tanist.spark.jobs.seeds.summary import Summary
+    from tanist.spark.jobs.seeds.table import SeedTable
 
 _VERDICTS = ("lost", "re-sent", "kept", "superseded", "aborted", "undecided", "expired")
 many = partial(counted, separator=",")
@@ -35,26 +35,47 @@ def ingest_line(result: IngestResult) -> str:
     return f"{many(result.records, 'record')} in {many(result.batches, 'batch')}{known}"
 
 
-def tell_durability(result: DurabilityResult, replays: Sequence[Path]) -> None:
-    """The estimates for people."""
+def tell_seeds(table: SeedTable, found: Sequence[Summary]) -> None:
+    """What the table says, for people."""
     print_table(
-        ("SETTING", "RUNS", "LOST RECORDS IN", "UNAVAILABLE IN", "TIME UNAVAILABLE", "SEEDS THAT LOST"),
+        ("KIND", "SEEDS", "VIOLATIONS", "SITUATIONS", "EVENTS/S", "CORE HOURS FOR 1,000"),
         [
             (
-                row.setting,
-                row.loss.runs,
-                row.loss,
-                row.outage,
-                f"{100 * row.outage_share:.1f} %",
-                ", ".join(map(str, row.losing_seeds[:5])) or None,
+                each.lot.name,
+                f"{each.seeds:,}",
+                each.violating,
+                f"{each.situations} of {each.expected}" if each.expected else None,
+                f"{each.events_per_s:,.0f}",
+                f"{each.core_hours:.2f}",
             )
-            for row in result.rows
+            for each in found
         ],
     )
-    echo(f"tanist lab replay {path}" for path in replays)
-    for row in result.rows:
-        for seed, violation in row.violations.items():
-            click.echo(f"{row.setting}, seed {seed} breaks a rule: {violation}", err=True)
+    settings = [each for each in found if not each.expected]
+    if settings:
+        click.echo()
+        print_table(
+            ("SETTING", "RUNS", "LOST RECORDS IN", "UNAVAILABLE IN", "TIME UNAVAILABLE", "SEEDS THAT LOST"),
+            [
+                (
+                    each.lot.name,
+                    each.seeds,
+                    each.loss,
+                    each.outage,
+                    f"{100 * each.outage_share:.1f} %",
+                    ", ".join(map(str, each.losing_seeds)) or None,
+                )
+                for each in settings
+            ],
+        )
+    for each in found:
+        for violated in each.violations:
+            click.echo(
+                f"{each.lot.name}: {many(violated.seeds, 'seed')} violated {violated.property_id}, first "
+                f"{violated.first_seed}: {violated.text}",
+                err=True,
+            )
+    echo(f"tanist lab replay {path}" for each in found for path in each.scenarios(table))
 
 
 def audit_lines(result: AuditResult) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tanist.cli.lab.run import Seeds, draw, parsed
 from tanist.cli.options import client_options, cluster_given, data_option, json_option, key_value
 from tanist.cli.output.spark_reports import (
     audit_json,
@@ -22,8 +23,8 @@ from tanist.cli.output.spark_reports import (
     echo,
     ingest_line,
     many,
-    tell_durability,
     tell_merge,
+    tell_seeds,
 )
 from tanist.cli.output.tables import print_json
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
@@ -311,77 +312,106 @@ def egress_command(
     _answer(as_json, lambda: {"records": count}, lambda: click.echo(f"{many(count, 'record')} written"))
 
 
-@spark_command.command("durability")
-@click.option("--rf", "factors", multiple=True, type=click.IntRange(1, 9), default=(3,), show_default=True)
-@click.option("--min-isr", "least", multiple=True, type=click.IntRange(1, 9), default=(1, 2), show_default=True)
+@spark_command.command("seeds")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="TABLE", required=True)
+@click.option("--seeds", type=parsed, metavar="A..B", help="Which to play, both ends included.")
+@click.option(
+    "--draw", "draw_count", type=click.IntRange(min=1), metavar="N", help="N fresh seeds from the system's entropy."
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(["plain", "groups", "transactions", "voters", "trimming", "exceptions", "secured", "settings"]),
+    help="As the options of `tanist lab run`; or settings, which compares --rf, --min-isr and --strategy. Repeatable.  "
+    "[default: plain]",
+)
+@click.option("--rf", "factors", multiple=True, type=click.IntRange(1, 9), help="Of settings. Repeatable.  [3]")
+@click.option("--min-isr", "least", multiple=True, type=click.IntRange(1, 9), help="Likewise.  [1 and 2]")
 @click.option(
     "--strategy",
     "strategies",
     multiple=True,
     type=click.Choice(["None", "Balanced", "Aggressive"]),
-    default=("None", "Balanced", "Aggressive"),
+    help="unclean.recovery.strategy, likewise.  [all]",
+)
+@click.option("--down-max", type=click.IntRange(0, 9), help="Of settings: at most so many brokers down at once.  [3]")
+@click.option("--fault", "faults", multiple=True, metavar="KIND", help="Only this kind of fault. Repeatable.")
+@click.option("--mutate", metavar="RULE", help="Break a rule first, for example A2.")
+@click.option(
+    "--shrink",
+    "shrink_s",
+    type=click.FloatRange(min=0),
+    default=60.0,
     show_default=True,
-    help="unclean.recovery.strategy. Repeatable, as --rf and --min-isr.",
+    metavar="SECONDS",
+    help="Shrink a failure for so long; 0: do not shrink.",
 )
-@click.option(
-    "--seeds", type=click.IntRange(1), default=200, show_default=True, help="How many seeds for each setting."
-)
-@click.option("--first-seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--fault", "kinds", multiple=True, metavar="KIND", help="A kind of fault. Repeatable.")
-@click.option(
-    "--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="At most so many brokers down at once."
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="A folder for the outcome of each run, as Parquet. Runs that are there are not played again.",
-)
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
-@click.option(
-    "--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost records, to replay them."
-)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
 @session_options
 @json_option
-def durability_command(
+@click.pass_context
+def seeds_command(
+    ctx: click.Context,
+    output: Path,
+    seeds: range | None,
+    draw_count: int | None,
+    kinds: tuple[str, ...],
     factors: tuple[int, ...],
     least: tuple[int, ...],
     strategies: tuple[str, ...],
-    seeds: int,
-    first_seed: int,
-    kinds: tuple[str, ...],
-    down_max: int,
-    output: Path | None,
+    down_max: int | None,
+    faults: tuple[str, ...],
+    mutate: str | None,
+    shrink_s: float,
     html: Path | None,
-    scenarios: Path | None,
     start: Start,
     as_json: bool,
 ) -> None:
-    """Estimate how likely settings lose acknowledged records.
+    """Play seeds of the simulator into a table, and report.
 
-    Plays the simulator over many seeds, as Spark tasks.
+    TABLE is a folder of Parquet files, a row for each seed and kind. A run that the table has is not played again, so
+    the same seeds go on where a job has stopped. The first line names the seeds that --draw has drawn. Without --seeds
+    and --draw the command only reports. Seeds that fail are shrunk, and kept in TABLE/_failures for `tanist lab
+    replay`; those in which a setting lost acknowledged records are in TABLE/_losses. The exit code is 0 when no seed
+    violates a property, 1 when one does, 2 when nothing could be played or judged.
     """
     from tanist.spark.jobs import preconditions
+    from tanist.spark.jobs.seeds import lots, table
 
-    preconditions.output_folder(output)
+    if seeds is not None and draw_count is not None:
+        raise click.UsageError("--seeds names the seeds and --draw draws them: give one of the two", ctx)
+    preconditions.of_this_machine(output)
+    table.fit_to_hold(output)
     preconditions.output_file(html)
-    if scenarios is not None:
-        preconditions.writable_below(scenarios)
-    from tanist.spark.jobs import durability as job
+    asked = lots.asked(
+        kinds, factors=factors, least=least, strategies=strategies, down_max=down_max, faults=faults, mutation=mutate
+    )
+    chosen = draw(draw_count) if draw_count is not None else None if seeds is None else Seeds(seeds)
+    if chosen is not None and chosen.drawn:
+        _say(f"drawn: seeds {chosen}; to go on after a stop: --seeds {chosen}")
+    spark, into = start(), table.SeedTable(output)
+    from tanist.spark.jobs.seeds.job import play_seeds
+    from tanist.spark.jobs.seeds.summary import summaries
 
-    fault_profile = job.FaultProfile(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
-    asked = job.settings(factors, least, strategies)
-    played = range(first_seed, first_seed + seeds)
-    result = job.durability(start(), asked, played, fault_profile, output=output, progress=_say)
-    replays = job.keep_losing(result, scenarios) if scenarios is not None else []
+    if chosen is not None:
+        play_seeds(spark, into, asked, chosen.numbers, shrink_s=shrink_s, progress=_say)
+    found = summaries(spark, into)
     if html is not None:
-        from tanist.spark.report.durability_page import write_page
+        from tanist.spark.report.seeds_page import write_page
 
-        write_page(html, result, replays)
+        write_page(html, into, found)
         _say(f"the report is {html}")
+    numbers = None if chosen is None else [chosen.numbers.start, chosen.numbers.stop - 1]
     _answer(
         as_json,
-        lambda: {"seeds": [played.start, played.stop - 1], "settings": [asdict(row) for row in result.rows]},
-        lambda: tell_durability(result, replays),
+        lambda: {"code": into.code, "seeds": numbers, "kinds": [each.as_json() for each in found]},
+        lambda: tell_seeds(into, found),
     )
-    if result.unjudged:
-        raise NotJudged(f"no record was acknowledged with {'; '.join(map(str, result.unjudged))}: nothing to lose")
+    unjudged = [each.lot.name for each in found if each.lot.kind == lots.SETTINGS and not each.is_judged]
+    if unjudged:
+        raise NotJudged(f"no record was acknowledged with {'; '.join(unjudged)}: nothing to lose")
+    if not found:
+        raise NotJudged(f"{output} has no seed of this code: give --draw or --seeds")
+    if any(each.violations for each in found):
+        ctx.exit(EXIT_FOUND)

@@ -35,13 +35,18 @@ class Terms:
     """In every seed records go, by retention and DeleteRecords, and not only in those that draw it."""
     secured: bool = False
     """In every seed everybody authenticates, and subjects do what entries allow, and not only in those that draw it."""
+    exceptions: bool = False
+    """In every seed nodes' own code raises exceptions, and not only in those that draw it."""
 
     def __post_init__(self) -> None:
         """`ValueError` if there are no seeds of such a kind."""
-        if self.mutation is not None and (self.workload != RECORDS or self.voters or self.trimming or self.secured):
+        additions = self.voters or self.trimming or self.secured or self.exceptions
+        if self.mutation is not None and (self.workload != RECORDS or additions):
             raise ValueError("a broken rule has runs of its own, in which it shows: give --mutate alone")
         if self.workload == GROUPS and self.trimming:
             raise ValueError("the topics of groups hold no records, so there is nothing to trim")
+        if self.exceptions and self.restriction.only:
+            raise ValueError("exceptions are faults of the kind raise: name it among the faults instead")
 
     @classmethod
     def of(cls, *, groups: bool = False, transactions: bool = False, **rest: Any) -> Terms:
@@ -65,7 +70,14 @@ class Terms:
         """The configuration that a seed draws, restricted."""
         if self.mutation is not None:
             return self.restriction.applied(profile(self.mutation)(seed))
-        drawn = config_of(seed, self.workload, voters=self.voters, trims=self.trimming, secured=self.secured)
+        drawn = config_of(
+            seed,
+            self.workload,
+            voters=self.voters,
+            trims=self.trimming,
+            secured=self.secured,
+            exceptions=self.exceptions,
+        )
         return self.restriction.applied(drawn)
 
     def drawn(self, seed: int) -> Plan:

@@ -125,7 +125,7 @@ def with_conditions(seed: int, config: ChaosConfig) -> ChaosConfig:
         value_bytes=value_bytes,
         # Some records a second, large as they are: or a throttled replica joins and leaves the ISR for minutes.
         throttle_bytes=max(config.throttle_bytes, _RECORDS_A_SECOND * value_bytes if config.throttle_bytes else 0),
-        raise_pause_ms=_raise_pause_ms(seed, config),
+        raise_pause_ms=raise_pause_ms(seed, config),
     )
 
 
@@ -206,10 +206,11 @@ def stalled_readers(seed: int, topics: tuple[Topic, ...]) -> dict[str, Any]:
     }
 
 
-def _raise_pause_ms(seed: int, config: ChaosConfig) -> tuple[int, int]:
+def raise_pause_ms(seed: int, config: ChaosConfig, *, always: bool = False) -> tuple[int, int]:
     """Exceptions in the nodes' own code, beside all other faults; in most seeds there are none."""
     rng = stream(seed, "raised exceptions")
-    return (100, rng.choice((1_000, 4_000))) if config.kinds and rng.random() < _RAISED_SHARE else (0, 0)
+    drawn = rng.random() < _RAISED_SHARE
+    return (100, rng.choice((1_000, 4_000))) if config.kinds and (drawn or always) else (0, 0)
 
 
 def has_trimming(seed: int) -> bool:

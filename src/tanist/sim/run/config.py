@@ -211,6 +211,7 @@ class ChaosConfig:
             *self.throttle_operations,
             *self.trim_operations,
             *self.access_operations,
+            *self.quota_operations,
         )
 
     @property

@@ -17,6 +17,7 @@ from tanist.sim.run.additions import (
     has_subjects,
     has_trimming,
     quotas,
+    raise_pause_ms,
     secured_by,
     with_conditions,
     with_torn_links,
@@ -90,12 +91,19 @@ NO_RESTRICTION = Restriction()
 
 
 def config_of(
-    seed: int, workload: str = RECORDS, *, voters: bool = False, trims: bool = False, secured: bool = False
+    seed: int,
+    workload: str = RECORDS,
+    *,
+    voters: bool = False,
+    trims: bool = False,
+    secured: bool = False,
+    exceptions: bool = False,
 ) -> ChaosConfig:
     """The configuration of a seed.
 
     `voters`: with voters that change, `trims`: with retention and DeleteRecords, `secured`: with subjects and access
-    control, and some with quotas, whether the seed draws them or not.
+    control, and some with quotas, `exceptions`: with exceptions in the nodes' own code, whether the seed draws them or
+    not.
     `ValueError` if there are no such runs.
     """
     if workload == GROUPS:
@@ -111,6 +119,8 @@ def config_of(
     if voters:
         config = replace(config, **changing_voters(seed, config))
     config = with_torn_links(seed, with_conditions(seed, config))
+    if exceptions:
+        config = replace(config, raise_pause_ms=raise_pause_ms(seed, config, always=True))
     return replace(config, **secured_by(seed, config), **quotas(seed)) if secured else config
 
 
