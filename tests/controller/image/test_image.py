@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from uuid import UUID
 
 import pytest
@@ -500,10 +501,24 @@ def test_delta_between_images_sees_deleted_topics() -> None:
     assert not delta_between(small(), small())
 
 
-def test_delta_between_images_sees_quotas() -> None:
-    before, after = small(), small()
-    entity = (EntityData(entity_type="user", entity_name="alice"),)
-    after.replay(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1.0))
-    assert delta_between(before, after).quotas
-    assert delta_between(after, before).quotas
-    assert not delta_between(after, after.copy()).quotas
+def test_a_snapshot_tells_of_each_kind_of_change_that_records_tell_of() -> None:
+    """A kind that is missing there is one that a broker does not obey after it has read a snapshot."""
+    image, delta = small(), ImageDelta()
+    for record in (
+        RemoveTopicRecord(topic_id=FOO),
+        TopicRecord(name="bar", topic_id=BAR),
+        partition(0, BAR),
+        register(2, epoch=20),
+        RegisterControllerRecord(controller_id=8),
+        config(BROKER, "", "2"),
+        FeatureLevelRecord(name=ELR_VERSION, feature_level=1),
+        ProducerIdsRecord(next_producer_id=2000),
+        ClientQuotaRecord(entity=(EntityData(entity_type="user", entity_name="alice"),), key="a", value=1.0),
+        RemoveAccessControlEntryRecord(id=UUID(int=3)),
+    ):
+        image.replay(record, delta)
+    of_snapshot = delta_between(small(), image)
+    for each in fields(ImageDelta):
+        assert getattr(delta, each.name), f"no record of this test changes {each.name}"
+        assert getattr(of_snapshot, each.name) == getattr(delta, each.name), each.name
+    assert not delta_between(image, image.copy())
