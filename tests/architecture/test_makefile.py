@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -10,7 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def first_line(*words: str) -> str:
-    done = subprocess.run(["make", "-n", "-o", "setup", "test", *words], cwd=ROOT, capture_output=True, text=True)
+    command = ["make", "-n", "-o", "setup", "test", *words]
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True)
     return done.stdout.splitlines()[0]
 
 

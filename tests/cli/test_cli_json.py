@@ -77,7 +77,12 @@ def test_the_errors_of_jobs_are_json(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     from tanist.cli.spark import group as spark
 
     monkeypatch.setattr(spark, "find_spec", lambda _: None)
-    arguments = {"spark ingest": ["table", "--topic", "t"], "spark egress": [str(tmp_path)]}.get(name, [])
+    needed = {
+        "spark ingest": ["table", "--topic", "t"],
+        "spark egress": [str(tmp_path)],
+        "spark seeds": ["--output", str(tmp_path / "table")],
+    }
+    arguments = needed.get(name, [])
     # 1 is what a job ends with that has found something.
     require_error(CliRunner().invoke(app, [*name.split(), *arguments, "--json"]), 2, "failed")
 

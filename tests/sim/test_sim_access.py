@@ -28,7 +28,7 @@ from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.drawing import config_of, operations_of
 from tanist.sim.secured import PROPERTIES, TOKEN_SECRET
-from tanist.sim.workload.operations import ACCESS_OPERATIONS, Topic
+from tanist.sim.workload.operations import ACCESS_OPERATIONS, QUOTA_OPERATIONS, Topic
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
@@ -78,8 +78,10 @@ def test_what_else_a_seed_draws_is_the_same_with_it() -> None:
         if without.secured:
             continue
         changed = {"secured", "access_operations", "access_pause_ms", "properties"}
+        changed |= {"quotas", "quota_operations", "quota_pause_ms"}
         assert {name for name in vars(config) if getattr(config, name) != getattr(without, name)} <= changed
-        others = [each for each in operations_of(seed, config) if each.kind not in ACCESS_OPERATIONS]
+        own = ACCESS_OPERATIONS.keys() | QUOTA_OPERATIONS.keys()
+        others = [each for each in operations_of(seed, config) if each.kind not in own]
         assert others == operations_of(seed, without)
 
 

@@ -76,7 +76,7 @@ def test_who_is_passed_over_must_have_gone_with_the_same_decision(after: BrokerR
     before = broker(GONE, HERE)
     image: Any = SimpleNamespace(
         brokers={3: before, 1: BrokerRegistration(1, UUID(int=5), 4, fenced=False)},
-        static_configs={},
+        static_configs={"unclean.recovery.manager.enabled": "false"},
         elr_enabled=True,
         unclean_election_enabled=lambda topic: True,
     )
@@ -100,7 +100,7 @@ def test_a_cancelled_reassignment_may_leave_nobody_eligible(replicas: tuple[int,
     """U1: with unclean elections allowed, as by Apache Kafka. The one in the ISR is no replica any more."""
     image: Any = SimpleNamespace(
         brokers={3: broker(HERE), 1: BrokerRegistration(1, UUID(int=5), 4, fenced=False, directories=(HERE,))},
-        static_configs={},
+        static_configs={"unclean.recovery.manager.enabled": "false"},
         elr_enabled=True,
         unclean_election_enabled=lambda topic: True,
     )

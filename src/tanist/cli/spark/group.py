@@ -377,13 +377,14 @@ def seeds_command(
     violates a property, 1 when one does, 2 when nothing could be played or judged.
     """
     from tanist.spark.jobs import preconditions
-    from tanist.spark.jobs.seeds import lots, table
 
     if seeds is not None and draw_count is not None:
         raise click.UsageError("--seeds names the seeds and --draw draws them: give one of the two", ctx)
     preconditions.of_this_machine(output)
-    table.fit_to_hold(output)
     preconditions.output_file(html)
+    from tanist.spark.jobs.seeds import lots, table
+
+    table.fit_to_hold(output)
     asked = lots.asked(
         kinds, factors=factors, least=least, strategies=strategies, down_max=down_max, faults=faults, mutation=mutate
     )
