@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.components import NodeComponents
+from tanist.broker.groups.committed_topics import sort_topics
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.turn import Turn
 from tanist.security import requirements as rows
-from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from tanist.wire.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -32,20 +32,11 @@ class OffsetCommit:
 
     def handle(self, request: OffsetCommitRequest, call: Call) -> None:
         """Commit what can be committed; the answer waits until it is."""
-        known: list[OffsetCommitRequestTopic] = []
-        refused: list[OffsetCommitResponseTopic] = []
-        for topic in request.topics:
-            if call.version >= _IDS_VERSION:
-                named = self.metadata.image.topics.get(topic.topic_id)
-                if named is None:
-                    refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
-                    continue
-                topic.name = named.name
-            if not call.may(rows.OFFSET_COMMIT_TOPIC, topic.name):
-                refused.append(_refused(topic, rows.OFFSET_COMMIT_TOPIC.code))
-                continue
-            known.append(topic)
-        request.topics = tuple(known)
+        may = partial(call.may, rows.OFFSET_COMMIT_TOPIC)
+        by_id, denied = call.version >= _IDS_VERSION, rows.OFFSET_COMMIT_TOPIC.code
+        known, others = sort_topics(request.topics, self.metadata.image, may, denied, by_id=by_id)
+        refused = [_refused(topic, error) for topic, error in others]
+        request.topics = known
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id)
         if isinstance(found, int):

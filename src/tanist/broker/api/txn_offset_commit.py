@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tanist.broker.components import NodeComponents
+from tanist.broker.groups.committed_topics import sort_topics
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
@@ -51,8 +52,11 @@ class TxnOffsetCommit:
 
     def handle(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         """Have the transaction verified, then commit; the answer waits until that is in the log."""
-        refused = self._refuse_topics(request, call)
-        if refused:
+        may = partial(call.may, rows.TXN_OFFSET_COMMIT_TOPIC)
+        by_id, denied = call.version >= _IDS_VERSION, rows.TXN_OFFSET_COMMIT_TOPIC.code
+        request.topics, others = sort_topics(request.topics, self.metadata.image, may, denied, by_id=by_id)
+        if others:
+            refused = tuple(each for topic, error in others for each in _refused((topic,), error))
             if not request.topics:
                 call.reply(TxnOffsetCommitResponse(topics=refused))
                 return
@@ -87,24 +91,6 @@ class TxnOffsetCommit:
         self.transactions.verifier().verify(
             request.transactional_id, producer, [partition], call.later(verified), adds=adds
         )
-
-    def _refuse_topics(self, request: TxnOffsetCommitRequest, call: Call) -> tuple[TxnOffsetCommitResponseTopic, ...]:
-        """Take topics that are not there, or not the client's, out of the request."""
-        known: list[TxnOffsetCommitRequestTopic] = []
-        refused: list[TxnOffsetCommitResponseTopic] = []
-        for topic in request.topics:
-            if call.version >= _IDS_VERSION:
-                named = self.metadata.image.topics.get(topic.topic_id)
-                if named is None:
-                    refused += _refused((topic,), ErrorCode.UNKNOWN_TOPIC_ID)
-                    continue
-                topic.name = named.name
-            if call.may(rows.TXN_OFFSET_COMMIT_TOPIC, topic.name):
-                known.append(topic)
-            else:
-                refused += _refused((topic,), rows.TXN_OFFSET_COMMIT_TOPIC.code)
-        request.topics = tuple(known)
-        return tuple(refused)
 
     def _commit(self, request: TxnOffsetCommitRequest, call: Call) -> None:
         coordinator = self.groups.coordinator()
