@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tanist.client.quotas import quota_entry
 from tanist.runtime.client.changes import raise_first_error
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.quorum import ask_controller
-from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from tanist.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from tanist.wire.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from tanist.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse
@@ -65,13 +66,7 @@ def _order(entity: Entity, kind: str) -> tuple[bool, str]:
 
 def alter_quotas(client: Client, entity: Entity, changes: Mapping[str, float | None]) -> None:
     """Set quotas of one entity; None removes one."""
-    entry = EntryData(
-        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()),
-        ops=tuple(
-            OpData(key=key, value=0.0 if value is None else value, remove=value is None)
-            for key, value in changes.items()
-        ),
-    )
+    entry = quota_entry(entity.items(), changes.items())
 
     def attempt() -> None:
         answer = ask_controller(client, AlterClientQuotasRequest(entries=(entry,)), AlterClientQuotasResponse)

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 from tanist.client.acls import AclEntry, AclFilter, create_request, delete_request
 from tanist.sim.access_oracle import AccessOracle
 from tanist.sim.events import AccessRequested
 from tanist.sim.secured import BY_PASSWORD, BY_SCRAM, BY_TOKEN, GROUP, SUBJECTS, TOPICS, Keys
-from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.cluster_client import BACKOFF_MS
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Operation
+from tanist.sim.workload.operations import Operation, Operator
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import World
 from tanist.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
@@ -59,20 +58,15 @@ ORDER: Final = (
 Answered = Callable[[Any | None], None]
 
 
-class AccessAdmin(SimClient):
+class AccessAdmin(Operator):
     """Sends the operations of a list."""
 
     def __init__(self, world: World, history: History, oracle: AccessOracle, keys: Keys) -> None:
         super().__init__(world, "keeper", history)
         self._oracle = oracle
         self._keys = keys
-        self._under_way = 0
         self._acknowledged = False
         """All that stays."""
-
-    @property
-    def idle(self) -> bool:
-        return not self._under_way
 
     @property
     def in_order(self) -> bool:
@@ -85,13 +79,6 @@ class AccessAdmin(SimClient):
             and bytes(user.salt) == _salt_of(self._keys.passwords[-1])
             and self._keys.tokens[-1][0] in access.tokens
         )
-
-    def start(self, operations: Sequence[Operation]) -> None:
-        for operation in operations:
-            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
-
-    def _act(self, operation: Operation) -> None:
-        getattr(self, f"_{operation.kind}")(operation)
 
     # -- entries
 

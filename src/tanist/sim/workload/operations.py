@@ -147,8 +147,28 @@ def draw_operations(
     return operations
 
 
-class Admin(SimClient):
-    """Sends the operations of a list."""
+class Operator(SimClient):
+    """Sends the operations of a list. A kind of operation is a method of its name."""
+
+    def __init__(self, world: World, name: str, history: History) -> None:
+        super().__init__(world, name, history)
+        self._under_way = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether all requests are answered or given up."""
+        return not self._under_way
+
+    def start(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
+
+    def _act(self, operation: Operation) -> None:
+        getattr(self, f"_{operation.kind}")(operation)
+
+
+class Admin(Operator):
+    """The operator of topics and brokers."""
 
     def __init__(
         self,
@@ -165,12 +185,6 @@ class Admin(SimClient):
         self._promise = promise
         self._topics = topics
         self._throttle_bytes = throttle_bytes
-        self._under_way = 0
-
-    @property
-    def idle(self) -> bool:
-        """Whether all requests are answered or given up."""
-        return not self._under_way
 
     def create_topics(self, done: Callable[[], None], topics: Sequence[Topic] | None = None) -> None:
         """Repeat until all of its topics exist, or these."""
@@ -200,13 +214,6 @@ class Admin(SimClient):
                 done()
 
         self.run(ask)
-
-    def start(self, operations: Sequence[Operation]) -> None:
-        for operation in operations:
-            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
-
-    def _act(self, operation: Operation) -> None:
-        getattr(self, f"_{operation.kind}")(operation)
 
     # -- reassignments
 

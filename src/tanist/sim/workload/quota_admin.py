@@ -7,9 +7,9 @@ the committed metadata. In the end it puts things in order: quotas that stay.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any, Final
 
+from tanist.client.quotas import quota_entry
 from tanist.sim.events import QuotaRequested
 from tanist.sim.metered import (
     ADDRESS,
@@ -29,14 +29,13 @@ from tanist.sim.metered import (
 )
 from tanist.sim.quota_oracle import QuotaOracle
 from tanist.sim.secured import METERED_USERS
-from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.cluster_client import BACKOFF_MS
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Operation
+from tanist.sim.workload.operations import Operation, Operator
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import World
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from tanist.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 
 _VERSION: Final = 1
 _TIMEOUT_MS: Final = 5_000
@@ -49,32 +48,20 @@ _ALWAYS: Final[tuple[Change, ...]] = tuple(
 )
 
 
-class QuotaAdmin(SimClient):
+class QuotaAdmin(Operator):
     """Sends the operations of a list."""
 
     def __init__(self, world: World, history: History, oracle: QuotaOracle) -> None:
         super().__init__(world, "bursar", history)
         self._oracle = oracle
-        self._under_way = 0
         self._wanted: tuple[Change, ...] = _ALWAYS
         """What stays, when things are put in order."""
-
-    @property
-    def idle(self) -> bool:
-        return not self._under_way
 
     @property
     def in_order(self) -> bool:
         """Whether what stays stands, and nothing else."""
         values = self._oracle.newest.values
         return values == {(frozenset(entity), key): value for entity, key, value in self._wanted}
-
-    def start(self, operations: Sequence[Operation]) -> None:
-        for operation in operations:
-            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
-
-    def _act(self, operation: Operation) -> None:
-        getattr(self, f"_{operation.kind}")(operation)
 
     # -- operations
 
@@ -135,10 +122,9 @@ class QuotaAdmin(SimClient):
     # -- bits
 
     def _change(self, changes: Sequence[Change]) -> None:
-        by_entity: dict[Entity, list[OpData]] = {}
+        by_entity: dict[Entity, list[tuple[str, float | None]]] = {}
         for entity, key, value in changes:
-            operation = OpData(key=key, value=0.0 if value is None else float(value), remove=value is None)
-            by_entity.setdefault(entity, []).append(operation)
+            by_entity.setdefault(entity, []).append((key, value))
         if changes != list(self._wanted):
             self.world.emit(QuotaRequested(", ".join(_text(*each) for each in changes if each not in _ALWAYS)))
         self._under_way += 1
@@ -148,15 +134,7 @@ class QuotaAdmin(SimClient):
             done = response is not None and all(each.error_code == ErrorCode.NONE for each in response.entries)
             self.world.counts[f"quotas: changes {'acknowledged' if done else 'not carried out'}"] += 1
 
-        request = AlterClientQuotasRequest(
-            entries=tuple(
-                EntryData(
-                    entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
-                    ops=tuple(operations),
-                )
-                for entity, operations in by_entity.items()
-            )
-        )
+        request = AlterClientQuotasRequest(entries=tuple(quota_entry(*each) for each in by_entity.items()))
         self.any_broker().call(request, _VERSION, _TIMEOUT_MS, handle_response)
 
 

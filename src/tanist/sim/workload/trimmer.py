@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from tanist.sim.events import DeletionAnswered, DeletionRequested
 from tanist.sim.oracle import Oracle, PartitionOracle
-from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.cluster_client import BACKOFF_MS
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Operation, Topic
+from tanist.sim.workload.operations import Operation, Operator, Topic
 from tanist.sim.world.world import World
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.delete_records_request import (
@@ -32,7 +31,7 @@ _FAR: Final = 1_000_000
 _TRIES: Final = 20
 
 
-class Trimmer(SimClient):
+class Trimmer(Operator):
     """Sends DeleteRecords requests."""
 
     def __init__(self, world: World, history: History, oracle: Oracle, topics: Sequence[Topic]) -> None:
@@ -45,13 +44,7 @@ class Trimmer(SimClient):
             "delete_beyond": self._beyond,
         }
         self._number = 0
-        self._under_way = 0
         self._unacknowledged: set[TopicIdPartition] = set()
-
-    @property
-    def idle(self) -> bool:
-        """Whether all requests are answered or given up."""
-        return not self._under_way
 
     @property
     def all_acknowledged(self) -> bool:
@@ -60,10 +53,6 @@ class Trimmer(SimClient):
 
     def described(self) -> str:
         return ", ".join(sorted(self._oracle.partitions[key].name for key in self._unacknowledged))
-
-    def start(self, operations: Sequence[Operation]) -> None:
-        for operation in operations:
-            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
 
     def delete_older_halves(self) -> None:
         """Delete the older half of each partition's committed records, until that is acknowledged."""

@@ -7,16 +7,13 @@ A missing answer is remembered: the request may still be carried out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from tanist.quorum.voters import ReplicaKey
 from tanist.sim.events import VoterRequested
 from tanist.sim.voter_oracle import VoterOracle
-from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Operation
+from tanist.sim.workload.operations import Operation, Operator
 from tanist.sim.world.world import CLUSTER_ID, CONTROLLER_PORT, Host, World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
@@ -30,23 +27,14 @@ _TO_ANOTHER = 0.1
 """The share of requests that go to a controller that does not lead, as far as the operator knows."""
 
 
-class VoterAdmin(SimClient):
+class VoterAdmin(Operator):
     """Sends the operations of a list."""
 
     def __init__(self, world: World, history: History, oracle: VoterOracle) -> None:
         super().__init__(world, "voters", history)
         self._oracle = oracle
         self._next_id = 0
-        self._under_way = 0
         self._wanted: frozenset[int] = frozenset()
-
-    @property
-    def idle(self) -> bool:
-        return not self._under_way
-
-    def start(self, operations: Sequence[Operation]) -> None:
-        for operation in operations:
-            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
 
     def _act(self, operation: Operation) -> None:
         if self._oracle.is_dynamic and self._under_way < _AT_ONCE:
