@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.lab.trace import tlc_options
 from tanist.cli.options import json_option
 from tanist.cli.output.tables import print_json
 
@@ -22,14 +23,7 @@ EXIT_FAILED = 1
 @click.option("--stops", type=click.IntRange(0, 4), default=0, show_default=True, help="Clean ones.")
 @click.option("--any-order", is_flag=True, help="Messages and metadata arrive whenever they like, not at once.")
 @click.option("--break", "broken", metavar="RULE", default="", help="Break a rule, for example broker-epoch.")
-@click.option("--model", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="FOLDER")
-@click.option("--tlc", "jar", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="JAR")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Write what TLC would read, and do not run it.",
-)
+@tlc_options
 @json_option
 @click.pass_context
 def search_command(
@@ -49,7 +43,7 @@ def search_command(
     """Search all states of the public model with unclean recovery.
 
     TLC goes through all that a partition can come to at this size, by one strategy, and looks for a state that
-    violates a property. --model and --tlc are those of `tanist lab trace`. The exit code is 0 when there is none, 1
+    violates a property. The exit code is 0 when there is none, 1
     when there is one; with a broken rule it is the other way round.
     """
     from tanist.lab.trace import searching, tlc

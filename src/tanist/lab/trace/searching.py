@@ -11,14 +11,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from tanist.lab.trace.steps import MODEL_VALUES
-from tanist.lab.trace.tlc import MODEL_FILES, Tools
+from tanist.lab.trace.tlc import EXTENSION, Tools, command, write_modules
 
-STRATEGIES: Final = ("None", "Balanced", "Aggressive")
 RULES: Final = {
     "clean-mark": ("the mark of a clean end is there while the broker runs", "CandidatesAreComplete"),
     "last-known": ("LastKnownElr is not recorded", "LastKnownIsKept"),
@@ -28,7 +26,6 @@ RULES: Final = {
     "broker-epoch": ("an answer counts after a restart of who gave it", "BalancedLosesWhatAllHaveLost"),
 }
 """Rule -> what is so instead, and the property that Balanced violates with two replicas."""
-_OWN: Final = ("Search.tla", "UncleanRecovery.tla", "LostSuffix.tla", "SequencesExt.tla", "FiniteSetsExt.tla")
 _INVARIANTS: Final = (
     *("NeverBesideTheEligible", "BalancedLosesWhatAllHaveLost", "AggressiveElectsTheForemost", "LastKnownIsKept"),
     *("LogsMatch", "LeaderIsComplete", "CandidatesAreComplete", "ReadsAreConsistent"),
@@ -101,8 +98,7 @@ class Found:
 
 
 def write(search: Search, folder: Path) -> None:
-    for name in _OWN:
-        (folder / name).write_text((files("tanist.lab.trace") / name).read_text())
+    write_modules(("Search.tla", *EXTENSION), folder)
     (folder / "Search.cfg").write_text(search.configuration())
 
 
@@ -111,12 +107,10 @@ def run(search: Search, tools: Tools, say: Callable[[str], None] = lambda _: Non
     with tempfile.TemporaryDirectory(prefix="tanist-search-") as name:
         folder = Path(name)
         write(search, folder)
-        for each in MODEL_FILES:
-            (folder / each).write_bytes((tools.model / each).read_bytes())
-        command = [tools.java, *_JAVA, "-cp", str(tools.jar), "tlc2.TLC", "-deadlock", "-workers", "1"]
-        command += ["-metadir", str(folder / "states"), "-config", "Search.cfg", "Search"]
         lines = []
-        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command(tools, folder, "Search", _JAVA), cwd=folder, stdout=subprocess.PIPE, text=True
+        ) as process:
             for line in process.stdout or ():
                 lines.append(line)
                 say(line.rstrip())

