@@ -16,10 +16,13 @@ from typing import Any
 from click.testing import CliRunner
 
 from tanist.cli.app import app
+from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
 
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
 FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
+Tanist = Callable[..., Any]
+"""`run` on one folder."""
 Mount = Callable[[str], Path]
 """Mounts a tmpfs with these options, or skips the test."""
 
@@ -47,6 +50,34 @@ def run(*arguments: str, folder: Path, stdin: str = "", code: int | None = 0) ->
         return None if "--json" in arguments else done.output
     assert done.exit_code == (code or 0), f"{arguments}: {done.exit_code}\n{done.output}\n{done.exception!r}"
     return json.loads(done.stdout) if "--json" in arguments else done.output
+
+
+@contextmanager
+def up(folder: Path, *arguments: str) -> Iterator[Tanist]:
+    """A cluster that other processes have started; `run` on its folder."""
+    command = [
+        *TANIST,
+        "up",
+        "--detach",
+        "--port",
+        str(free_port()),
+        *arguments,
+        *FEW_PARTITIONS,
+        "--data",
+        str(folder),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "ready in " in done.stdout, done.stderr
+    yield lambda *words, **options: run(*words, folder=folder, **options)
+    run("down", folder=folder)
+    assert load_existing(folder).running == []
+
+
+def first_partition(tanist: Tanist, topic: str) -> dict[str, Any]:
+    """As `topics describe` has it."""
+    (described,) = tanist("topics", "describe", topic, "--json")
+    found: dict[str, Any] = described["partitions"][0]
+    return found
 
 
 def json_lines(*arguments: str, folder: Path) -> list[dict[str, Any]]:

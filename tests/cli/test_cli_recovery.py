@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +13,19 @@ from click.testing import CliRunner
 from tanist.cli.app import app
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
-from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, json_lines, run
+from tests.cli.cli_rig import Tanist, first_partition, json_lines, up
 
-Tanist = Callable[..., Any]
 ON_NO_DISK = 7
 """Fewer than `flush.messages`: a loss of power takes them."""
+
+partition = partial(first_partition, topic="orders")
 
 
 @pytest.fixture
 def tanist(tmp_path: Path) -> Iterator[Tanist]:
     """Three brokers, and a controller of its own, so that all of them can be gone."""
-    folder = tmp_path / "data"
-    shape = ["--brokers", "3", "--controllers", "1", "--port", str(free_port())]
-    command = [*TANIST, "up", "--detach", *shape, *FEW_PARTITIONS, "--data", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert "ready in " in done.stdout, done.stderr
-    yield lambda *arguments, **options: run(*arguments, folder=folder, **options)
-    run("down", folder=folder)
-    assert load_existing(folder).running == []
-
-
-def partition(tanist: Tanist) -> dict[str, Any]:
-    (described,) = tanist("topics", "describe", "orders", "--json")
-    found: dict[str, Any] = described["partitions"][0]
-    return found
+    with up(tmp_path / "data", "--brokers", "3", "--controllers", "1") as started:
+        yield started
 
 
 def produce(tanist: Tanist, first: int, last: int) -> None:

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
-from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+from tests.cli.cli_rig import Tanist, first_partition, up
 
-Tanist = Callable[..., Any]
 UNCLEAN = {
     "min.insync.replicas": "1",
     "unclean.leader.election.enable": "true",
     "unclean.recovery.strategy": "Aggressive",
 }
 
+partition = partial(first_partition, topic="orders")
+
 
 @pytest.fixture
 def tanist(tmp_path: Path) -> Iterator[Tanist]:
     """Two brokers and a controller of their own, so that both brokers can be gone."""
-    folder = tmp_path / "data"
-    shape = ["--brokers", "2", "--controllers", "1", "--port", str(free_port())]
     settings = [part for name, value in UNCLEAN.items() for part in ("--config", f"{name}={value}")]
-    command = [*TANIST, "up", "--detach", *shape, *settings, *FEW_PARTITIONS, "--data", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
-    assert "ready in " in done.stdout, done.stderr
-    yield lambda *arguments, **options: run(*arguments, folder=folder, **options)
-    run("down", folder=folder)
-    assert load_existing(folder).running == []
-
-
-def partition(tanist: Tanist) -> dict[str, Any]:
-    (described,) = tanist("topics", "describe", "orders", "--json")
-    found: dict[str, Any] = described["partitions"][0]
-    return found
+    with up(tmp_path / "data", "--brokers", "2", "--controllers", "1", *settings) as started:
+        yield started
 
 
 def values(tanist: Tanist, count: int) -> list[str]:

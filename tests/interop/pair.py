@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.schema import Request, Response
@@ -55,6 +55,18 @@ class Pair(NamedTuple):
     tanist: tuple[str, int]
     apache_controller: tuple[str, int]
     tanist_controller: tuple[str, int]
+
+
+def alike(nodes: Pair, question: Callable[[Asker], Any], *, controllers: bool = False) -> Any:
+    """What both have answered."""
+    sides = (nodes.apache_controller, nodes.tanist_controller) if controllers else (nodes.apache, nodes.tanist)
+    answers = []
+    for address in sides:
+        with Asker(address) as asker:
+            answers.append(question(asker))
+    theirs, ours = answers
+    assert ours == theirs
+    return ours
 
 
 @contextmanager

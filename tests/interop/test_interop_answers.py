@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,7 @@ from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import MetadataResponse
-from tests.interop.pair import Asker, Pair, pair
+from tests.interop.pair import Asker, Pair, alike, pair
 from tests.interop.raw import RawClient
 from tests.interop.waiting import wait_for
 
@@ -63,16 +63,6 @@ def _have_consumers(asker: Asker) -> None:
     wait_for(joined, "the group has a member")
 
 
-def _alike(nodes: Pair, question: Callable[[Asker], Any], *, controllers: bool = False) -> None:
-    sides = (nodes.apache_controller, nodes.tanist_controller) if controllers else (nodes.apache, nodes.tanist)
-    answers = []
-    for address in sides:
-        with Asker(address) as asker:
-            answers.append(question(asker))
-    theirs, ours = answers
-    assert ours == theirs
-
-
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize(("version", "by_id"), [*((each, False) for each in range(8, 14)), (12, True), (13, True)])
 def test_operations_in_metadata(nodes: Pair, version: int, *, by_id: bool, asked: bool) -> None:
@@ -95,7 +85,7 @@ def test_operations_in_metadata(nodes: Pair, version: int, *, by_id: bool, asked
         of_all = {each.topic_authorized_operations for each in everything.topics}
         return answer.cluster_authorized_operations, found, of_all
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -110,7 +100,7 @@ def test_operations_in_describe_cluster(nodes: Pair, version: int, *, controller
         answer = asker.ask(request, version, DescribeClusterResponse)
         return answer.error_code, answer.error_message, answer.cluster_authorized_operations
 
-    _alike(nodes, question, controllers=controllers)
+    alike(nodes, question, controllers=controllers)
 
 
 def test_operations_in_describe_topic_partitions(nodes: Pair) -> None:
@@ -119,7 +109,7 @@ def test_operations_in_describe_topic_partitions(nodes: Pair) -> None:
         answer = asker.ask(request, 0, DescribeTopicPartitionsResponse)
         return [(each.name, each.error_code, each.topic_authorized_operations) for each in answer.topics]
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -133,7 +123,7 @@ def test_operations_in_describe_groups(nodes: Pair, version: int, *, asked: bool
             for each in answer.groups
         )
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -146,7 +136,7 @@ def test_operations_in_consumer_group_describe(nodes: Pair, *, asked: bool) -> N
             for each in answer.groups
         )
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -157,4 +147,4 @@ def test_the_coordinator_of_a_group(nodes: Pair, version: int) -> None:
         found = [(each.key, each.node_id, each.error_code, each.error_message) for each in answer.coordinators]
         return answer.error_code, answer.error_message, answer.node_id, found
 
-    _alike(nodes, question)
+    alike(nodes, question)

@@ -36,7 +36,7 @@ from tanist.wire.messages.txn_offset_commit_response import TxnOffsetCommitRespo
 from tanist.wire.messages.unregister_controller_request import UnregisterControllerRequest
 from tanist.wire.messages.unregister_controller_response import UnregisterControllerResponse
 from tests.interop import apache
-from tests.interop.pair import Asker, Pair, pair
+from tests.interop.pair import Asker, Pair, alike, pair
 from tests.interop.raw import RawClient
 from tests.interop.waiting import wait_for
 
@@ -75,18 +75,6 @@ def _coordinator(asker: Asker, kind: int) -> tuple[int, int]:
     return found.error_code, found.node_id
 
 
-def _alike(nodes: Pair, question: Callable[[Asker], Any], *, controllers: bool = False) -> Any:
-    """What both have answered."""
-    sides = (nodes.apache_controller, nodes.tanist_controller) if controllers else (nodes.apache, nodes.tanist)
-    answers = []
-    for address in sides:
-        with Asker(address) as asker:
-            answers.append(question(asker))
-    theirs, ours = answers
-    assert ours == theirs
-    return ours
-
-
 def _settled(ask: Callable[[], tuple[int, Any]]) -> Any:
     """The first answer that says more than that a coordinator is not ready."""
 
@@ -111,7 +99,7 @@ def test_the_node_that_is_meant(nodes: Pair, *, node_id: int, own_cluster: bool 
         answer = asker.ask(request, 5, ApiVersionsResponse)
         return answer.error_code, bool(answer.api_keys)
 
-    _alike(nodes, question, controllers=controllers)
+    alike(nodes, question, controllers=controllers)
 
 
 def _beat(group: str, epoch: int, member: str = "AAAAAAAAAAAAAAAAAAAAAA") -> ConsumerGroupHeartbeatRequest:
@@ -134,7 +122,7 @@ def test_a_heartbeat_to_a_group_that_is_not_there(nodes: Pair, epoch: int) -> No
 
         return _settled(ask)
 
-    assert _alike(nodes, question)[0] == ErrorCode.GROUP_ID_NOT_FOUND
+    assert alike(nodes, question)[0] == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -149,7 +137,7 @@ def test_groups_that_cannot_be_deleted(nodes: Pair, version: int) -> None:
         answer = asker.ask(request, version, DeleteGroupsResponse)
         return sorted((each.group_id, each.error_code, each.error_message) for each in answer.results)
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 @pytest.mark.parametrize("version", [5, 6])
@@ -194,7 +182,7 @@ def test_offsets_within_a_transaction(nodes: Pair, version: int, *, generation: 
 
         return _settled(commit)
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 def test_a_topic_is_named_twice_to_describe_producers(nodes: Pair) -> None:
@@ -204,7 +192,7 @@ def test_a_topic_is_named_twice_to_describe_producers(nodes: Pair) -> None:
         answer = asker.ask(request, 0, DescribeProducersResponse)
         return sorted((each.name, [part.error_code for part in each.partitions]) for each in answer.topics)
 
-    _alike(nodes, question)
+    alike(nodes, question)
 
 
 @pytest.mark.parametrize("controllers", [True, False])
@@ -216,4 +204,4 @@ def test_controllers_that_cannot_be_unregistered(nodes: Pair, controller_id: int
         answer = asker.ask(UnregisterControllerRequest(controller_id=controller_id), 0, UnregisterControllerResponse)
         return answer.error_code, answer.error_message
 
-    _alike(nodes, question, controllers=controllers)
+    alike(nodes, question, controllers=controllers)

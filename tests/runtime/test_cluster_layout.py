@@ -13,7 +13,7 @@ from tanist.runtime.client.client import format_bootstrap, parse_bootstrap
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing
 from tanist.runtime.cluster.processes import ProcessMark
-from tests.runtime.cluster_ports import free_port
+from tests.cli.cli_rig import free_port
 
 
 def test_ports_are_consecutive_brokers_then_controllers_then_metrics() -> None:

@@ -20,7 +20,7 @@ from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterError, load, load_existing, locked
 from tanist.runtime.cluster.processes import ProcessMark, own_mark
 from tanist.runtime.cluster.starting import Starter
-from tests.runtime.cluster_ports import free_port
+from tests.cli.cli_rig import free_port
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
 

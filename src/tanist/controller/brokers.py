@@ -208,7 +208,8 @@ class Brokers:
             error = ErrorCode.CONTROLLER_ID_NOT_REGISTERED
             message = f"Controller ID {request.controller_id} is not currently registered."
         response = UnregisterControllerResponse(error_code=error, error_message=message)
-        return Decision((UnregisterControllerRecord(controller_id=request.controller_id),) * (not error), response)
+        records = () if error else (UnregisterControllerRecord(controller_id=request.controller_id),)
+        return Decision(records, response)
 
     def unregister(self, image: MetadataImage, request: UnregisterBrokerRequest) -> Decision:
         """UnregisterBroker: an operator removes a broker that will not come back."""

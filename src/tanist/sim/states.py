@@ -164,11 +164,7 @@ class _Look:
             _place(node_id, state),
             "down" if not host.up else "frozen" if host.frozen else "",
             "fenced" if broker is None or broker.fenced else "leaving" if broker.in_controlled_shutdown else "",
-            ""
-            if mirror is None
-            else "lost power"
-            if mirror.lossy_since_epoch is not None
-            else "unclean" * mirror.doubtful,
+            "" if mirror is None else _doubt(mirror),
         ]
         acting = self._leader_of(key, node_id)
         if acting is not None:

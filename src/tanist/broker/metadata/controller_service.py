@@ -348,11 +348,12 @@ class ControllerService:
 
     def _asked_by(self, key: TopicIdPartition, call: Call | None) -> str:
         """Who has asked for this election: now, or when its questions to the replicas began."""
-        for asking in [call] if call else [call for wait, (call, _) in self._electing.items() if key in wait.pending]:
-            # Clients choose their names: no line of the node's log is to begin within one.
-            name = repr((asking.header.client_id or "")[:_CLIENT_CHARS_MAX])
-            return f"{asking.session.principal} at {asking.session.host}, client {name}"
-        return ""
+        asking = call or next((asked for wait, (asked, _) in self._electing.items() if key in wait.pending), None)
+        if asking is None:
+            return ""
+        # Clients choose their names: no line of the node's log is to begin within one.
+        name = repr((asking.header.client_id or "")[:_CLIENT_CHARS_MAX])
+        return f"{asking.session.principal} at {asking.session.host}, client {name}"
 
     # -- time
 

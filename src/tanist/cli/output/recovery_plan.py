@@ -106,9 +106,9 @@ def show_choice(recovery: Recovery, choice: Choice) -> None:
             why = "tanist.salvage.enable is false" if recovery.designates else "brokers of Apache Kafka do not save it"
             say(f"  It is gone for good, because {why}{saved}.")
     if choice.salvage_only:
-        number = _length(choice.salvage_only)
         have = "it and the other replicas lack" if len(recovery.plan.choices) > 1 else "it lacks"
-        say(f"  The salvage has {counted(number, 'record')} that {have}, unless they were restored since.")
+        number = counted(choice.salvage_only_count, "record")
+        say(f"  The salvage has {number} that {have}, unless they were restored since.")
 
 
 def command_for(recovery: Recovery, broker: int, where: str) -> str:
@@ -206,10 +206,6 @@ def _overlap(runs: Iterable[Run], others: Sequence[Run]) -> bool:
     )
 
 
-def _length(runs: Iterable[Run]) -> int:
-    return sum(run.end - run.start for run in runs)
-
-
 def _brokers(brokers: Sequence[int]) -> str:
     return f"broker{'' if len(brokers) == 1 else 's'} {ids(brokers)}"
 
@@ -256,7 +252,7 @@ def choice_json(recovery: Recovery, choice: Choice) -> dict[str, Any]:
         "first_lost": None if first is None else _record_json(first),
         "last_lost": None if last is None else _record_json(last),
         "older": choice.older,
-        "salvage_only": _length(choice.salvage_only),
+        "salvage_only": choice.salvage_only_count,
     }
 
 

@@ -52,6 +52,10 @@ class Choice:
     def lost_count(self) -> int:
         return _length(self.lost)
 
+    @property
+    def salvage_only_count(self) -> int:
+        return _length(self.salvage_only)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
