@@ -52,6 +52,7 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from tanist.broker.groups.group_coordinator import GroupCoordinator
+    from tanist.broker.telemetry.client_telemetry import ClientTelemetry
 
 _FETCH_SESSION_EVICTION_MS = 120_000
 
@@ -91,6 +92,8 @@ class NodeComponents:
     housekeeping: Housekeeping
     groups: Groups
     transactions: Transactions
+    telemetry: ClientTelemetry | None
+    """What takes clients' metrics, where it is enabled."""
 
 
 def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComponents:
@@ -187,7 +190,16 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, cleaner),
         groups=groups,
         transactions=transactions,
+        telemetry=_telemetry(context, metadata),
     )
+
+
+def _telemetry(context: NodeContext, metadata: MetadataView) -> ClientTelemetry | None:
+    if not context.config.client_metrics_enable:
+        return None
+    from tanist.broker.telemetry.client_telemetry import ClientTelemetry
+
+    return ClientTelemetry(context, metadata)
 
 
 def _meter_requests(connections: Connections, throttles: ClientThrottles) -> None:

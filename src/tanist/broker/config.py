@@ -148,6 +148,7 @@ class NodeConfig:
 
     # Connections.
     connection_failed_authentication_delay_ms: int = _from("connection.failed.authentication.delay.ms")
+    client_metrics_enable: bool = _from("tanist.client.metrics.enable")
     connections_max_idle_ms: int = _from("connections.max.idle.ms")
     fetch_max_bytes: int = _from("fetch.max.bytes")
     max_connections: int = _from("max.connections")
@@ -165,6 +166,7 @@ class NodeConfig:
     socket_receive_buffer_bytes: int = _from("socket.receive.buffer.bytes")
     socket_request_max_bytes: int = _from("socket.request.max.bytes")
     socket_send_buffer_bytes: int = _from("socket.send.buffer.bytes")
+    telemetry_max_bytes: int = _from("telemetry.max.bytes")
 
     # Logs. Settings that topics can override are in `controller.configs.settings.topic_configs(topic, levels)`.
     log_cleaner_backoff_ms: int = _from("log.cleaner.backoff.ms")

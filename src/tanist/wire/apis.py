@@ -1,7 +1,7 @@
 """The requests that tanist offers or sends: keys, message classes, and the versions on each kind of listener.
 
 `ApiKey` is the allow-list of `tools/generate_messages.py`: the messages of an API are generated if its key is here.
-Requests that tanist neither serves nor sends are left out (share and streams groups, telemetry).
+Requests that tanist neither serves nor sends are left out (share and streams groups).
 
 The version tables are Apache Kafka 4.4's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
 A node advertises those entries of its table for which it has a handler; unstable versions only with
@@ -85,6 +85,8 @@ class ApiKey(IntEnum):
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     CONTROLLER_REGISTRATION = 70
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
@@ -176,6 +178,12 @@ UNSTABLE: dict[ApiKey, tuple[int, int]] = {
     ApiKey.INIT_PRODUCER_ID: (0, 6),
 }
 """What a broker's listeners have instead with `unstable.api.versions.enable`, as in Apache Kafka."""
+
+TELEMETRY: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
+    ApiKey.PUSH_TELEMETRY: (0, 0),
+}
+"""What a broker's listeners have beside that with `tanist.client.metrics.enable` (KIP-714)."""
 
 INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.GET_REPLICA_LOG_INFO: (0, 0),

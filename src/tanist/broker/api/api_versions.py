@@ -1,7 +1,8 @@
 """ApiVersions (key 18), versions 0-5: what this listener serves, and the cluster's features.
 
 A client that is newer than us asks in a version we do not know; it hears v0 with UNSUPPORTED_VERSION and our list, and
-asks again in a version both know (KIP-511).
+asks again in a version both know (KIP-511). It says which software it is; a name or version that Prometheus, logs or a
+subscription to client metrics could stumble over is refused, as by Apache Kafka.
 
 Java clients before 3.9 end their connection over a supported feature whose lowest level is 0. They ask in version 3
 at most, and such features are left out there, as Apache Kafka does (KAFKA-17492).
@@ -13,6 +14,7 @@ not compare, as with Apache Kafka.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tanist.broker.components import NodeComponents
@@ -32,6 +34,8 @@ from tanist.wire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
+_SOFTWARE_FROM = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _LEVEL_ZERO_FROM = 4
 """From this version on clients can read a supported feature whose lowest level is 0."""
 
@@ -46,7 +50,14 @@ class ApiVersions:
 
     def handle(self, request: ApiVersionsRequest, call: Call) -> None:
         """Answer with the list of the listener's APIs."""
-        error = self._not_meant(request, call)
+        software = request.client_software_name, request.client_software_version
+        error = ErrorCode.NONE
+        if call.version >= _SOFTWARE_FROM:
+            if all(map(_SOFTWARE.fullmatch, software)):
+                call.connection.software = software
+            else:
+                error = ErrorCode.INVALID_REQUEST
+        error = error or self._not_meant(request, call)
         if error:
             call.reply(ApiVersionsResponse(error_code=error))
             return

@@ -15,7 +15,7 @@ from tanist.broker.api.produce import Produce
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler, Handlers
 from tanist.broker.network.client_connection import ListenerApis
-from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, UNSTABLE, ApiKey
+from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, TELEMETRY, UNSTABLE, ApiKey
 
 _Builder: TypeAlias = tuple[str, str]
 """A module of this package, and its function that builds the handler of the parts."""
@@ -94,6 +94,11 @@ _INTER_BROKER: dict[ApiKey, _Builder] = {
     ApiKey.GET_REPLICA_LOG_INFO: ("get_replica_log_info", "build"),
 }
 
+_TELEMETRY: dict[ApiKey, _Builder] = {
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ("telemetry", "build_get_subscriptions"),
+    ApiKey.PUSH_TELEMETRY: ("telemetry", "build_push"),
+}
+
 _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.FETCH: _QUORUM,
     ApiKey.SASL_HANDSHAKE: ("sasl_handshake", "build"),
@@ -148,6 +153,7 @@ INTER_BROKER_TABLE: _Table = {
     **{int(key): (*INTER_BROKER_APIS[key], builder) for key, builder in _INTER_BROKER.items()},
 }
 UNSTABLE_TABLE: _Table = {int(key): (*versions, _BROKER[key]) for key, versions in UNSTABLE.items()}
+TELEMETRY_TABLE: _Table = {int(key): (*TELEMETRY[key], builder) for key, builder in _TELEMETRY.items()}
 CONTROLLER_TABLE: _Table = {int(key): (*CONTROLLER_APIS[key], builder) for key, builder in _CONTROLLER.items()}
 
 
@@ -169,6 +175,8 @@ class ApiTable:
         table = INTER_BROKER_TABLE if private else BROKER_TABLE
         if config.unstable_api_versions_enable:
             table = {**table, **UNSTABLE_TABLE}
+        if config.client_metrics_enable:
+            table = {**table, **TELEMETRY_TABLE}
         return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)
 
     def _of_table(self, table: _Table, *, controller: bool = False) -> Handlers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from tanist.broker.api.produce import ProduceWait
 from tanist.broker.components import NodeComponents
@@ -19,6 +20,9 @@ from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.salvage import Salvage
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.state import TransactionState
+
+if TYPE_CHECKING:
+    from tanist.broker.telemetry.client_telemetry import ClientTelemetry
 
 BROKER_STATES = {
     LifecycleState.NOT_RUNNING: 0,
@@ -45,6 +49,17 @@ def broker_metrics(components: NodeComponents, out: Exposition) -> None:
     _cleaner(components.housekeeping.cleaner, components.context, out)
     _groups(components.groups, components.context.clock.now_ms(), out)
     _transactions(components.transactions, components.context.clock.now_ms(), out)
+    if components.telemetry is not None:
+        _telemetry(components.telemetry, out)
+
+
+def _telemetry(telemetry: ClientTelemetry, out: Exposition) -> None:
+    prefix = "kafka_server_client_metrics_"
+    out.add(prefix + "instance_count", telemetry.instance_count)
+    out.add(prefix + "unknown_subscription_request_count", telemetry.unknown_subscriptions)
+    out.add(prefix + "throttle_count", telemetry.throttled)
+    out.add(prefix + "plugin_export_count", telemetry.taken)
+    out.add(prefix + "plugin_error_count", telemetry.unreadable)
 
 
 def _cleaner(cleaner: LogCleaner, context: NodeContext, out: Exposition) -> None:

@@ -16,6 +16,8 @@ CONTROLLER = "kafka.controller:KafkaController"
 CLEANER = "kafka.log:LogCleanerManager"
 _GROUPS = "kafka.server:type=group-coordinator-metrics,name="
 _TRANSACTIONS = "kafka.server:type=transaction-coordinator-metrics,name="
+_CLIENTS = "kafka.server:type=client-metrics,name="
+_CLIENTS_PREFIX = "kafka_server_client_metrics_"
 _MARKERS = "kafka.coordinator.transaction:TransactionMarkerChannelManager"
 _VERIFICATION = "kafka.server:type=AddPartitionsToTxnManager,name="
 _LOAD_TIME = "ms from the election of this broker to a loaded partition, over the last 30 to 60 s."
@@ -170,6 +172,16 @@ BROKER_METRICS = (
     counter("tanist_salvage_saved_bytes_total", "", "Bytes of them."),
     counter("tanist_salvage_failures_total", "", "Tails that could not be saved."),
     counter("tanist_salvage_removed_total", "", "Saved tails that the bounds of the quarantine have removed."),
+    gauge(_CLIENTS_PREFIX + "instance_count", _CLIENTS + "instance-count", "Clients that push metrics, or have asked."),
+    *(
+        counter(f"{_CLIENTS_PREFIX}{name.replace('-', '_')}", _CLIENTS + name, text)
+        for name, text in (
+            ("unknown-subscription-request-count", "Pushes by a subscription that has changed: the client asks anew."),
+            ("throttle-count", "Requests that came before their interval was over."),
+            ("plugin-export-count", "Pushes that were taken."),
+            ("plugin-error-count", "Pushes that could not be read."),
+        )
+    ),
 )
 
 CONTROLLER_METRICS = (

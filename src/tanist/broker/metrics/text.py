@@ -26,7 +26,7 @@ class Exposition:
             return
         shown = ""
         if labels:
-            shown = "{" + ",".join(f'{key}="{_escaped(text)}"' for key, text in zip(wanted, labels)) + "}"
+            shown = "{" + ",".join(f'{key}="{escaped(text)}"' for key, text in zip(wanted, labels)) + "}"
         self._lines.setdefault(name, []).append(f"{name}{shown} {value}\n")
 
     def render(self) -> str:
@@ -42,7 +42,8 @@ class Exposition:
         return "".join(parts)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The value of a label, as it stands between its quotes."""
     if "\\" in text or '"' in text or "\n" in text:
         return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return text

@@ -66,6 +66,8 @@ class RequestConnection(Protocol):
     connection: Connection
     listener: str
     session: Session
+    software: tuple[str, str]
+    """Name and version of the client's software, as ApiVersions has said."""
     handlers: Handlers
     advertised: Handlers
     """What a client hears of, before it has authenticated too."""

@@ -104,6 +104,7 @@ class ClientConnection:
         "produce",
         "session",
         "slots",
+        "software",
     )
 
     def __init__(
@@ -127,6 +128,7 @@ class ClientConnection:
         self.slots: deque[Slot] = deque()
         self.closed = False
         self.client_id = ""
+        self.software = ("unknown", "unknown")
         # Whether a request has come since housekeeping last looked, and since when none has.
         self.active = True
         self.idle_since_ms = 0

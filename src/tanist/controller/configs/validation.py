@@ -6,10 +6,10 @@ between a broker's values depend on its properties file: `relations`. Must never
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from .client_patterns import client_patterns
 from .definitions import ConfigKey, InvalidConfig, Update, split_list
 from .settings import BROKER_RESOURCE, base_name, setting_of, static_text
 
@@ -29,16 +29,6 @@ _SECURITY = frozenset(
 )
 _READ_AT_START = frozenset(("sasl.enabled.mechanisms", "sasl.jaas.config", "sasl.mechanism.inter.broker.protocol"))
 """Properties that Apache Kafka lets be set for a broker that runs. To take them without effect would be a promise."""
-_CLIENT_ATTRIBUTES = frozenset(
-    (
-        "client_instance_id",
-        "client_id",
-        "client_software_name",
-        "client_software_version",
-        "client_source_address",
-        "client_source_port",
-    )
-)
 _LEAST_INTERVAL_MS, _MOST_INTERVAL_MS = 100, 3_600_000
 
 
@@ -115,19 +105,11 @@ def validate_client_metrics_configs(configs: Mapping[str, str | None]) -> str | 
             f"Invalid value {int(values['interval.ms'])} for interval.ms, interval must be between 100 and 3600000 "
             "(1 hour)"
         )
-    for pattern in split_list(values.get("match", "")):
-        attribute, separator, expression = pattern.partition("=")
-        if not separator or attribute.strip() not in _CLIENT_ATTRIBUTES or not _compiles(expression.strip()):
-            return f"Illegal client matching pattern: {pattern}"
-    return None
-
-
-def _compiles(expression: str) -> bool:
     try:
-        re.compile(expression)
-    except re.error:
-        return False
-    return True
+        client_patterns(values.get("match", ""))
+    except InvalidConfig as illegal:
+        return str(illegal)
+    return None
 
 
 def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool) -> str | None:

@@ -32,6 +32,8 @@ CONNECTION_MS_MAX = 10_000
 """As long as a connection may take altogether: the request to come, and the response to be read."""
 
 JSON_TYPE = "application/json"
+CLIENTS: Final = "/metrics/clients"
+"""Where clients push their metrics (KIP-714)."""
 REPLICAS: Final = "/replicas"
 """Alone, or followed by `/TOPIC` or `/TOPIC/PARTITION`."""
 
@@ -81,7 +83,15 @@ def node_pages(node: Node, loop: Loop, cold_reads: ColdReads) -> Pages:
 
         return Body(positions(node.components, topic, partition), JSON_TYPE)
 
-    return NodePages({"/metrics": whole, "/metrics/partitions": partitions, REPLICAS: positions}, positions)
+    pages: dict[str, Callable[[], str | Body]] = {
+        "/metrics": whole,
+        "/metrics/partitions": partitions,
+        REPLICAS: positions,
+    }
+    telemetry = node.components.telemetry
+    if telemetry is not None:
+        pages[CLIENTS] = telemetry.page
+    return NodePages(pages, positions)
 
 
 class NodePages(Mapping[str, Callable[[], str | Body]]):

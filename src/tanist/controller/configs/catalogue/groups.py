@@ -47,8 +47,10 @@ streams.session.timeout.ms int 45000 medium >=1 from:group.streams.session.timeo
 CLIENT_METRICS_SETTINGS = read(
     """
 interval.ms int 300000 medium
+    How often a client is to push its metrics.
 match list "" medium list
+    Which clients are meant, as attribute=regular expression,...; empty: all.
 metrics list "" medium list
-""",
-    because="there is no client telemetry",
+    Prefixes of the metrics to push; * is all.
+"""
 )

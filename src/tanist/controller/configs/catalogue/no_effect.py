@@ -28,14 +28,13 @@ internal.metadata.log.segment.bytes int - read-only low internal
 internal.metadata.max.batch.size.in.bytes int 8388608 read-only low internal
 unstable.feature.versions.enable boolean false read-only high internal
 """,
-    "tanist serves Prometheus's format, and has no client telemetry": """
+    "tanist serves Prometheus's format": """
 kafka.metrics.polling.interval.secs int 10 read-only low >=1
 kafka.metrics.reporters list "" read-only low list
 metric.reporters list org.apache.kafka.common.metrics.JmxReporter cluster-wide low list
 metrics.num.samples int 2 read-only low >=1
 metrics.recording.level string INFO read-only low
 metrics.sample.window.ms long 30000 read-only low >=1
-telemetry.max.bytes int 1048576 read-only low >=1
 """,
     "there are no policies and providers": """
 alter.config.policy.class.name class - read-only low

@@ -170,6 +170,8 @@ quota.window.num int 11 read-only low >=1
     Samples over which the rates of clients are measured.
 quota.window.size.seconds int 1 read-only low >=1
     Length of such a sample, and the longest pause for a quota of time or connections.
+tanist.client.metrics.enable boolean false read-only low
+    Take the metrics that clients push by the cluster's subscriptions (KIP-714), and serve them at /metrics/clients.
 connections.max.idle.ms long 600000 read-only medium
     Silence after which a connection is closed.
 fetch.max.bytes int 57671680 read-only medium >=1024
@@ -198,6 +200,8 @@ socket.request.max.bytes int 104857600 read-only high >=1
     Size of a request beyond which it is refused.
 socket.send.buffer.bytes int 102400 read-only high
     Socket send buffer; -1 is the system's.
+telemetry.max.bytes int 1048576 read-only low >=1
+    Size of a push of a client's metrics, compressed or not, beyond which it is refused.
 """,
     on_brokers=True,
 )
