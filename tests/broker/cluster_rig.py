@@ -15,8 +15,8 @@ from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import BROKER_PORT, DATA, Host, Watcher, World
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.metadata import UserScramCredentialRecord
+from tests.api_versions import API_VERSIONS
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -97,7 +97,7 @@ class Cluster(ScriptedCluster):
     ) -> str | None:
         """As whom a node knows a client that logs in so, and asks for the APIs; None: it does not let it in."""
         client = self.new_client(name or f"client-{len(self.world.clients)}", login, tls=tls)
-        answers = self.send(ApiVersionsRequest(), 4, to=to, port=port, timeout_ms=5_000, client=client)
+        answers = self.send(API_VERSIONS, 4, to=to, port=port, timeout_ms=5_000, client=client)
         self.until(lambda: bool(answers))
         known = [each for each in self.node(to).components.connections if each.client_id == client.name]
         client.end_life()

@@ -12,8 +12,8 @@ from tanist.sim.world.clock import SimClock
 from tanist.sim.world.network import SimNetwork
 from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.frames import encode_response, parse_request_header
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
+from tests.api_versions import API_VERSIONS
 
 
 class Server:
@@ -68,7 +68,7 @@ class World:
         self.answers: list[Any] = []
 
     def call(self, timeout_ms: int = 1000) -> None:
-        self.channel.call(ApiVersionsRequest(), 3, timeout_ms, self.answers.append)
+        self.channel.call(API_VERSIONS, 3, timeout_ms, self.answers.append)
 
     def run(self, ms: int = 5_000) -> None:
         self.scheduler.run_until(self.scheduler.now_us + ms * 1000)

@@ -11,7 +11,7 @@ from tanist.broker.metadata.envelopes import EnvelopeError, client_session, enve
 from tanist.security.principal import Principal, encode_principal
 from tanist.security.session import Session
 from tanist.sim.world.world import CONTROLLER_PORT
-from tanist.wire.apis import BROKER_APIS, FORWARDABLE, INTER_BROKER_APIS, ApiKey, request_class
+from tanist.wire.apis import BROKER_APIS, FORWARDABLE, INTER_BROKER_APIS, TELEMETRY, ApiKey, request_class
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -74,7 +74,7 @@ def ask_inside(cluster: Cluster, request: bytes, **fields: Any) -> Any:
 @pytest.mark.parametrize("key", sorted(set(ApiKey) - FORWARDABLE), ids=lambda key: str(ApiKey(key).name))
 def test_what_no_broker_may_pass_on_is_refused_inside_an_envelope(cluster: Cluster, key: ApiKey) -> None:
     """A client could have a broker's rights by it: the controller serves 17 such keys to nodes."""
-    _, version, *_ = CONTROLLER_TABLE.get(key) or {**BROKER_APIS, **INTER_BROKER_APIS}[key]
+    _, version, *_ = CONTROLLER_TABLE.get(key) or {**BROKER_APIS, **TELEMETRY, **INTER_BROKER_APIS}[key]
     header = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\7\xff\xff\0" + bytes(40)
     assert ask_inside(cluster, header).error_code == ErrorCode.INVALID_REQUEST
 

@@ -62,7 +62,9 @@ def until_seen(cluster: Cluster, condition: Callable[[], bool], within_ms: int =
 
 @pytest.fixture
 def cluster() -> Cluster:
-    return Cluster(config={"min.insync.replicas": "2", **TLS_BETWEEN_CONTROLLERS})
+    return Cluster(
+        config={"min.insync.replicas": "2", "tanist.client.metrics.enable": "true", **TLS_BETWEEN_CONTROLLERS}
+    )
 
 
 def five(**config: str) -> Cluster:

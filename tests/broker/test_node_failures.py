@@ -20,7 +20,6 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 from tanist.wire.messages.alter_partition_response import PartitionData as PartitionAnswer
 from tanist.wire.messages.alter_partition_response import TopicData as TopicAnswer
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from tanist.wire.messages.describe_topic_partitions_request import (
@@ -31,6 +30,7 @@ from tanist.wire.messages.describe_topic_partitions_request import (
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.metadata import ConfigRecord, PartitionChangeRecord
+from tests.api_versions import API_VERSIONS
 from tests.broker.cluster_rig import Cluster
 
 
@@ -363,13 +363,13 @@ def test_a_frozen_broker_loses_its_session_and_comes_back(cluster: Cluster) -> N
 
 
 def test_a_newer_client_is_reported_what_we_speak(cluster: Cluster) -> None:
-    answer = cluster.ask(ApiVersionsRequest(), 4)
+    answer = cluster.ask(API_VERSIONS, 4)
     versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     assert versions[0] == (0, 13)  # KAFKA-18659
     assert answer.finalized_features
     from tanist.wire.frames import encode_request
 
-    frame = bytearray(encode_request(ApiVersionsRequest(), 4, 7, "future"))
+    frame = bytearray(encode_request(API_VERSIONS, 4, 7, "future"))
     frame[6:8] = (99).to_bytes(2, "big")
     seen: list[bytes] = []
     channel = Channel(

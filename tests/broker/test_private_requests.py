@@ -12,6 +12,7 @@ from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tests.api_versions import API_VERSIONS
 from tests.broker.cluster_rig import Cluster
 
 CLIENTS_PORT = 9094
@@ -34,7 +35,7 @@ def listeners(node_id: int, role: str) -> dict[str, str]:
 
 
 def offered(cluster: Cluster, port: int) -> set[int]:
-    return {each.api_key for each in cluster.ask(ApiVersionsRequest(), 4, port=port).api_keys}
+    return {each.api_key for each in cluster.ask(API_VERSIONS, 4, port=port).api_keys}
 
 
 def of_others(keys: set[int]) -> set[int]:
@@ -91,7 +92,7 @@ def test_a_controller_alone_finds_the_listener_between_brokers() -> None:
 def test_unstable_versions_are_offered_where_the_operator_says_so() -> None:
     for enabled, last in (("false", 5), ("true", 6)):
         cluster = Cluster(config={"unstable.api.versions.enable": enabled})
-        answer = cluster.ask(ApiVersionsRequest(), 4)
+        answer = cluster.ask(API_VERSIONS, 4)
         assert {each.api_key: each.max_version for each in answer.api_keys}[InitProducerIdRequest.API_KEY] == last
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1_000, enable2_pc=True)
     cluster.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("t",)), 6)

@@ -8,8 +8,8 @@ from typing import Any
 from tanist.client.admin import ElectionType, elect_request
 from tanist.controller.image.image import ELR_VERSION
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+from tests.api_versions import API_VERSIONS
 from tests.broker.cluster_rig import Cluster
 
 CLEAN_SHUTDOWN = "/data/.kafka_cleanshutdown"
@@ -47,7 +47,7 @@ def test_a_broker_that_stops_before_it_has_an_epoch_writes_minus_one() -> None:
 
 
 def test_the_kips_requests_are_reported_to_clients() -> None:
-    answer = Cluster(nodes=1).ask(ApiVersionsRequest(), 4)
+    answer = Cluster(nodes=1).ask(API_VERSIONS, 4)
     versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
     assert versions[75] == (0, 0)  # DescribeTopicPartitions
     assert versions[43] == (0, 3)  # ElectLeaders, with the desired leaders

@@ -12,8 +12,8 @@ from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire import metadata_records_security as records
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
 from tanist.wire.messages import describe_client_quotas_request, describe_user_scram_credentials_request
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.schema import Request, Response
+from tests.api_versions import API_VERSIONS
 from tests.broker.cluster_rig import Cluster
 from tests.broker.security_answers import ANSWERS, ON_CONTROLLERS, SECURITY_KEYS, as_sent, name_of
 
@@ -38,7 +38,7 @@ def test_the_answers_are_those_of_apache_kafka(cluster: Cluster, pair: tuple[Req
 
 def test_the_listeners_advertise_them(cluster: Cluster) -> None:
     for port, table in ((BROKER_PORT, BROKER_APIS), (CONTROLLER_PORT, CONTROLLER_APIS)):
-        answer = cluster.ask(ApiVersionsRequest(), 4, port=port)
+        answer = cluster.ask(API_VERSIONS, 4, port=port)
         versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         assert {key: versions.get(key) for key in SECURITY_KEYS} == {
             key: table.get(ApiKey(key)) for key in SECURITY_KEYS

@@ -40,9 +40,9 @@ from tanist.sim.access_oracle import Need, decision
 from tanist.wire.apis import BROKER_APIS, request_class
 from tanist.wire.errors import WireError
 from tanist.wire.frames import encode_request
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from tanist.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from tests.api_versions import API_VERSIONS
 from tests.broker.authentication.gate_bench import CREDENTIAL, MAX_FRAME_BYTES, Bench
 from tests.certificates import CertificateAuthority, Issued
 from tests.fuzz.frames import damaged
@@ -99,7 +99,7 @@ class Strangers:
         """Frames without their lengths."""
         rng = self._rng
         mechanism, tokens = rng.choice(self._dialogues)
-        whole = [encode_request(ApiVersionsRequest(), rng.randint(0, 4), 1, "fuzz")] if rng.random() < 0.5 else []
+        whole = [encode_request(API_VERSIONS, rng.randint(0, 4), 1, "fuzz")] if rng.random() < 0.5 else []
         whole.append(encode_request(SaslHandshakeRequest(mechanism=mechanism), version := rng.randint(0, 1), 2, "fuzz"))
         for token in tokens:
             if version == 0 or rng.random() < 0.05:

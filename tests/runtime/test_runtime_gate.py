@@ -17,13 +17,13 @@ from tanist.wire.apis import ApiKey, request_class, response_class
 from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_request, encode_response
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from tanist.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from tanist.wire.schema import Request
+from tests.api_versions import API_VERSIONS
 from tests.interop.raw import RawClient
 from tests.runtime.guarded_node import WITH_SASL, GuardedNode, ask, log_in
 
@@ -56,7 +56,7 @@ def nothing_said(client: RawClient) -> None: ...
 
 
 def versions_asked(client: RawClient) -> None:
-    ask(client, ApiVersionsRequest(), 3)
+    ask(client, API_VERSIONS, 3)
 
 
 def token_due(client: RawClient) -> None:
@@ -164,4 +164,4 @@ def test_nothing_has_happened(node: GuardedNode) -> None:
             if not listener.startswith("CONTROLLER"):
                 assert client.metadata(None).topics == {}
             else:
-                assert ask(client, ApiVersionsRequest(), 3)
+                assert ask(client, API_VERSIONS, 3)

@@ -15,6 +15,7 @@ from tanist.wire.apis import (
     INTER_BROKER_APIS,
     PRIVATE_FROM,
     SERVED,
+    TELEMETRY,
     ApiKey,
     request_class,
     response_class,
@@ -158,7 +159,7 @@ def test_a_client_id_that_does_not_fit() -> None:
 
 
 def test_advertised_versions_are_ones_that_the_codec_has() -> None:
-    for table in (BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS):
+    for table in (BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, TELEMETRY):
         for key in table:
             first, last = request_class(key).VERSIONS
             served = SERVED.get(key, table[key])

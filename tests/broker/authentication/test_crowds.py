@@ -6,9 +6,9 @@ import pytest
 
 from tanist.broker.authentication.gate import GuardedConnection
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from tests.api_versions import API_VERSIONS
 from tests.broker.authentication.sasl_rig import SASL_EVERYWHERE, RawClient
 from tests.broker.cluster_rig import Cluster
 
@@ -40,7 +40,7 @@ def test_who_says_nothing_is_closed_at_the_time_that_the_configuration_gives(
     cluster = Cluster(config={**config, "connections.max.idle.ms": str(IDLE_MS)}, roles=roles)
     cluster.run(60_000)
     silent, stopped = RawClient(cluster, port=port), RawClient(cluster, port=port)
-    stopped.ask(ApiVersionsRequest(), 3)
+    stopped.ask(API_VERSIONS, 3)
     cluster.run(IDLE_MS - 1_000)
     assert open_at(cluster) == 2
     cluster.run(CHECK_MS + 1_000)

@@ -16,11 +16,11 @@ from tanist.sim.world.world import CONTROLLER_PORT
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey, request_class
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_request
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from tanist.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from tests.api_versions import API_VERSIONS
 from tests.broker.authentication.sasl_rig import SASL_EVERYWHERE, RawClient
 from tests.broker.cluster_rig import Cluster
 
@@ -82,16 +82,16 @@ def test_bytes_that_are_no_request_end_it(client: RawClient, frame: bytes) -> No
 
 
 def test_apis_are_listed_once_and_are_those_behind_the_gate(client: RawClient) -> None:
-    answer = client.ask(ApiVersionsRequest(), 3)
+    answer = client.ask(API_VERSIONS, 3)
     assert {api.api_key for api in answer.api_keys} == set(BROKER_APIS)
-    assert client.ask(ApiVersionsRequest(), 3) is None
+    assert client.ask(API_VERSIONS, 3) is None
 
 
 def test_a_client_that_is_newer_asks_again(client: RawClient) -> None:
     answer = client.raw(b"\0\x12\0\x63\0\0\0\1\xff\xff")
     assert answer is not None
     assert answer[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
-    assert client.ask(ApiVersionsRequest(), 3).error_code == 0
+    assert client.ask(API_VERSIONS, 3).error_code == 0
     assert client.log_in().error_code == 0
 
 
@@ -104,7 +104,7 @@ def test_a_client_does_not_ask_for_ever(client: RawClient) -> None:
 @pytest.mark.parametrize("ask_first", [False, True])
 def test_handshake_and_token_open(shared: Cluster, client: RawClient, ask_first: bool) -> None:
     if ask_first:
-        assert client.ask(ApiVersionsRequest(), 4).error_code == 0
+        assert client.ask(API_VERSIONS, 4).error_code == 0
     answer = client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     assert (answer.error_code, answer.mechanisms) == (0, MECHANISMS)
     answer = client.ask(SaslAuthenticateRequest(auth_bytes=TOKEN), 2)
@@ -192,7 +192,7 @@ def test_frames_are_small_before_authentication_and_large_behind(client: RawClie
     padded = encode_request(large, 12, 7, "raw")[4:] + bytes(600 << 10)
     assert client.raw(padded) is not None
     other = RawClient(client.cluster)
-    assert other.raw(encode_request(ApiVersionsRequest(), 3, 7, "raw")[4:] + bytes(512 << 10)) is None
+    assert other.raw(encode_request(API_VERSIONS, 3, 7, "raw")[4:] + bytes(512 << 10)) is None
 
 
 # -- handshake v0

@@ -27,6 +27,7 @@ compression.lz4.level INT 9
 compression.type STRING producer
 compression.zstd.level INT 3
 delete.retention.ms LONG 86400000
+errors.deadletterqueue.group.enable BOOLEAN false
 file.delete.delay.ms LONG 60000
 flush.messages LONG 9223372036854775807
 flush.ms LONG 9223372036854775807
@@ -37,6 +38,7 @@ leader.replication.throttled.replicas LIST
 local.retention.bytes LONG -2
 local.retention.ms LONG -2
 max.compaction.lag.ms LONG 9223372036854775807
+max.decompressed.message.bytes INT 2147483639
 max.message.bytes INT 1048588
 message.timestamp.after.max.ms LONG 3600000
 message.timestamp.before.max.ms LONG 9223372036854775807
@@ -45,6 +47,8 @@ min.cleanable.dirty.ratio DOUBLE 0.5
 min.compaction.lag.ms LONG 0
 min.insync.replicas INT 1
 preallocate BOOLEAN false
+remote.copy.lag.bytes LONG -1
+remote.copy.lag.ms LONG 0
 remote.log.copy.disable BOOLEAN false
 remote.log.delete.on.disable BOOLEAN false
 remote.storage.enable BOOLEAN false
@@ -233,6 +237,7 @@ quota.window.size.seconds INT read-only 1
 socket.receive.buffer.bytes INT read-only 102400
 socket.request.max.bytes INT read-only 104857600
 socket.send.buffer.bytes INT read-only 102400
+telemetry.max.bytes INT read-only 1048576
 transaction.abort.timed.out.transaction.cleanup.interval.ms INT read-only 10000
 transaction.max.timeout.ms INT read-only 900000
 transaction.partition.verification.enable BOOLEAN cluster-wide true

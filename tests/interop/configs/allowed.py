@@ -37,8 +37,8 @@ def _names_a_class(difference: Difference) -> bool:
 
 ROWS = (
     Row(
-        "`unclean.recovery.*` and `tanist.*` are described",
-        "They are KIP-966's second phase, and ours.",
+        "`unclean.recovery.*`, `tanist.*` and, beside 4.3.1, the names of 4.4 are described",
+        "They are KIP-966's second phase, ours, and Apache's own by now.",
         lambda difference: difference.theirs is None and is_ours(difference.name),
     ),
     Row(

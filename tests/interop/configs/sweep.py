@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from tanist.controller.configs.definitions import ConfigKey, ConfigType
+from tests.interop.apache import PIN
 from tests.interop.configs.samples import samples
 from tests.interop.configs.side import (
     APPEND,
@@ -78,8 +79,28 @@ class Difference(NamedTuple):
 
 
 def is_ours(name: str) -> bool:
-    """A name that Apache Kafka does not have."""
-    return name.startswith(("tanist.", "unclean.recovery."))
+    """A name that this Apache Kafka does not have."""
+    return name.startswith(("tanist.", "unclean.recovery.")) or (PIN.metadata_version < 33 and name in _OF_4_4)
+
+
+_OF_4_4 = frozenset(
+    f"{prefix}{name}"
+    for prefix, names in {
+        "": "max.decompressed.message.bytes log.remote.copy.lag.bytes log.remote.copy.lag.ms remote.copy.lag.bytes "
+        "remote.copy.lag.ms consumer.assignor.offload.enable share.assignor.offload.enable",
+        "errors.deadletterqueue.": "auto.create.topics.enable copy.record.enable group.enable topic.name "
+        "topic.name.prefix",
+        "group.": "consumer.assignor.offload.enable share.assignor.offload.enable share.dlq.manager.class.name",
+        "group.streams.": "acceptable.recovery.lag assignor.offload.enable assignors max.warmup.replicas "
+        "min.task.offset.interval.ms num.warmup.replicas rack.aware.assignment.tags task.offset.interval.ms "
+        "topology.description.plugin.class",
+        "sasl.oauthbearer.allow.unverified.": "audience issuer",
+        "streams.": "acceptable.recovery.lag assignor.name assignor.offload.enable num.warmup.replicas "
+        "rack.aware.assignment.tags task.offset.interval.ms",
+    }.items()
+    for name in names.split()
+)
+"""The names that Apache Kafka 4.4 has brought."""
 
 
 def _properties(theirs: Side, resource: Resource) -> dict[str, tuple[int, str | None]]:

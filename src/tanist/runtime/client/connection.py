@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from tanist import __version__
 from tanist.client.errors import meaning_of
 from tanist.client.security import ClientSecurity
 from tanist.security.sasl.client import Authenticated
@@ -24,6 +25,8 @@ from tanist.wire.schema import Request, Response
 Address = tuple[str, int]
 
 ANYBODY: Final = ClientSecurity()
+API_VERSIONS: Final = ApiVersionsRequest(client_software_name="tanist", client_software_version=__version__)
+"""ApiVersions of our own tools: a node refuses one that does not say which software asks (KIP-511)."""
 LONG_WAIT_S = 1.5
 _RESPONSE_BYTES_MAX = 1 << 30
 
@@ -128,7 +131,7 @@ class BrokerConnection:
         version = ApiVersionsRequest.VERSIONS[1]
         timeout_s = self._sock.gettimeout() or 10.0
         while True:
-            request = ApiVersionsRequest(client_software_name="tanist", client_software_version="0.1.0")
+            request = API_VERSIONS
             self._send(request, version, timeout_s)
             frame = self._receive()
             # A broker that does not have our version answers in version 0, with those that it has.

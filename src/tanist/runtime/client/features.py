@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tanist import __version__
 from tanist.client.admin import UpgradeType
 from tanist.runtime.client.changes import ANSWER_MARGIN_S
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
+from tanist.runtime.client.connection import API_VERSIONS
 from tanist.runtime.client.quorum import ask_controller
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdateFeaturesResponse
 from tanist.wire.schema import Request
-
-_API_VERSIONS = ApiVersionsRequest(client_software_name="tanist", client_software_version=__version__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def describe_features(client: Client, *, node_id: int | None = None) -> Features
     """The features of the cluster, by name, as any broker knows them, or this one."""
 
     def attempt() -> Features:
-        answer = client.ask(_API_VERSIONS, ApiVersionsResponse, node_id=node_id)
+        answer = client.ask(API_VERSIONS, ApiVersionsResponse, node_id=node_id)
         if answer.error_code:
             raise KafkaError(answer.error_code)
         finalized = {each.name: each.max_version_level for each in answer.finalized_features}
@@ -97,7 +94,7 @@ def served_version(client: Client, request: type[Request]) -> int:
     """The highest version of a request that the brokers say they serve; -1 if they do not have it."""
 
     def attempt() -> int:
-        answer = client.ask(_API_VERSIONS, ApiVersionsResponse)
+        answer = client.ask(API_VERSIONS, ApiVersionsResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code)
         return max((api.max_version for api in answer.api_keys if api.api_key == request.API_KEY), default=-1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tanist.broker.config import ConfigError, NodeConfig
 from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.connection import API_VERSIONS
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import address_of, bootstrap_of, to_brokers, to_controllers
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
@@ -26,7 +27,6 @@ from tanist.runtime.faults.settings import FOLDER_VARIABLE, folder_of
 from tanist.runtime.format import FormatError, format_folders, formatted_cluster_id
 from tanist.runtime.ports.files import replace_file
 from tanist.runtime.readiness import Readiness
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _exit_of(folder: Path, node: NodeEntry) -> str:
 def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
     """The condition that a node still lacks to be ready; empty if it is."""
     if not node.is_broker:
-        client.ask(ApiVersionsRequest(client_software_name="tanist"), ApiVersionsResponse)
+        client.ask(API_VERSIONS, ApiVersionsResponse)
         return ""
     missing = expected - client.metadata().brokers.keys()
     if missing:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tanist import __version__
 from tanist.client.acls import describe_request
 from tanist.client.topic_partition import TopicPartition
 from tanist.runtime.client.admin import ConfigEntry, TopicDescription, describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
+from tanist.runtime.client.connection import API_VERSIONS
 from tanist.runtime.client.features import Features, describe_features
 from tanist.runtime.client.groups import GroupListing, list_groups
 from tanist.runtime.client.partition_context import topic_settings
@@ -23,7 +23,6 @@ from tanist.runtime.migration.nodes import APACHE, ClusterDescription
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages import describe_producers_request
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.describe_acls_response import DescribeAclsResponse
 from tanist.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
@@ -110,8 +109,7 @@ def read_usage(client: Client, cluster: ClusterDescription) -> Usage:
 
 
 def _versions(client: Client, at: int | None) -> dict[int, tuple[int, int]]:
-    request = ApiVersionsRequest(client_software_name="tanist", client_software_version=__version__)
-    answer = client.ask(request, ApiVersionsResponse, node_id=at)
+    answer = client.ask(API_VERSIONS, ApiVersionsResponse, node_id=at)
     _raise_for(answer.error_code)
     return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 

@@ -1,4 +1,4 @@
-"""The catalogue of properties: every name that Kafka 4.3.1 has for brokers, topics, groups, client metrics; and ours.
+"""The catalogue of properties: every name that Kafka 4.4.0 has for brokers, topics, groups, client metrics; and ours.
 
 The only definition of a property: its type, default, check, importance, how it may be changed, its fallbacks, and
 whether it has an effect here. `settings` validates, resolves and describes by it.

@@ -22,6 +22,16 @@ group.coordinator.threads int 4 read-only high >=1
 offsets.load.buffer.size int 5242880 read-only high >=1
 offsets.topic.compression.codec int 0 read-only high
 """,
+    "tanist's coordinator assigns at once": """
+group.consumer.assignor.offload.enable boolean true cluster-wide medium internal
+""",
+    "what producers compress stays compressed": """
+max.decompressed.message.bytes int 2147483639 cluster-wide medium 1..2147483639
+""",
+    "as in Apache Kafka 4.3, a token may be for anybody and by anybody where no audience or issuer is expected": """
+sasl.oauthbearer.allow.unverified.audience boolean false read-only medium
+sasl.oauthbearer.allow.unverified.issuer boolean false read-only medium
+""",
     "it is for Apache Kafka's own tests": """
 internal.metadata.delete.delay.millis long 60000 read-only low internal
 internal.metadata.log.segment.bytes int - read-only low internal
@@ -115,9 +125,14 @@ sasl.oauthbearer.scope string - read-only medium
 sasl.oauthbearer.token.endpoint.url string - read-only medium
 """,
     "there are no share groups": """
+errors.deadletterqueue.auto.create.topics.enable boolean false cluster-wide medium
+errors.deadletterqueue.topic.name.prefix string dlq. cluster-wide medium
 group.share.assignment.interval.ms int 1000 cluster-wide medium >=0
+group.share.assignor.offload.enable boolean true cluster-wide medium internal
 group.share.assignors list simple read-only medium list
 group.share.delivery.count.limit int 5 read-only medium 2..10
+group.share.dlq.manager.class.name string \
+org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager read-only medium internal
 group.share.heartbeat.interval.ms int 5000 read-only medium >=1
 group.share.initialize.retry.interval.ms int 30000 read-only low >=1 internal
 group.share.max.assignment.interval.ms int 15000 read-only medium >=0
@@ -155,7 +170,10 @@ share.coordinator.write.timeout.ms int 5000 read-only high >=1
 share.fetch.purgatory.purge.interval.requests int 1000 read-only medium
 """,
     "there are no Streams groups": """
+group.streams.acceptable.recovery.lag long 10000 read-only medium >=0 internal
 group.streams.assignment.interval.ms int 1000 cluster-wide medium >=0
+group.streams.assignor.offload.enable boolean true cluster-wide medium internal
+group.streams.assignors list sticky read-only medium list
 group.streams.heartbeat.interval.ms int 5000 read-only medium >=1
 group.streams.initial.rebalance.delay.ms int 3000 read-only medium >=0
 group.streams.max.assignment.interval.ms int 15000 read-only medium >=0
@@ -163,14 +181,22 @@ group.streams.max.heartbeat.interval.ms int 15000 read-only medium >=1
 group.streams.max.session.timeout.ms int 60000 read-only medium >=1
 group.streams.max.size int 2147483647 read-only medium >=1
 group.streams.max.standby.replicas int 2 read-only medium >=0
+group.streams.max.warmup.replicas int 20 read-only medium >=0 internal
 group.streams.min.assignment.interval.ms int 0 read-only medium >=0
 group.streams.min.heartbeat.interval.ms int 5000 read-only medium >=1
 group.streams.min.session.timeout.ms int 45000 read-only medium >=1
+group.streams.min.task.offset.interval.ms int 15000 read-only medium >=1 internal
 group.streams.num.standby.replicas int 0 read-only medium >=0
+group.streams.num.warmup.replicas int 2 read-only medium >=0 internal
+group.streams.rack.aware.assignment.tags list "" read-only low list
 group.streams.session.timeout.ms int 45000 read-only medium >=1
+group.streams.task.offset.interval.ms int 60000 read-only medium >=1 internal
+group.streams.topology.description.plugin.class class - read-only medium
 """,
     "there is no tiered storage": """
 follower.fetch.last.tiered.offset.enable boolean false cluster-wide medium
+log.remote.copy.lag.bytes long -1 cluster-wide medium >=-1
+log.remote.copy.lag.ms long 0 cluster-wide medium >=-1
 remote.fetch.max.wait.ms int 500 cluster-wide medium >=1
 remote.list.offsets.request.timeout.ms long 30000 cluster-wide medium >=1
 remote.log.index.file.cache.total.size.bytes long 1073741824 cluster-wide low >=1

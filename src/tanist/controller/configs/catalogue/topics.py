@@ -21,6 +21,8 @@ compression.zstd.level int 3 medium -131072..22 no-effect from:compression.zstd.
     Compression level when compression.type is zstd.
 delete.retention.ms long 86400000 medium >=0 from:log.cleaner.delete.retention.ms
     How long a compacted topic keeps delete markers.
+errors.deadletterqueue.group.enable boolean false medium no-effect
+    Let share groups write here what nobody could process; there are no share groups.
 file.delete.delay.ms long 60000 medium >=0 no-effect from:log.segment.delete.delay.ms
     How long a dropped segment's files stay on disk before they are removed.
 flush.messages long 9223372036854775807 medium >=1 from:log.flush.interval.messages
@@ -41,6 +43,8 @@ local.retention.ms long -2 medium >=-2 no-effect from:log.local.retention.ms
     Local part of retention.ms under tiered storage; -2 follows retention.ms.
 max.compaction.lag.ms long 9223372036854775807 medium >=1 from:log.cleaner.max.compaction.lag.ms
     Longest time a record may escape compaction.
+max.decompressed.message.bytes int 2147483639 medium 1..2147483639 no-effect from:max.decompressed.message.bytes
+    Size of a record beyond which it is refused, once it is decompressed.
 max.message.bytes int 1048588 medium >=0 from:message.max.bytes
     Largest record batch accepted, after compression.
 message.timestamp.after.max.ms long 3600000 medium >=0 from:log.message.timestamp.after.max.ms
@@ -57,6 +61,10 @@ min.insync.replicas int 1 medium >=1 from:min.insync.replicas
     In-sync replicas needed before the high watermark moves and acks=all succeeds.
 preallocate boolean false medium no-effect from:log.preallocate
     Allocate a segment's whole file when it is created.
+remote.copy.lag.bytes long -1 medium >=-1 no-effect from:log.remote.copy.lag.bytes
+    Under tiered storage: copy a segment once so much has come after it; there is no tiered storage.
+remote.copy.lag.ms long 0 medium >=-1 no-effect from:log.remote.copy.lag.ms
+    Under tiered storage: copy a segment once its last record is so old; there is no tiered storage.
 remote.log.copy.disable boolean false medium no-effect
     Under tiered storage: stop copying segments to the remote tier.
 remote.log.delete.on.disable boolean false medium no-effect
