@@ -201,7 +201,10 @@ def test_what_cannot_be_taken_is_refused(cluster: Cluster) -> None:
         cluster.run(INTERVAL_MS)
         return client.push(metrics, kind=kind)
 
-    assert client.push() == ErrorCode.INVALID_REQUEST  # it has no id
+    for number in (0, 1):
+        client.instance_id = UUID(int=number)
+        assert client.push() == ErrorCode.INVALID_REQUEST
+    client.instance_id = NOBODY
     client.ask()
     assert pushed(b"", 7) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert client.ask().error_code == ErrorCode.NONE

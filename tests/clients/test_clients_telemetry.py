@@ -143,8 +143,8 @@ def test_java_pushes_at_its_defaults(cluster: TanistCluster) -> None:
             wait_for(lambda: _sum(cluster, SENT) >= first + 100, "what further pushes say is added")
         assert _sum(cluster, SENT) <= 500
         assert _counted(cluster, "plugin_error_count") == 0
-        shown = {name for name in pushed(cluster) if name.startswith("org_apache_kafka_producer_")}
-        assert all("record_send" in name or "request" in name for name in shown if "node" not in name), shown
+        shown = {name for name in pushed(cluster) if of_client(cluster, "producer-1", name)} - {"tanist_client_info"}
+        assert all("_producer_record_send" in name or "_producer_request" in name for name in shown), shown
 
 
 def _sum(cluster: TanistCluster, name: str) -> float:

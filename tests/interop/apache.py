@@ -122,11 +122,19 @@ def _write_logging(folder: Path) -> None:
         (folder / f"{name}.properties").write_text(_LOGGING.format(target=target, level=level))
 
 
-def java_command(main: str, *arguments: str, flags: Sequence[str], logging: str = "tools", pin: Pin = PIN) -> list[str]:
-    """The command line that runs a main class with the jars on its class path."""
+def java_command(
+    main: str,
+    *arguments: str,
+    flags: Sequence[str],
+    logging: str = "tools",
+    pin: Pin = PIN,
+    classes: Path | None = None,
+) -> list[str]:
+    """The command line that runs a main class with the jars, and a folder of other classes, on its class path."""
     folder = jars(pin)
+    path = f"{folder}/*" if classes is None else f"{classes}:{folder}/*"
     log4j = f"-Dlog4j2.configurationFile={folder / logging}.properties"
-    return ["java", *flags, log4j, "-cp", f"{folder}/*", main, *arguments]
+    return ["java", *flags, log4j, "-cp", path, main, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +288,8 @@ class ApacheCluster:
     first_port: int | None = None
     name: str = "apache"
     pin: Pin = PIN
+    classes: Path | None = None
+    """A folder of classes of plug-ins."""
     _members: dict[int, _Node] = field(default_factory=dict, init=False)
     _formatted: bool = field(default=False, init=False)
 
@@ -372,7 +382,9 @@ class ApacheCluster:
         if self.pid(node_id) is not None:
             raise ValueError(f"node {node_id} runs already")
         flags = (*SERVER_FLAGS, f"-Xmx{self.heap}", f"-Xms{self.heap}")
-        command = java_command(SERVER, str(node.properties_file), flags=flags, logging="server", pin=self.pin)
+        command = java_command(
+            SERVER, str(node.properties_file), flags=flags, logging="server", pin=self.pin, classes=self.classes
+        )
         self._close_output(node)
         node.output = node.log_file.open("ab")
         node.process = subprocess.Popen(

@@ -70,9 +70,11 @@ def alike(nodes: Pair, question: Callable[[Asker], Any], *, controllers: bool = 
 
 
 @contextmanager
-def pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Pair]:
-    """Both nodes, started on free ports and stopped in the end."""
-    theirs = ApacheCluster(folder / "apache", nodes=1, properties=properties, heap="384m", first_port=free_ports(2))
+def pair(folder: Path, properties: Mapping[str, str], classes: Path | None = None) -> Iterator[Pair]:
+    """Both nodes, started on free ports and stopped in the end. `classes`: of plug-ins of Apache Kafka's."""
+    theirs = ApacheCluster(
+        folder / "apache", nodes=1, properties=properties, heap="384m", first_port=free_ports(2), classes=classes
+    )
     ours = ApacheCluster(folder / "tanist", nodes=1, properties=properties, first_port=free_ports(2))
     file = ours.properties_file(1)
     ours.log_directory(1).mkdir(parents=True)

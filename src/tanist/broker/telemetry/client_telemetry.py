@@ -21,12 +21,10 @@ from tanist.broker.telemetry.received import ReceivedMetrics
 from tanist.broker.telemetry.subscriptions import Subscriptions, Wanted
 from tanist.wire.compression import Compression, decompress
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.ids import id_text
+from tanist.wire.ids import METADATA_TOPIC_ID, ZERO_UUID, id_text
 from tanist.wire.messages.push_telemetry_request import PushTelemetryRequest
 from tanist.wire.otlp import read_metrics
 
-_RESERVED_IDS = 100
-"""Kafka deals out no id below this."""
 _NEVER = -(1 << 62)
 _LEAST_KNOWN_MS = 60_000
 _ASK_AGAIN_AFTER = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -102,7 +100,7 @@ class ClientTelemetry:
 
     def push(self, request: PushTelemetryRequest, call: Call) -> ErrorCode:
         """Take what a client pushes, or say why not."""
-        if request.client_instance_id.int < _RESERVED_IDS:
+        if request.client_instance_id in (ZERO_UUID, METADATA_TOPIC_ID):
             return ErrorCode.INVALID_REQUEST
         instance = self._instance(request.client_instance_id, call)
         error = self._refusal(request, instance)

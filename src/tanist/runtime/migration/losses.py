@@ -64,7 +64,7 @@ def _to_tanist(cluster: ClusterDescription, usage: Usage) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "telemetry",
-            "subscriptions to client metrics are kept; clients push them to tanist with tanist.client.metrics.enable=true",
+            "subscriptions to client metrics are kept; clients push with tanist.client.metrics.enable=true",
             _at_most(usage.client_metrics),
         )
     yield from _requests(usage.versions)
