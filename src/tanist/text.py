@@ -44,3 +44,10 @@ def _plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return noun[:-1] + "ies"
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def label_text(text: str) -> str:
+    """The value of a label of Prometheus' text format, as it stands between its quotes."""
+    if "\\" in text or '"' in text or "\n" in text:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text

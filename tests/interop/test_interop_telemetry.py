@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -97,7 +97,7 @@ def said(answer: GetTelemetrySubscriptionsResponse) -> Any:
     )
 
 
-def subscribe(asker: Asker, name: str, values: dict[str, str | None]) -> None:
+def subscribe(asker: Asker, name: str, values: Mapping[str, str | None]) -> None:
     """The node has it when a client that it does not know yet hears something else than before."""
     before = said(Client(asker).get())
     request = alter_configs_request(CLIENT_METRICS_RESOURCE, name, values)

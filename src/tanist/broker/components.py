@@ -95,6 +95,13 @@ class NodeComponents:
     telemetry: ClientTelemetry | None
     """What takes clients' metrics, where it is enabled."""
 
+    @property
+    def enabled_telemetry(self) -> ClientTelemetry:
+        """For the requests that are served only then."""
+        if self.telemetry is None:
+            raise AssertionError("tanist.client.metrics.enable is not set")
+        return self.telemetry
+
 
 def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComponents:
     """Make the components of a node over its folders, whose meta.properties are `metas`. Nothing runs yet."""

@@ -95,8 +95,8 @@ _INTER_BROKER: dict[ApiKey, _Builder] = {
 }
 
 _TELEMETRY: dict[ApiKey, _Builder] = {
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ("telemetry", "build_get_subscriptions"),
-    ApiKey.PUSH_TELEMETRY: ("telemetry", "build_push"),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ("get_telemetry_subscriptions", "build"),
+    ApiKey.PUSH_TELEMETRY: ("push_telemetry", "build"),
 }
 
 _CONTROLLER: dict[ApiKey, _Builder] = {

@@ -7,6 +7,7 @@ the catalog, or labels that are not its own, are a mistake in the program and ra
 from __future__ import annotations
 
 from tanist.broker.metrics.catalog import DEFINITIONS
+from tanist.text import label_text
 
 Value = int | float
 
@@ -26,7 +27,7 @@ class Exposition:
             return
         shown = ""
         if labels:
-            shown = "{" + ",".join(f'{key}="{escaped(text)}"' for key, text in zip(wanted, labels)) + "}"
+            shown = "{" + ",".join(f'{key}="{label_text(text)}"' for key, text in zip(wanted, labels)) + "}"
         self._lines.setdefault(name, []).append(f"{name}{shown} {value}\n")
 
     def render(self) -> str:
@@ -40,10 +41,3 @@ class Exposition:
                 parts.append(f"# TYPE {definition.name} {definition.kind.value}\n")
                 parts += lines
         return "".join(parts)
-
-
-def escaped(text: str) -> str:
-    """The value of a label, as it stands between its quotes."""
-    if "\\" in text or '"' in text or "\n" in text:
-        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return text

@@ -74,7 +74,7 @@ class ClientTelemetry:
 
     def __init__(self, context: NodeContext, metadata: MetadataView) -> None:
         self._context = context
-        self._max_bytes = context.config.telemetry_max_bytes
+        self.max_bytes = context.config.telemetry_max_bytes
         self._subscriptions = Subscriptions(metadata)
         self._instances: dict[UUID, Instance] = {}
         """The one that was heard last at the end."""
@@ -125,11 +125,11 @@ class ClientTelemetry:
             return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
         if request.compression_type not in list(Compression):
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        return ErrorCode.TELEMETRY_TOO_LARGE if len(request.metrics) > self._max_bytes else ErrorCode.NONE
+        return ErrorCode.TELEMETRY_TOO_LARGE if len(request.metrics) > self.max_bytes else ErrorCode.NONE
 
     def _take(self, request: PushTelemetryRequest, instance: Instance) -> ErrorCode:
         try:
-            numbers = read_metrics(decompress(request.compression_type, request.metrics, self._max_bytes))
+            numbers = read_metrics(decompress(request.compression_type, request.metrics, self.max_bytes))
             interval_ms, now_ms = instance.wanted.interval_ms, self._context.clock.now_ms()
             self.received.take(instance.instance_id, instance.attributes, numbers, interval_ms, now_ms)
         except WireError:

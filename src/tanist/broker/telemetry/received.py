@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from uuid import UUID
 
-from tanist.broker.metrics.text import escaped
+from tanist.text import label_text
 from tanist.wire.otlp import Number
 
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_]")
@@ -112,4 +112,4 @@ def _name(text: str) -> str:
 
 def _labels(attributes: Mapping[str, str]) -> str:
     pairs = {_name(name): value for name, value in attributes.items()}
-    return ",".join(f'{name}="{escaped(value)}"' for name, value in sorted(pairs.items()))
+    return ",".join(f'{name}="{label_text(value)}"' for name, value in sorted(pairs.items()))
