@@ -67,6 +67,11 @@ ROWS = (
         _names_a_class,
     ),
     Row(
+        "`sasl.enabled.mechanisms`, `sasl.jaas.config` and `sasl.mechanism.inter.broker.protocol` are not dynamic",
+        "A node reads them when it starts, and says so.",
+        lambda difference: "reads these configs when a node starts" in str(difference.ours),
+    ),
+    Row(
         "`log.cleaner.io.max.bytes.per.second` is 1 or more",
         "The cleaner could not go on with less.",
         lambda difference: (

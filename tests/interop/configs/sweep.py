@@ -184,7 +184,7 @@ def kept(theirs: Side, ours: Side) -> Iterator[Difference]:
     for resource in (TOPIC_T, SUBSCRIPTION, GROUP_G, CLUSTER, BROKER_1):
         names = {**_properties(theirs, resource), **dict.fromkeys(STRANGE if resource.kind == BROKER else (), None)}
         for name, known in names.items():
-            if resource == TOPIC_T and TOPIC_SETTINGS[name].internal:
+            if resource in (TOPIC_T, GROUP_G) and _CATALOGUE[resource][name].internal:
                 continue  # never described
             value = _acceptable(theirs, ours, resource, name, known)
             if value is None:

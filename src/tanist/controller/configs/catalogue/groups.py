@@ -41,7 +41,7 @@ share.session.timeout.ms int 45000 medium >=1 from:group.share.session.timeout.m
         """
 streams.acceptable.recovery.lag long 10000 medium >=0 internal from:group.streams.acceptable.recovery.lag
 streams.assignment.interval.ms int 1000 medium >=0 from:group.streams.assignment.interval.ms
-streams.assignor.name string - medium
+streams.assignor.name string sticky medium from:group.streams.assignors
 streams.assignor.offload.enable boolean true medium internal from:group.streams.assignor.offload.enable
 streams.heartbeat.interval.ms int 5000 medium >=1 from:group.streams.heartbeat.interval.ms
 streams.initial.rebalance.delay.ms int 3000 medium >=0 from:group.streams.initial.rebalance.delay.ms
