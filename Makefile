@@ -75,7 +75,7 @@ test: setup
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
-	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)
+	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(or $(TESTS),$(shell grep -rl "mark\.long" tests --include="*.py"))
 
 # Tests that are part of no other command: long searches, and Spark's that repeat what `make spark` has tried.
 slow: $(SPARK)
