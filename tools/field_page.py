@@ -65,14 +65,14 @@ def _link(issue: str) -> str:
 
 def _planted(bug: Bug, searches: tuple[Search, ...]) -> str:
     """The test with the bug, and what the simulator's seeds have shown."""
-    told = ["red"] if bug.planted is not None else []
+    shown = ["red"] if bug.planted is not None else []
     tried = sum(search.tried for search in searches)
     if searches and searches[-1].property_id:
         last = searches[-1]
-        told.append(f"{last.property_id} by seed {last.tried} of {last.kind}" + _after(tried, last))
+        shown.append(f"{last.property_id} by seed {last.tried} of {last.kind}" + _after(tried, last))
     elif searches:
-        told.append(f"none of {tried} seeds")
-    return "; ".join(told)
+        shown.append(f"none of {tried} seeds")
+    return "; ".join(shown)
 
 
 def _after(tried: int, last: Search) -> str:
@@ -86,7 +86,7 @@ def _first(bug: Bug) -> str:
 def _later(bug: Bug) -> str:
     if "4.4.0" not in bug.shown:
         return ""
-    return "has it (shown)" if bug.shown["4.4.0"] else "not there (shown)"
+    return f"{'has it' if bug.shown['4.4.0'] else bug.apache.partition(';')[0]} (shown)"
 
 
 if __name__ == "__main__":
