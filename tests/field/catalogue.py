@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from tanist.lab.mutations.patching import Breaks
 Check = Callable[[], None]
 
 FOLDER = Path(__file__).parent
+
+BOTH_HAVE_IT: Mapping[str, bool] = {"4.3.1": True, "4.4.0": True}
+NEITHER_HAS_IT: Mapping[str, bool] = {"4.3.1": False, "4.4.0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Bug:
     """Those of docs/mutations.md that are this bug: the simulator finds them from seeds."""
     apache: str
     """What is known of Apache Kafka 4.3.1."""
+    shown: Mapping[str, bool]
+    """Versions of Apache Kafka on which `tests/interop/field` has shown whether they have it."""
     was_here: bool
     """tanist has had it."""
 
@@ -56,13 +61,14 @@ def bug(
     planted: Breaks | None = None,
     mutations: tuple[str, ...] = (),
     apache: str = "mended",
+    shown: Mapping[str, bool] | None = None,
     was_here: bool = False,
 ) -> Callable[[Check], Check]:
     """The test is about this bug of others."""
 
     def enter(check: Check) -> Check:
         kind = Path(inspect.getfile(check)).stem.removeprefix("test_field_").replace("_", " ")
-        BUGS.append(Bug(source, kind, check, planted, mutations, apache, was_here))
+        BUGS.append(Bug(source, kind, check, planted, mutations, apache, shown or {}, was_here))
         return check
 
     return enter

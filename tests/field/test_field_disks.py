@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -14,8 +15,10 @@ from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.recovery import LogLoader
 from tanist.log.segments import Segments
+from tanist.log.topic_id import read_or_write_topic_id
 from tanist.log.torn import as_failure
 from tanist.wire.errors import ErrorCode
+from tanist.wire.schema import ZERO_UUID
 from tests.field.catalogue import bug
 from tests.log.log_batches import batch
 from tests.log.log_disks import MemoryDisk
@@ -61,11 +64,14 @@ def test_an_epoch_checkpoint_that_a_loss_of_power_has_emptied_is_made_anew() -> 
         assert epochs_of(again) == epochs, content
 
 
-def _must_be_there(disk: Any, path: str, topic_id: Any) -> Any:
+def _must_be_whole(disk: Any, path: str, topic_id: UUID) -> UUID:
+    """As it was: only a log that is new may have no file."""
+    if topic_id != ZERO_UUID and not disk.exists(path):
+        return read_or_write_topic_id(disk, path, topic_id)
     return decode_partition_metadata(disk.read_file(path), path)
 
 
-@bug("KAFKA-16814", planted=fixed(log_module, "read_or_write_topic_id", _must_be_there))
+@bug("KAFKA-16814", planted=fixed(log_module, "read_or_write_topic_id", _must_be_whole))
 def test_a_log_whose_topic_id_a_loss_of_power_has_taken_does_not_stop_the_broker() -> None:
     """A broker did not start when the file with a log's topic id was missing, which an unclean stop could leave so
     because the file was written and not flushed.
@@ -130,7 +136,7 @@ def _all_that_is_old(segments: Segments, config: Any, start: int, end: int, high
     return len(segments)
 
 
-@bug("KAFKA-5634", planted=fixed(log_module, "expired_segments", _all_that_is_old))
+@bug("KAFKA-5634", planted=fixed(log_module, "expired_segments", _all_that_is_old), mutations=("trim-committed",))
 def test_retention_stops_at_the_high_watermark() -> None:
     """Retention deleted segments above the high watermark, and the log started beyond what was committed."""
     log = open_log(config=LogConfig(segment_bytes=2 * SIZE, retention_ms=5_000))

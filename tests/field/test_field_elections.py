@@ -20,7 +20,7 @@ from tanist.wire.ids import UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import PartitionChangeRecord
 from tests.controller.partitions.test_elections import expect, leaderless, world
 from tests.controller.world import World
-from tests.field.catalogue import bug
+from tests.field.catalogue import NEITHER_HAS_IT, bug
 
 
 def _anyone_who_led() -> tuple[Patch, ...]:
@@ -169,7 +169,7 @@ def _ends_with_what_is_added(moving: Reassignment, isr: tuple[int, ...]) -> Comp
     return Completion(staying, staying_isr)
 
 
-@bug("KAFKA-15665", planted=fixed(change, "complete", _ends_with_what_is_added))
+@bug("KAFKA-15665", planted=fixed(change, "complete", _ends_with_what_is_added), shown=NEITHER_HAS_IT)
 def test_a_reassignment_does_not_end_with_fewer_copies() -> None:
     """A reassignment was complete as soon as the added replicas were in sync, though one that stayed was not, and the
     partition fell below min.insync.replicas.

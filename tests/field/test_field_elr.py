@@ -21,7 +21,7 @@ from tanist.wire.metadata import PartitionChangeRecord
 from tests.controller.controller_double import Cluster, directory
 from tests.controller.partitions.test_directories import assign
 from tests.controller.partitions.test_elections import expect, leaderless
-from tests.field.catalogue import bug
+from tests.field.catalogue import BOTH_HAVE_IT, NEITHER_HAS_IT, bug
 
 MIN_ISR = "min.insync.replicas"
 FOO, CLUSTER = (2, "foo"), (4, "")
@@ -52,7 +52,7 @@ class _WithoutElr(PartitionContexts):
         return replace(super().of(*args), elr_enabled=False)
 
 
-@bug("apache/kafka#20716", planted=fixed(directories, "PartitionContexts", _WithoutElr))
+@bug("apache/kafka#20716", planted=fixed(directories, "PartitionContexts", _WithoutElr), shown=NEITHER_HAS_IT)
 def test_the_choice_of_a_directory_keeps_the_elr() -> None:
     """AssignReplicasToDirs built its partition changes without the ELR feature, so that a broker that reported a
     directory cleared the ELR of the partition.
@@ -76,6 +76,7 @@ def _clears_all(image: Any, records: Iterable[Any]) -> list[Any]:
     "apache/kafka#20237",
     planted=fixed(alter_configs, "_emptied_elrs", _clears_all),
     apache="has it: documented as it is",
+    shown=BOTH_HAVE_IT,
 )
 def test_the_same_minimum_again_keeps_the_elr() -> None:
     """A change of the cluster's min.insync.replicas cleared all ELRs even if the value was the one it had."""
@@ -94,7 +95,7 @@ def _by_the_isr(before: Any, target: Target, elected: Any, lost: tuple[int, ...]
     return before.last_known_elr if target.isr else (before.leader,)
 
 
-@bug("apache/kafka#20629", planted=fixed(change, "_last_known_elr", _by_the_isr))
+@bug("apache/kafka#20629", planted=fixed(change, "_last_known_elr", _by_the_isr), shown=NEITHER_HAS_IT)
 def test_a_partition_without_leader_remembers_the_last_one() -> None:
     """Whether the last leader was noted hung on the record's ISR being empty and not on the leader being lost."""
     there = leaderless()
@@ -137,7 +138,9 @@ def test_a_snapshot_has_the_elr() -> None:
     assert without.partition("foo").elr == ()
 
 
-@bug("strimzi #11685", planted=fixed(alter_configs, "_forbidden", always(None)), apache="as meant")
+@bug(
+    "strimzi #11685", planted=fixed(alter_configs, "_forbidden", always(None)), apache="as meant", shown=NEITHER_HAS_IT
+)
 def test_a_brokers_own_minimum_is_refused_and_the_clusters_is_not() -> None:
     """An operator set min.insync.replicas for each broker, which is refused with ELR, and restarted them for ever: the
     cluster's value could be set all the time.
@@ -151,7 +154,9 @@ def test_a_brokers_own_minimum_is_refused_and_the_clusters_is_not() -> None:
     assert cluster.set_config(CLUSTER, MIN_ISR, "2").error_code == 0
 
 
-@bug("strimzi #11854", planted=fixed(alter_configs, "_forbidden", always(None)), apache="as meant")
+@bug(
+    "strimzi #11854", planted=fixed(alter_configs, "_forbidden", always(None)), apache="as meant", shown=NEITHER_HAS_IT
+)
 def test_the_clusters_minimum_cannot_be_removed_but_set_to_its_default() -> None:
     """An operator that had never set min.insync.replicas found the value that ELR sets, tried to delete it, was
     refused, and restarted the brokers for ever.

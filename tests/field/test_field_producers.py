@@ -10,7 +10,7 @@ from tanist.log.appender import Appender
 from tanist.log.producers import ProducerEntry, ProducerStates
 from tanist.wire.batch import read_header
 from tanist.wire.errors import ErrorCode
-from tests.field.catalogue import bug
+from tests.field.catalogue import NEITHER_HAS_IT, bug
 from tests.log.log_batches import batch
 from tests.log.log_disks import MemoryDisk
 from tests.log.log_rig import open_log
@@ -63,7 +63,7 @@ def _forgets_all(states: ProducerStates, offset: int) -> None:
     states.entries.clear()
 
 
-@bug("KAFKA-7190, redpanda #29623", planted=fixed(ProducerStates, "forget_below", _forgets_all))
+@bug("KAFKA-7190, redpanda #29623", planted=fixed(ProducerStates, "forget_below", _forgets_all), shown=NEITHER_HAS_IT)
 def test_a_producer_outlives_its_records() -> None:
     """When a log's start passed a producer's records its state was forgotten, and its next batch was refused or a retry
     written twice.

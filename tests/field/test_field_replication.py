@@ -14,7 +14,7 @@ from tanist.replica.membership import IsrMembership
 from tanist.replica.memory import Entry
 from tanist.replica.remote import NEVER_MS, RemoteReplica
 from tanist.wire.errors import ErrorCode
-from tests.field.catalogue import bug
+from tests.field.catalogue import BOTH_HAVE_IT, NEITHER_HAS_IT, bug
 from tests.log.log_rig import open_log
 from tests.log.test_log_follower import fetched, joined
 from tests.replica.replica_alone import LAG_MS, Alone, proposals
@@ -23,7 +23,7 @@ from tests.replica.test_replica_follower import follower, reported
 # -- the high watermark
 
 
-@bug("KAFKA-15583", planted=fixed(LeaderState, "_may_advance", always(True)), mutations=("A1",))
+@bug("KAFKA-15583", planted=fixed(LeaderState, "_may_advance", always(True)), mutations=("A1",), shown=NEITHER_HAS_IT)
 def test_under_min_isr_the_high_watermark_stands_still() -> None:
     """The high watermark moved while fewer replicas than min.insync.replicas were in sync, so that the last of them
     had acknowledged records that no other had.
@@ -43,6 +43,7 @@ def _as_configured(leader: IsrMembership) -> int:
     planted=fixed(IsrMembership, "_effective_min_isr", _as_configured),
     mutations=("A33",),
     apache="never had it; its documentation said so until 2026",
+    shown=NEITHER_HAS_IT,
 )
 def test_no_more_replicas_must_be_in_sync_than_there_are() -> None:
     """By the documentation a partition with fewer replicas than min.insync.replicas could not be written: the effective
@@ -87,7 +88,13 @@ def _who_is_at_the_high_watermark() -> tuple[Patch, ...]:
     return (Patch(IsrMembership, "_keeps_up", always(True)),)
 
 
-@bug("KAFKA-19996", planted=_who_is_at_the_high_watermark, apache="has it: the mend is not merged", was_here=True)
+@bug(
+    "KAFKA-19996",
+    planted=_who_is_at_the_high_watermark,
+    apache="has it: the mend is not merged",
+    was_here=True,
+    shown=BOTH_HAVE_IT,
+)
 def test_under_min_isr_a_replica_joins_when_it_keeps_up() -> None:
     """While too few replicas are in sync the high watermark stands still, and a follower that had only come as far as
     that joined the ISR, left it as late, and joined again.
@@ -164,7 +171,12 @@ def test_who_joins_has_all_from_before_the_epoch() -> None:
     assert len(proposals(alone.fetch(3, 10).effects)) == 1
 
 
-@bug("KAFKA-15221", planted=fixed(LeaderState, "_comes_from_former_life", always(False)), mutations=("A5",))
+@bug(
+    "KAFKA-15221",
+    planted=fixed(LeaderState, "_comes_from_former_life", always(False)),
+    mutations=("A5",),
+    shown=NEITHER_HAS_IT,
+)
 def test_a_fetch_from_before_a_reboot_adds_nobody() -> None:
     """A fetch that a follower had sent before it rebooted expanded the ISR with the broker epoch of its new life."""
     alone = Alone(isr=(1,), leo=10)

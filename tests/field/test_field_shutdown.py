@@ -7,7 +7,7 @@ from typing import Any
 from tanist.controller.partitions import elections
 from tanist.lab.mutations.patching import Patch, fixed, no_records
 from tests.controller.partitions.test_elections import expect, world
-from tests.field.catalogue import bug
+from tests.field.catalogue import NEITHER_HAS_IT, bug
 
 
 @bug("KAFKA-18106", planted=fixed(elections, "broker_new_incarnation", no_records))
@@ -34,7 +34,7 @@ def _always_clean() -> tuple[Patch, ...]:
     return (Patch(elections, "broker_new_incarnation", cleanly),)
 
 
-@bug("KAFKA-18635", planted=_always_clean, mutations=("A3",))
+@bug("KAFKA-18635", planted=_always_clean, mutations=("A3",), shown=NEITHER_HAS_IT)
 def test_an_unclean_shutdown_is_noticed() -> None:
     """The detection of unclean shutdowns had been turned off: a broker that may have lost records stayed eligible, and
     could be elected.

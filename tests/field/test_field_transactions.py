@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tanist.broker.api import produce_transactional
 from tanist.broker.transactions import marker_sender
 from tanist.broker.transactions.marker_writes import MarkerWrites
 from tanist.broker.transactions.verification import TransactionVerifier
+from tanist.client.errors import error_in
 from tanist.coordinator.transactions import state, transaction_shard
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.state import COMPLETE_COMMIT, MAX_EPOCH, ONGOING, TransactionValues
@@ -19,9 +21,10 @@ from tanist.log.cleaner.transactions import CleanedTransactions
 from tanist.log.indexes import AbortedTransaction
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
-from tanist.wire.batch import decode_batch
+from tanist.wire.batch import NewRecord, decode_batch
 from tanist.wire.control import ControlKind, control_kind
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import TRANSACTIONS_TOPIC
 from tanist.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -38,7 +41,7 @@ from tests.broker.test_hanging_transactions import (
 )
 from tests.broker.transactions_rig import TransactionalProducer
 from tests.coordinator.transaction_rig import BUMPS, ID, P0, P1, Rig
-from tests.field.catalogue import bug
+from tests.field.catalogue import BOTH_HAVE_IT, NEITHER_HAS_IT, bug
 from tests.log.cleaner_rig import COMPACT, batches_of, clean, put, roll_and_flush
 from tests.log.log_batches import TRANSACTIONAL, marker
 from tests.log.log_disks import MemoryDisk
@@ -54,7 +57,7 @@ def _ends_bump_no_epoch() -> tuple[Patch, ...]:
     return (Patch(TransactionValues, "prepared", same_epoch), Patch(transaction_shard, "end_error", always((0, False))))
 
 
-@bug("KAFKA-17754", planted=_ends_bump_no_epoch, apache="old clients still have it")
+@bug("KAFKA-17754", planted=_ends_bump_no_epoch, apache="has it with old clients", shown=BOTH_HAVE_IT)
 def test_a_late_end_is_fenced() -> None:
     """A delayed EndTxn of an old client ended a later transaction (Jepsen, 2024)."""
     rig = Rig()
@@ -142,6 +145,7 @@ def _a_repeated_marker_is_refused() -> tuple[Patch, ...]:
         "T7",
         "T16",
     ),
+    shown=NEITHER_HAS_IT,
 )
 def test_a_marker_that_comes_again_is_acknowledged() -> None:
     """A repeated marker was refused for its epoch, and the coordinator sent it for ever."""
@@ -178,7 +182,7 @@ def _two_producer_ids_are_not_written() -> tuple[Patch, ...]:
     return (Patch(transaction_shard, "values_of", without),)
 
 
-@bug("KAFKA-20310", planted=_two_producer_ids_are_not_written, apache="unknown")
+@bug("KAFKA-20310", planted=_two_producer_ids_are_not_written, shown=NEITHER_HAS_IT)
 def test_a_failover_keeps_the_producer_ids_of_an_overflow() -> None:
     """The log lacked the previous and the next producer id, and after a failover an overflow fenced its producer or
     never ended.
@@ -328,6 +332,44 @@ def test_a_coordinator_that_is_away_is_no_end_for_a_producer() -> None:
             assert producer.write("t", [b"one"], patient=False) == ErrorCode.NOT_ENOUGH_REPLICAS
     producer.write("t", [b"one"])
     producer.end()
+
+
+def _the_earlier_one_is_given_up() -> tuple[Patch, ...]:
+    def last_of_each(queue: list[Any]) -> tuple[list[Any], list[Any]]:
+        last: dict[str, Any] = {}
+        for question in queue:
+            if question.transactional_id in last:
+                last[question.transactional_id].fail(ErrorCode.NETWORK_EXCEPTION)
+            last[question.transactional_id] = question
+        return list(last.values()), []
+
+    return (Patch(TransactionVerifier, "_one_of_each", staticmethod(last_of_each)),)
+
+
+@bug(
+    "aiokafka #1172",
+    planted=_the_earlier_one_is_given_up,
+    apache="has it: the earlier of two verifications that wait is given up",
+    shown=BOTH_HAVE_IT,
+)
+def test_requests_of_one_producer_at_once_are_all_answered() -> None:
+    """In an exactly-once loop produce requests were answered with NOT_ENOUGH_REPLICAS though no replica was missing."""
+    cluster = Cluster(config={"transaction.state.log.num.partitions": "1"})
+    producer = TransactionalProducer(cluster, bumps=False)
+    producer.begin()
+    leader = next(node_id for node_id in (1, 2, 3) if node_id != cluster.leader(TRANSACTIONS_TOPIC))
+    partitions = range(6)
+    cluster.create_topic("t", assignment=[[leader]] * len(partitions))
+    for index in partitions:
+        cluster.until(partial(lambda index: cluster.leader("t", index) == leader, index))
+        producer.add("t", index)
+    answers = []
+    for index in partitions:
+        asked = producer.transactions.batch(("t", index), [NewRecord(0, None, b"one")], timeout_ms=5_000)
+        client = cluster.new_client(f"connection-{index}")
+        answers.append(cluster.send(asked.request, asked.newest, to=leader, client=client))
+    cluster.until(lambda: all(answers))
+    assert {error_in(answer) for (answer,) in answers} == {0}
 
 
 def _nobody_looks() -> tuple[Patch, ...]:

@@ -16,3 +16,9 @@ def test_what_tanist_had_is_on_the_page() -> None:
     for bug in all_bugs():
         if bug.was_here:
             assert f"**{bug.source.split(', ')[0]}**" in page
+
+
+def test_what_was_shown_is_what_the_row_says() -> None:
+    for bug in all_bugs():
+        if "4.3.1" in bug.shown:
+            assert bug.apache.startswith("has it") == bug.shown["4.3.1"], bug.test

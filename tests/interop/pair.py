@@ -31,6 +31,9 @@ class Asker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._client.close()
 
     def ask(self, request: Request, version: int, expected: type[_R]) -> _R:

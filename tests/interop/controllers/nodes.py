@@ -141,7 +141,7 @@ class ApacheController(ControllerNode):
         )  # fmt: skip
 
     def _command(self) -> Sequence[str]:
-        flags = (*apache.SERVER_FLAGS, "-Xmx256m")
+        flags = (*apache.SERVER_FLAGS, "-Xmx512m")
         return apache.java_command(apache.SERVER, str(self.properties_file), flags=flags, logging="server")
 
 

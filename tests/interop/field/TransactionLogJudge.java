@@ -1,0 +1,25 @@
+// What Apache Kafka writes into its transaction log of a transaction whose epochs have run out: the two other ids.
+// Run as a source file; it prints "previous next".
+
+import java.nio.ByteBuffer;
+import java.util.HashSet;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.coordinator.transaction.TransactionLog;
+import org.apache.kafka.coordinator.transaction.TransactionState;
+import org.apache.kafka.coordinator.transaction.TxnTransitMetadata;
+import org.apache.kafka.coordinator.transaction.generated.TransactionLogValue;
+import org.apache.kafka.server.common.TransactionVersion;
+
+class TransactionLogJudge {
+    public static void main(String[] arguments) {
+        long previous = Long.parseLong(arguments[0]);
+        long next = Long.parseLong(arguments[1]);
+        TxnTransitMetadata metadata = new TxnTransitMetadata(
+            7, previous, next, Short.MAX_VALUE, (short) (Short.MAX_VALUE - 1), 60_000,
+            TransactionState.PREPARE_COMMIT, new HashSet<>(), 1, 2, TransactionVersion.TV_2);
+        ByteBuffer written = ByteBuffer.wrap(TransactionLog.valueToBytes(metadata, TransactionVersion.TV_2));
+        short version = written.getShort();
+        TransactionLogValue value = new TransactionLogValue(new ByteBufferAccessor(written), version);
+        System.out.println(value.previousProducerId() + " " + value.nextProducerId());
+    }
+}
