@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.broker.api.table import BROKER_TABLE, CONTROLLER_TABLE, INTER_BROKER_TABLE
+from tanist.broker.api.table import BROKER_TABLE, CONTROLLER_TABLE, INTER_BROKER_TABLE, TELEMETRY_TABLE
 from tanist.wire.apis import ApiKey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def stated(path: Path) -> dict[int, tuple[int, int]]:
 
 
 def served(key: int) -> tuple[int, int]:
-    handlers = (BROKER_TABLE, CONTROLLER_TABLE, INTER_BROKER_TABLE)
+    handlers = (BROKER_TABLE, CONTROLLER_TABLE, INTER_BROKER_TABLE, TELEMETRY_TABLE)
     return next((table[key][0], table[key][1]) for table in handlers if key in table)
 
 
