@@ -376,7 +376,13 @@ def _nobody_looks() -> tuple[Patch, ...]:
     return tuple(TRANSACTION_MUTANTS["T17"].patches())
 
 
-@bug("KAFKA-20716", planted=_nobody_looks, mutations=("T17", "T18", "T19"), apache="has it: documented as it is")
+@bug(
+    "KAFKA-20716",
+    planted=_nobody_looks,
+    mutations=("T17", "T18", "T19"),
+    apache="has it: documented as it is",
+    shown=BOTH_HAVE_IT,
+)
 def test_an_unclean_election_that_takes_a_marker_leaves_no_open_transaction() -> None:
     """An unclean election took a transaction's marker away, and readers of committed records stood still for ever."""
     cluster = cluster_of_five()

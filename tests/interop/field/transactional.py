@@ -41,7 +41,7 @@ from tests.interop.waiting import wait_for
 JUDGE = Path(__file__).with_name("TransactionLogJudge.java")
 ROUNDS = 300
 BUMPS = 2
-_ANSWERS: Mapping[int, type[Response]] = {
+ANSWERS: Mapping[int, type[Response]] = {
     response.API_KEY: response
     for response in (AddPartitionsToTxnResponse, EndTxnResponse, InitProducerIdResponse, ProduceResponse)
 }
@@ -58,7 +58,7 @@ class Producer:
         self.carry_out(self.transactions.initialize())
 
     def once(self, asked: Ask) -> Any:
-        return self._node.ask(asked.request, asked.newest, _ANSWERS[asked.request.API_KEY])
+        return self._node.ask(asked.request, asked.newest, ANSWERS[asked.request.API_KEY])
 
     def carry_out(self, asked: Ask | None) -> None:
         """Again, as long as the answer says so."""
