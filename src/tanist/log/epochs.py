@@ -87,6 +87,17 @@ class LeaderEpochCache:
             return EpochEndOffset(epoch, entries[0].start_offset)
         return EpochEndOffset(entries[index - 1].epoch, entries[index].start_offset)
 
+    def common_end(self, end_offset: int, other: LeaderEpochCache, other_end_offset: int) -> int:
+        """Up to where two logs of a partition, which end there, are the same; -1 if that cannot be said.
+
+        Two logs that have a record of one epoch at one offset have the same records before it.
+        """
+        for epoch, _ in reversed(self._entries):
+            found, end = other.end_offset_for(epoch, other_end_offset)
+            if found == epoch:
+                return min(end, self.end_offset_for(epoch, end_offset).end_offset)
+        return UNDEFINED_OFFSET
+
     def epoch_at(self, offset: int) -> int:
         """The epoch in which `offset` was, or would be, written; -1 when that is before the first entry."""
         found = UNDEFINED_EPOCH
@@ -121,6 +132,11 @@ class LeaderEpochCache:
         entries[:index] = [EpochEntry(last.epoch, start_offset)]
         self.dirty = True
         return True
+
+    def become(self, other: LeaderEpochCache) -> None:
+        """Have the entries of another."""
+        self._entries = list(other.entries)
+        self.dirty = True
 
     def clear(self) -> None:
         if self._entries:

@@ -331,7 +331,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
         "ssl.keymanager.algorithm",
         "num.io.threads",
         "group.share.max.size",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
+        "num.replica.alter.log.dirs.threads",
     ):
         setting = BROKER_SETTINGS[name]
         assert not setting.has_effect

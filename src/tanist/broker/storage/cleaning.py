@@ -11,6 +11,7 @@ cleaner's to repair. It knows nothing of requests; leaders and followers clean w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -131,8 +132,21 @@ class LogCleaner:
             and hosted.directory.failed is None
             and hosted.log.failed is None
             and hosted.log.config.compacts
+            and hosted not in self._replicas.moves  # or its copy might keep a value, and not the tombstone behind it
             and not (follower is not None and follower.phase is Phase.SALVAGING)
         )
+
+    def moved(self, hosted: HostedPartition, source: LogDirectory) -> None:
+        """The replica has come here from a directory: what is clean of its log was so there."""
+        key, offset = (hosted.topic, hosted.index), None
+        with suppress(OSError):  # then all of it is dirty
+            offset = self._offsets_of(source).get(key)
+        try:
+            own = self._offsets_of(hosted.directory)
+            if offset is not None or own.get(key) is not None:
+                own.set(key, offset or 0, hosted.directory.logs.keys())
+        except OSError as failure:
+            hosted.disk_failed(failure)
 
     def _offsets_of(self, directory: LogDirectory) -> CleanerOffsets:
         offsets = self._offsets.get(directory)
