@@ -70,9 +70,7 @@ class Cluster(ScriptedCluster):
         """
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
-        world = World(
-            seed, nodes=nodes, roles=roles, directories=directories, config=config, trace=self._trace
-        )
+        world = World(seed, nodes=nodes, roles=roles, directories=directories, config=config, trace=self._trace)
         super().__init__(world, SimClient(world, "client", History(), login, tls=tls))
         self.heard = Heard(self)
         """All events of all nodes."""

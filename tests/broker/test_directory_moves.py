@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.client.admin import BROKER_RESOURCE
+from tanist.client.admin import BROKER_RESOURCE, move_logs_request
 from tanist.events.replication import ReplicaMoved, ReplicaMoveEnded, ReplicaMoves
 from tanist.log.directory import LogDirectory
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_replica_log_dirs_request import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirTopic,
-)
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from tests.broker.cluster_rig import Cluster
 
@@ -42,10 +37,7 @@ def elsewhere(hosted: HostedPartition) -> str:
 
 def ask(cluster: Cluster, path: str, *, to: int = 1, topic: str = "t", partition: int = 0) -> int:
     """AlterReplicaLogDirs of one replica: its error."""
-    request = AlterReplicaLogDirsRequest(
-        dirs=(AlterReplicaLogDir(path=path, topics=(AlterReplicaLogDirTopic(name=topic, partitions=(partition,)),)),)
-    )
-    answer = cluster.ask(request, 2, to=to)
+    answer = cluster.ask(move_logs_request({(topic, partition): path}), 2, to=to)
     [result] = [each for each in answer.results if each.topic_name == topic]
     [found] = result.partitions
     assert found.partition_index == partition

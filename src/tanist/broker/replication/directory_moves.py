@@ -32,10 +32,8 @@ from tanist.log.log import Log
 from tanist.log.torn import as_failure
 from tanist.replica.follower import Phase
 
-_CHUNK_BYTES: Final = 256 << 10
-"""Copied in one step, or one batch."""
 _LAST_CHUNKS_MAX: Final = 8
-"""In the last step. While more than these come between two steps, it has to wait."""
+"""Of `replica.fetch.max.bytes`, in the last step. While more than these come between two steps, it has to wait."""
 _UNSYNCED_MAX: Final = 4 << 20
 """So much may be synced in the last step, which holds the loop up."""
 _POLL_MS: Final = 50
@@ -248,7 +246,7 @@ class DirectoryMoves:
         except Exception as error:
             self._future_failed(move, error)
             return False
-        batches = _read(hosted, future.log_end_offset)
+        batches = _read(hosted, future.log_end_offset, self._context.config.replica_fetch_max_bytes)
         if batches is None:
             return not move.over and future.log_end_offset == source.log_end_offset
         try:
@@ -333,11 +331,11 @@ class DirectoryMoves:
         self.directory_failed(move.directory, as_failure(error))
 
 
-def _read(hosted: HostedPartition, offset: int) -> bytes | None:
-    """The batches of the replica's log from there on; None if there are none, or they cannot be read."""
+def _read(hosted: HostedPartition, offset: int, bytes_max: int) -> bytes | None:
+    """Some batches of the replica's log from there on, at least one; None if there are none, or they cannot be read."""
     log = hosted.log
     try:
-        piece = log.read(offset, _CHUNK_BYTES, log.log_end_offset)
+        piece = log.read(offset, bytes_max, log.log_end_offset)
         if piece is None:
             return None
         return piece.chunk.file.read(piece.chunk.offset, piece.chunk.length)
