@@ -17,6 +17,7 @@ from tests.broker.cluster_rig import Cluster
 
 FIRST, SECOND = "/data/1", "/data/2"
 VALUES = [b"value %03d" % n for n in range(40)]
+QUICK = {"log.segment.delete.delay.ms": "1000", "replica.fetch.max.bytes": "65536"}
 SLOW = "2000"
 """Bytes a second."""
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -24,7 +25,7 @@ RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 def cluster_of(nodes: int = 1, config: dict[str, str] | None = None, **topic: Any) -> Cluster:
     """A topic with forty batches on each node."""
-    cluster = Cluster(nodes=nodes, directories=2, config={"log.segment.delete.delay.ms": "1000", **(config or {})})
+    cluster = Cluster(nodes=nodes, directories=2, config={**QUICK, **(config or {})})
     cluster.create_topic("t", factor=nodes, config=topic.get("configs"))
     for value in VALUES:
         assert cluster.produce("t", [value]).error_code == 0
@@ -315,3 +316,34 @@ def test_the_controller_agrees_before_the_replica_has_moved(monkeypatch: pytest.
     assert ask(cluster, elsewhere(hosted), to=other) == 0
     cluster.until(lambda: bool(known))
     assert known == [True]
+
+
+def test_a_cleaning_of_the_log_ends_when_that_has_moved_between_two_of_its_steps() -> None:
+    cluster = cluster_of(config={"log.cleaner.backoff.ms": "10"}, configs={"cleanup.policy": "delete"})
+    cluster.create_topic(
+        "c", factor=1, config={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
+    )
+    hosted = cluster.hosted("c")[1]
+    source, target = hosted.directory.path, elsewhere(hosted)
+    for number in range(8):
+        assert cluster.produce("c", [b"value"], key=b"k%d" % (number % 2)).error_code == 0
+        cluster.run(400)
+    cleaner = cluster.node(1).components.housekeeping.cleaner
+    before = cleaner.cleaned
+    assert before
+    clean = [cluster.produce("c", [b"value"], key=b"k0").error_code for _ in range(3)]
+    assert not any(clean)
+    with cluster.when(
+        lambda: cleaner._current is not None,
+        lambda: cluster.node(1).replicas.moves.begin(hosted, cluster.node(1).replicas.directories[target == SECOND]),
+    ):
+        cluster.run(600)
+    cluster.until(lambda: hosted.directory.path == target)
+    for number in range(8):
+        assert cluster.produce("c", [b"value"], key=b"k%d" % (number % 2)).error_code == 0
+        cluster.run(400)
+    cluster.until(lambda: cleaner.cleaned > before)
+    assert not cluster.node(1).replicas.directories.offline_ids()
+    content = cluster.host(1).disk.content(f"{target}/cleaner-offset-checkpoint").decode()
+    assert "c 0 " in content
+    assert source != target

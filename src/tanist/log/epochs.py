@@ -92,11 +92,10 @@ class LeaderEpochCache:
 
         Two logs that have a record of one epoch at one offset have the same records before it.
         """
-        for epoch, _ in reversed(self._entries):
-            found, end = other.end_offset_for(epoch, other_end_offset)
-            if found == epoch:
-                return min(end, self.end_offset_for(epoch, end_offset).end_offset)
-        return UNDEFINED_OFFSET
+        theirs = {epoch for epoch, _ in other.entries}
+        common = next((epoch for epoch, _ in reversed(self._entries) if epoch in theirs), UNDEFINED_EPOCH)
+        end, other_end = self.end_offset_for(common, end_offset), other.end_offset_for(common, other_end_offset)
+        return min(end.end_offset, other_end.end_offset)
 
     def epoch_at(self, offset: int) -> int:
         """The epoch in which `offset` was, or would be, written; -1 when that is before the first entry."""

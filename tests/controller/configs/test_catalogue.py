@@ -177,6 +177,7 @@ offsets.topic.segment.bytes INT read-only 104857600
 process.roles LIST read-only null
 producer.id.expiration.ms INT cluster-wide 86400000
 queued.max.requests INT read-only 500
+replica.alter.log.dirs.io.max.bytes.per.second LONG cluster-wide null
 replica.fetch.backoff.ms INT read-only 1000
 replica.fetch.max.bytes INT read-only 1048576
 replica.fetch.min.bytes INT read-only 1
