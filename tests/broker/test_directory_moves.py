@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.storage.cleaning import LogCleaner
 from tanist.client.admin import BROKER_RESOURCE, move_logs_request
 from tanist.events.replication import ReplicaMoved, ReplicaMoveEnded, ReplicaMoves
 from tanist.log.directory import LogDirectory
@@ -318,32 +319,38 @@ def test_the_controller_agrees_before_the_replica_has_moved(monkeypatch: pytest.
     assert known == [True]
 
 
-def test_a_cleaning_of_the_log_ends_when_that_has_moved_between_two_of_its_steps() -> None:
-    cluster = cluster_of(config={"log.cleaner.backoff.ms": "10"}, configs={"cleanup.policy": "delete"})
-    cluster.create_topic(
-        "c", factor=1, config={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
-    )
-    hosted = cluster.hosted("c")[1]
-    source, target = hosted.directory.path, elsewhere(hosted)
-    for number in range(8):
-        assert cluster.produce("c", [b"value"], key=b"k%d" % (number % 2)).error_code == 0
-        cluster.run(400)
-    cleaner = cluster.node(1).components.housekeeping.cleaner
-    before = cleaner.cleaned
-    assert before
-    clean = [cluster.produce("c", [b"value"], key=b"k0").error_code for _ in range(3)]
-    assert not any(clean)
-    with cluster.when(
-        lambda: cleaner._current is not None,
-        lambda: cluster.node(1).replicas.moves.begin(hosted, cluster.node(1).replicas.directories[target == SECOND]),
-    ):
-        cluster.run(600)
+def test_a_cleaning_of_the_log_ends_when_that_moves_between_two_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is clean stays so in the other directory."""
+    held: list[Callable[[], None]] = []
+    run = LogCleaner._run
+
+    def hold(cleaner: LogCleaner, job: Any) -> None:
+        held.append(lambda: run(cleaner, job))
+
+    cluster = cluster_of(config={"log.cleaner.backoff.ms": "10"})
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
+    cluster.create_topic("c", factor=1, config=compacted)
+    hosted, cleaner = cluster.hosted("c")[1], cluster.node(1).components.housekeeping.cleaner
+
+    def fill() -> None:
+        for number in range(4):
+            assert cluster.produce("c", [b"value"], key=b"k%d" % (number % 2)).error_code == 0
+            cluster.run(400)
+
+    fill()
+    cluster.until(lambda: cleaner.cleaned > 0)
+    monkeypatch.setattr(LogCleaner, "_run", hold)
+    fill()
+    cluster.until(lambda: bool(held))
+    cleaned, target = cleaner.cleaned, elsewhere(hosted)
+    assert ask(cluster, target, topic="c") == 0
     cluster.until(lambda: hosted.directory.path == target)
-    for number in range(8):
-        assert cluster.produce("c", [b"value"], key=b"k%d" % (number % 2)).error_code == 0
-        cluster.run(400)
-    cluster.until(lambda: cleaner.cleaned > before)
+    monkeypatch.undo()
+    held[0]()
+    cluster.run(5)
     assert not cluster.node(1).replicas.directories.offline_ids()
+    assert cleaner.cleaned == cleaned
+    fill()
+    cluster.until(lambda: cleaner.cleaned > cleaned)
     content = cluster.host(1).disk.content(f"{target}/cleaner-offset-checkpoint").decode()
-    assert "c 0 " in content
-    assert source != target
+    assert "\nc 0 " in content

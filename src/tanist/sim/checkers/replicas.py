@@ -78,6 +78,7 @@ class _Seen:
             or self.metadata is not replica.metadata
             or (leader is not None and self.maximal_isr is not leader.maximal_isr)
             or self.mirror.was_cut
+            or self.mirror.log is not hosted.log
         )
 
 
