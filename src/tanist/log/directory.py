@@ -196,7 +196,7 @@ class LogDirectory:
     ) -> Log:
         """Open one of the logs that `begin_load` has found. Changes nothing here: it may be called off the loop.
 
-        Of a future log nothing is to be rescued, or told: it is a copy.
+        Of a future log nothing is to be rescued or reported: it is a copy.
         """
         if found.is_future:
             rescue = None

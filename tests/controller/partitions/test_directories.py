@@ -92,7 +92,7 @@ def test_strangers_and_old_clusters() -> None:
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_directory_that_is_told_clears_no_elr() -> None:
+def test_a_directory_that_is_reported_clears_no_elr() -> None:
     """apache/kafka#20716: a replica that moves between directories stays eligible, and so do the others."""
     cluster = _cluster()
     cluster.create_topic("three", (1, 2, 3), min_insync_replicas="2")

@@ -244,7 +244,7 @@ class DirectoryMoves:
         try:
             _align(future, source)
         except Exception as error:
-            self._future_failed(move, error)
+            self._failed_by(move, error)
             return False
         batches = _read(hosted, future.log_end_offset, self._context.config.replica_fetch_max_bytes)
         if batches is None:
@@ -257,7 +257,7 @@ class DirectoryMoves:
             if not appended.error:
                 _align(future, source)
         except Exception as error:
-            self._future_failed(move, error)
+            self._failed_by(move, error)
             return False
         if appended.error:
             self.cancel(hosted, f"its records cannot be copied: {appended.message}")
@@ -271,7 +271,7 @@ class DirectoryMoves:
         try:
             files = move.log.unflushed_files()
         except Exception as error:
-            self._future_failed(move, error)
+            self._failed_by(move, error)
             return
 
         def done(error: OSError | None) -> None:
@@ -283,7 +283,7 @@ class DirectoryMoves:
                     raise error
                 move.log.mark_flushed(min(end_offset, move.log.log_end_offset))
             except Exception as failure:
-                self._future_failed(move, failure)
+                self._failed_by(move, failure)
                 return
             move.synced_bytes = size_bytes
             self._step(move)
@@ -311,7 +311,7 @@ class DirectoryMoves:
                 hosted.topic, hosted.index, now_ms, of=old, high_watermark=hosted.replica.high_watermark
             )
         except Exception as error:
-            self._future_failed(move, error)
+            self._failed_by(move, error)
             return
         log.queue_large(self._context.disk.large_write_bytes)
         hosted.move_to(directory, log)
@@ -327,7 +327,7 @@ class DirectoryMoves:
         except OSError as failure:
             self.directory_failed(source, failure)
 
-    def _future_failed(self, move: _Move, error: Exception) -> None:
+    def _failed_by(self, move: _Move, error: Exception) -> None:
         self.directory_failed(move.directory, as_failure(error))
 
 

@@ -348,7 +348,9 @@ MUTANTS: Mapping[str, Mutation] = {
         "a copy takes its log's place when it has some of it", moves.takes_its_place_early, situations.moving
     ),
     "move-uncut": drawn("a copy keeps what is cut off its log", moves.keeps_what_was_cut, situations.moving),
-    "move-untold": drawn("a replica moves, and the controller is not told", moves.tells_nobody, situations.moving),
+    "move-untold": drawn(
+        "a replica moves, and the controller does not hear of it", moves.tells_nobody, situations.moving
+    ),
     "lost-logs": drawn(
         "a log that a clean stop has left, and that is gone, is a new one", nodes.misses_no_log, situations.lost_logs
     ),
