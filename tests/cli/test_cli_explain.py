@@ -114,6 +114,22 @@ CASES: list[Case] = [
         "no leader: ISR is empty; brokers 1 and 2 are eligible (ELR) but fenced; strategy None waits for the first of "
         "them to return (KIP-966 leader election 3b)",
     ),
+    # Its broker is live: a log directory has failed, and no election follows from a broker that returns.
+    (
+        {"elr": (2,), "offline": (2,), "without_directory": frozenset({2})},
+        "no leader: ISR is empty; broker 2 is eligible (ELR) but its log directory is offline; strategy Balanced waits "
+        "for it (KIP-966 leader election 3b)",
+    ),
+    (
+        {"elr": (1, 2), "offline": (1, 2), "without_directory": frozenset({1, 2})},
+        "no leader: ISR is empty; brokers 1 and 2 are eligible (ELR) but their log directories are offline; strategy "
+        "Balanced waits for the first of them to return (KIP-966 leader election 3b)",
+    ),
+    (
+        {"elr": (1, 2), "offline": (1, 2), "without_directory": frozenset({1})},
+        "no leader: ISR is empty; brokers 1 and 2 are eligible (ELR) but offline; strategy Balanced waits for the "
+        "first of them to return (KIP-966 leader election 3b)",
+    ),
     # 4. "If there are no ELR members": a. Aggressive, b. Balanced, c. None.
     (
         {"offline": (1,), "last_known_elr": (1,), **AGGRESSIVE},

@@ -189,13 +189,16 @@ def test_a_command_that_was_sent_says_that_the_quorum_is_lost_meanwhile(tanist: 
 
 @pytest.mark.long
 def test_a_broker_that_loads_its_logs_says_how_many_it_has(tanist: Tanist, folder: Path) -> None:
-    """Each log has a torn end, and the cut is synced on a slow disk. Meanwhile its controller votes and it answers."""
-    tanist("topics", "create", "torn", "--partitions", "8", "--replication-factor", "3")
+    """Each log has a torn end, and the cut is synced on a slow disk, which stands still once the node is seen to wait.
+
+    Meanwhile its controller votes, and it answers.
+    """
+    tanist("topics", "create", "torn", "--partitions", "24", "--replication-factor", "3")
     segments: list[Path] = []
 
     def has_all() -> bool:
         segments[:] = node_folder(folder, 3).rglob("torn-*/*.log")
-        return len(segments) == 8
+        return len(segments) == 24
 
     assert wait_until(has_all, PATIENCE_S)
     tanist("crash", "3")
@@ -206,6 +209,7 @@ def test_a_broker_that_loads_its_logs_says_how_many_it_has(tanist: Tanist, folde
     command = [*TANIST, "start", "3", "--data", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as starting:
         assert wait_until(lambda: why(tanist, 3).startswith("it waits for its logs ("), PATIENCE_S)
+        tanist("disk", "3", "slow", "--latency", "10m")
         assert states(tanist) == {1: "running", 2: "running", 3: "starting"}
         assert "node 3 is starting: it waits for its logs (" in tanist("status")
         address = {broker["id"]: broker["metrics"] for broker in tanist("status", "--json")["brokers"]}[3]
@@ -213,13 +217,18 @@ def test_a_broker_that_loads_its_logs_says_how_many_it_has(tanist: Tanist, folde
             metrics = page.read().decode()
         (left,) = re.findall(r"^kafka_log_logmanager_remaininglogstorecover\{.*\} (\d+)", metrics, re.MULTILINE)
         assert int(left) > 0
+        assert wait_until(
+            lambda: bool(
+                re.search(r"loading logs: \d+ of \d+ loaded", log_path(folder, 3).read_text(errors="replace"))
+            ),
+            PATIENCE_S,
+        )
+        tanist("heal", "3")
         assert starting.wait(60) == 0
         out, err = starting.communicate()
-    assert re.search(r"waiting for node 3: its logs \(\d of \d+ loaded", out + err)
+    assert re.search(r"waiting for node 3: its logs \(\d+ of \d+ loaded", out + err)
     assert states(tanist)[3] == "running"
-    log = log_path(folder, 3).read_text(errors="replace")
-    assert re.search(r"loading logs: \d of \d+ loaded", log)
-    assert re.search(r"\d+ logs loaded in \d+ ms", log)
+    assert re.search(r"\d+ logs loaded in \d+ ms", log_path(folder, 3).read_text(errors="replace"))
 
 
 def test_a_node_that_has_died_says_of_what(tanist: Tanist) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -263,6 +264,26 @@ def test_a_group_whose_coordinator_was_not_found_is_known_to_be_there() -> None:
 
     results = groups.delete_groups(Uncoordinated([("nowhere", 1)], timeout_s=0.2), ["g"])
     assert results == {"g": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+
+def test_the_look_before_a_change_takes_from_its_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`groups delete` without a coordinator took twice as long as it was to wait."""
+    client = Faulty(timeout_s=30.0)
+    now_s = [time.monotonic()]
+    patience_s: list[float] = []
+
+    def find_result() -> None:
+        now_s[0] += 30.0
+        raise Unreachable("nobody")
+
+    def attempt(within_s: float) -> None:
+        patience_s.append(within_s)
+        raise Unreachable("nobody")
+
+    monkeypatch.setattr("tanist.runtime.client.changes.time.monotonic", lambda: now_s[0])
+    with pytest.raises(Unreachable):
+        changes.carry_out(client, "change", attempt, find_result)
+    assert patience_s == [1.0]
 
 
 def test_the_quorum_is_not_asked_for_where_there_is_none() -> None:

@@ -157,21 +157,22 @@ def test_slow_syncs(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
 def test_a_disk_is_healed_while_a_slow_sync_and_a_slow_job_are_under_way(
     runner: Any, disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slept: list[float] = []
-    sleep = time.sleep
+    """They go on at once."""
+    waiting: list[str] = []
+    wait = _Troubles.wait
 
-    def noted(seconds: float) -> None:
-        slept.append(seconds)
-        sleep(seconds)
+    def noted(troubles: _Troubles, path: str, *, write: bool) -> None:
+        waiting.append(path)
+        wait(troubles, path, write=write)
 
-    monkeypatch.setattr("tanist.runtime.faults.disk.time.sleep", noted)
+    monkeypatch.setattr(_Troubles, "wait", noted)
     file = disk.open(f"{tmp_path}/log")
-    apply_disk_faults(disk, [BadDisk(1, "slow", latency_ms=300, writes=True)])
+    apply_disk_faults(disk, [BadDisk(1, "slow", latency_ms=3_600_000, writes=True)])
     results: list[object] = []
     disk.run(lambda: disk.write_file(f"{tmp_path}/small", b"late"), results.append)
     disk.run(lambda: disk.open(f"{tmp_path}/other").write(0, [b"late"]), results.append)
     disk.sync([file], results.append)
-    runner.until(lambda: len(slept) == 3)
+    runner.until(lambda: len(waiting) == 3)
     apply_disk_faults(disk, [])
     runner.until(lambda: len(results) == 3)
     assert results == [None, None, None]

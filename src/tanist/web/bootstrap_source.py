@@ -18,8 +18,8 @@ from tanist.runtime.client import admin, partition_context
 from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.client.connection import ANYBODY
-from tanist.runtime.client.explain import Situation, explain
-from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections
+from tanist.runtime.client.explain import explain
+from tanist.runtime.client.partition_context import EXPLAINED_BY, Elections, OfflineBrokers
 from tanist.runtime.client.records import list_offset
 from tanist.runtime.client.replica_positions import ReplicaPositions
 from tanist.web.groups import read_groups
@@ -68,17 +68,14 @@ class BootstrapSource:
         metadata = client.metadata(())
         topics = admin.describe_topics(client)
         self._ask_settings(client, topics)
-        gone = frozenset(
-            broker for topic in topics for each in topic.partitions for broker in each.offline
-        ) - frozenset(metadata.brokers)
-        unregistered = partition_context.unregistered(client, gone) if gone else frozenset()
+        brokers = partition_context.offline_brokers(client, topics)
         sample: dict[str, Json] = {"cluster": plain(self._cluster(client, metadata, topics))}
         self._leaders = {}
         for topic in topics:
             for each in topic.partitions:
                 self._leaders[topic.topic, each.partition] = each.leader
                 key = f"p/{topic.topic}/{each.partition}"
-                sample[key] = self._view(key, topic, each, unregistered)
+                sample[key] = self._view(key, topic, each, brokers)
         for place in watched:
             if place in self._leaders:
                 sample[f"r/{place[0]}/{place[1]}"] = plain(self._positions(client, topics, *place))
@@ -109,12 +106,13 @@ class BootstrapSource:
         return ClusterState("bootstrap", metadata.cluster_id, controller, None, nodes, absent=ABSENT)
 
     def _view(
-        self, key: str, topic: TopicDescription, partition: PartitionDescription, unregistered: frozenset[int]
+        self, key: str, topic: TopicDescription, partition: PartitionDescription, brokers: OfflineBrokers
     ) -> Json:
         kept = self._kept.get(key)
-        if kept is not None and kept[0] == (partition, unregistered):
+        if kept is not None and kept[0] == (partition, brokers):
             return kept[1]
-        situation = _situation(partition, self._settings.get(topic.topic, {}), self._elections, unregistered)
+        settings = self._settings.get(topic.topic, {})
+        situation = partition_context.situation_of(partition, settings, self._elections, brokers)
         value = plain(
             PartitionView(
                 topic=topic.topic,
@@ -140,7 +138,7 @@ class BootstrapSource:
                 internal=topic.internal,
             )
         )
-        self._kept[key] = ((partition, unregistered), value)
+        self._kept[key] = ((partition, brokers), value)
         return value
 
     def _positions(
@@ -177,28 +175,3 @@ class BootstrapSource:
 
     def salvaged(self, topic: str, partition: int, most: int) -> Json:
         raise NotHere(ABSENT[2])
-
-
-def _situation(
-    partition: PartitionDescription,
-    settings: Mapping[str, ConfigEntry],
-    elections: Elections,
-    unregistered: frozenset[int],
-) -> Situation:
-    min_isr = settings.get("min.insync.replicas")
-    unclean = settings.get(UNCLEAN_LEADER_ELECTION)
-    return Situation(
-        leader=partition.leader,
-        replicas=partition.replicas,
-        isr=partition.isr,
-        elr=partition.elr or (),
-        last_known_elr=partition.last_known_elr or (),
-        offline=frozenset(partition.offline),
-        unregistered=unregistered & frozenset(partition.offline),
-        min_isr=1 if min_isr is None or min_isr.value is None else int(min_isr.value),
-        elr_enabled=elections.elr_enabled,
-        recovery_manager=elections.recovery_manager,
-        strategy=partition_context.recovery_strategy(settings),
-        unclean_election=unclean is not None and unclean.value == "true",
-        last_unclean_epoch=partition.last_unclean_epoch,
-    )

@@ -244,22 +244,22 @@ class MetadataView:
     def _situation(self, topic: str, state: PartitionState, *, without: Collection[int] = ()) -> Situation:
         image = self.image
 
-        def serves(broker: int) -> bool:
-            registration = image.brokers.get(broker)
-            return (
-                registration is not None
-                and broker not in without
-                and registration.active
-                and registration.has_online_directory(state.directory_of(broker))
-            )
-
+        live = {
+            each: registration
+            for each in state.replicas
+            if (registration := image.brokers.get(each)) is not None and each not in without and registration.active
+        }
+        serving = {
+            each for each, registration in live.items() if registration.has_online_directory(state.directory_of(each))
+        }
         return Situation(
             leader=state.leader,
             replicas=state.replicas,
             isr=state.isr,
             elr=state.elr,
             last_known_elr=state.last_known_elr,
-            offline=frozenset(each for each in state.replicas if not serves(each)),
+            offline=frozenset(state.replicas) - serving,
+            without_directory=frozenset(live) - serving,
             not_running=self.not_running.intersection(state.replicas),
             unregistered=frozenset(each for each in state.replicas if each not in image.brokers),
             min_isr=image.min_insync_replicas(topic),

@@ -13,13 +13,11 @@ from uuid import UUID
 from tanist.cli.output.alerts import salvage_clause
 from tanist.cli.output.topic_description import DescribedPartition, DescribedTopic
 from tanist.runtime.client import partition_context
-from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription, describe_topics
+from tanist.runtime.client.admin import TopicDescription, describe_topics
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.explain import Situation, explain
-from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections, Reassignment
+from tanist.runtime.client.partition_context import EXPLAINED_BY, Elections, OfflineBrokers, Reassignment
 from tanist.runtime.client.salvage_reports import SalvageNews, salvage_news
-
-_MIN_ISR = "min.insync.replicas"
 
 FILTERS: dict[str, Callable[[Situation, Reassignment | None], bool]] = {
     # Replicas that are only being added are not missing yet.
@@ -50,18 +48,17 @@ def describe(
     moving = _reassignments(client, topics) if controlled and only in (None, "under_replicated") else {}
     keys = None if only is None else EXPLAINED_BY
     settings = partition_context.topic_settings(client, [topic.topic for topic in topics], keys)
-    elections, gone = Elections(elr_enabled=False, recovery_manager=False), frozenset[int]()
+    elections, brokers = Elections(elr_enabled=False, recovery_manager=False), OfflineBrokers()
     if explained:
         elections = partition_context.elections(client)
-        offline = {broker for topic in topics for partition in topic.partitions for broker in partition.offline}
-        gone = partition_context.unregistered(client, offline) if offline else gone
+        brokers = partition_context.offline_brokers(client, topics)
     cut = _cut(data, topics) if explained and data is not None else {}
     found = []
     for topic in topics:
         configs = settings.get(topic.topic, {})
         partitions = []
         for partition in topic.partitions:
-            situation = _situation(partition, configs, elections, gone)
+            situation = partition_context.situation_of(partition, configs, elections, brokers)
             reassignment = moving.get((topic.topic, partition.partition))
             if only is None or FILTERS[only](situation, reassignment):
                 why = explain(situation) if explained else None
@@ -87,25 +84,3 @@ def _reassignments(client: Client, topics: Sequence[TopicDescription]) -> dict[t
 def _cut(data: Path, topics: Sequence[TopicDescription]) -> dict[tuple[UUID, int], SalvageNews]:
     """By the topic's id: what was saved of another topic of the name is not this one's."""
     return {(news.topic_id, news.partition): news for news in salvage_news(data, {topic.topic for topic in topics})}
-
-
-def _situation(
-    partition: PartitionDescription, configs: dict[str, ConfigEntry], elections: Elections, gone: frozenset[int]
-) -> Situation:
-    min_isr = configs.get(_MIN_ISR)
-    unclean = configs.get(UNCLEAN_LEADER_ELECTION)
-    return Situation(
-        leader=partition.leader,
-        replicas=partition.replicas,
-        isr=partition.isr,
-        elr=partition.elr or (),
-        last_known_elr=partition.last_known_elr or (),
-        offline=frozenset(partition.offline),
-        unregistered=gone & frozenset(partition.offline),
-        min_isr=1 if min_isr is None or min_isr.value is None else int(min_isr.value),
-        elr_enabled=elections.elr_enabled,
-        recovery_manager=elections.recovery_manager,
-        strategy=partition_context.recovery_strategy(configs),
-        unclean_election=unclean is not None and unclean.value == "true",
-        last_unclean_epoch=partition.last_unclean_epoch,
-    )

@@ -62,10 +62,10 @@ def carry_out(
     what became of it.
     """
     patience_s = client.timeout_s if patience_s is None else patience_s
+    began = time.monotonic()
+    deadline = began + patience_s  # of the look before it as well: without a coordinator that takes all of it
     if _is_there(find_result):
         return client.persist(lambda: attempt(patience_s), timeout_s=patience_s)  # a refusal is meant as it is said
-    began = time.monotonic()
-    deadline = began + patience_s
     lost: Exception | None = None  # the first trouble since which a request may be under way
     asking, refused = True, False
     while True:

@@ -34,8 +34,10 @@ class Situation:
     """Replicas that cannot serve: their brokers are fenced, or unknown, or their log directories have failed."""
     not_running: frozenset[int] = frozenset()
     """Replicas whose processes are known not to run, though the cluster's metadata does not show it yet."""
+    without_directory: frozenset[int] = frozenset()
+    """Of the offline ones, those whose brokers are live: their log directories have failed."""
     unregistered: frozenset[int] = frozenset()
-    """Of those, the ones that the cluster does not know any more: nobody waits for them."""
+    """Of the offline ones, those that the cluster does not know any more: nobody waits for them."""
     min_isr: int = 1
     """`min.insync.replicas` as configured."""
     high_watermark_waits: bool = True
@@ -165,7 +167,10 @@ def _elr_away(situation: Situation) -> str:
     back = [replica for replica in elr if not situation.is_away(replica)]
     if back:
         return f"{_brokers(*back)} {_is(back)} eligible (ELR) and live, and about to be elected ({_RULE} 2)"
-    away = "fenced" if situation.offline.issuperset(elr) else "offline"
+    if situation.without_directory.issuperset(elr):
+        away = f"{'its log directory is' if len(elr) == 1 else 'their log directories are'} offline"
+    else:
+        away = "fenced" if (situation.offline - situation.without_directory).issuperset(elr) else "offline"
     members = f"{_brokers(*elr)} {_is(elr)} eligible (ELR) but {away}"
     waits = f"waits for {_it(elr)}"
     if not situation.elr_enabled:

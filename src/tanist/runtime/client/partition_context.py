@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tanist.client.admin import BROKER_RESOURCE, TOPIC_RESOURCE
-from tanist.runtime.client.admin import ConfigEntry, config_entries
+from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription, config_entries
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.explain import Situation
 from tanist.runtime.client.features import describe_features, served_version
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -25,7 +26,8 @@ from tanist.wire.messages.list_partition_reassignments_response import ListParti
 ELR_VERSION = "eligible.leader.replicas.version"
 RECOVERY_MANAGER = "unclean.recovery.manager.enabled"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
-EXPLAINED_BY = ("min.insync.replicas", UNCLEAN_LEADER_ELECTION, "unclean.recovery.strategy")
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+EXPLAINED_BY = (MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, "unclean.recovery.strategy")
 """The settings of a topic that say who may lead its partitions."""
 
 _TOPICS_PER_REQUEST = 500
@@ -91,14 +93,52 @@ def reassignments(client: Client) -> dict[tuple[str, int], Reassignment]:
     }
 
 
-def unregistered(client: Client, brokers: Iterable[int]) -> frozenset[int]:
-    """Those of the brokers that the cluster does not know any more; none if it cannot tell gone from fenced."""
-    if served_version(client, DescribeClusterRequest) < _FENCED_BROKERS_VERSION:
-        return frozenset()
-    answer = client.ask(DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse)
-    if answer.error_code:
-        return frozenset()
-    return frozenset(brokers) - {broker.broker_id for broker in answer.brokers}
+@dataclass(frozen=True, slots=True)
+class OfflineBrokers:
+    """What is known of the brokers that have an offline replica."""
+
+    live: frozenset[int] = frozenset()
+    """Not fenced: what is offline is a log directory."""
+    unregistered: frozenset[int] = frozenset()
+    """The cluster does not know them any more. Empty if it cannot tell gone from fenced."""
+
+
+def offline_brokers(client: Client, topics: Iterable[TopicDescription]) -> OfflineBrokers:
+    """Asks nobody if no replica is offline."""
+    offline = frozenset(broker for topic in topics for each in topic.partitions for broker in each.offline)
+    if not offline:
+        return OfflineBrokers()
+    if served_version(client, DescribeClusterRequest) >= _FENCED_BROKERS_VERSION:
+        answer = client.ask(DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse)
+        if not answer.error_code:
+            live = {broker.broker_id for broker in answer.brokers if not broker.is_fenced}
+            return OfflineBrokers(offline & live, offline - {broker.broker_id for broker in answer.brokers})
+    return OfflineBrokers(offline & frozenset(client.metadata(()).brokers))
+
+
+def situation_of(
+    partition: PartitionDescription, settings: Mapping[str, ConfigEntry], elections: Elections, brokers: OfflineBrokers
+) -> Situation:
+    """What `explain` takes, of what a cluster answers. `settings` are the topic's."""
+    min_isr = settings.get(MIN_INSYNC_REPLICAS)
+    unclean = settings.get(UNCLEAN_LEADER_ELECTION)
+    offline = frozenset(partition.offline)
+    return Situation(
+        leader=partition.leader,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        elr=partition.elr or (),
+        last_known_elr=partition.last_known_elr or (),
+        offline=offline,
+        without_directory=offline & brokers.live,
+        unregistered=offline & brokers.unregistered,
+        min_isr=1 if min_isr is None or min_isr.value is None else int(min_isr.value),
+        elr_enabled=elections.elr_enabled,
+        recovery_manager=elections.recovery_manager,
+        strategy=recovery_strategy(settings),
+        unclean_election=unclean is not None and unclean.value == "true",
+        last_unclean_epoch=partition.last_unclean_epoch,
+    )
 
 
 def elections(client: Client) -> Elections:

@@ -5,7 +5,8 @@ have their own classes again. So a disk without a fault pays nothing, not even a
 
 * Full: every operation that needs space (a write beyond a file's end, a new name, a small file's new content) fails
   with ENOSPC. Operations that need none go on: reads, removals, cutting, overwriting.
-* Slow: each sync takes so much longer; with `writes`, each write as well, and with small ones the whole node.
+* Slow: each sync takes so much longer; with `writes`, each write as well, and with small ones the whole node. A sync
+  that waits goes on at once when the disk is healed.
 * Read-only: every change fails with EROFS (writes, cutting, new and removed names). Reads go on, and so do syncs, which
   have nothing to write. A kernel remounts a file system like that when it finds it damaged.
 * Failed: everything below fails with EIO, reads and what is being sent to clients included.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-import time
+import threading
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -34,6 +35,11 @@ class _Troubles:
 
     def __init__(self, faults: Sequence[BadDisk]) -> None:
         self._faults = [(_folder(fault.log_dir), fault) for fault in faults]
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """Other troubles have taken their place, or none: what waits goes on."""
+        self._ended.set()
 
     def _refuse(self, path: str, state: DiskState, number: int) -> None:
         if any(fault.state == state and _is_below(path, folder) for folder, fault in self._faults):
@@ -60,7 +66,7 @@ class _Troubles:
             if fault.state == "slow" and (fault.writes or not write) and _is_below(path, folder):
                 late_ms = max(late_ms, fault.latency_ms)
         if late_ms:
-            time.sleep(late_ms / 1000)
+            self._ended.wait(late_ms / 1000)
 
 
 class FaultyFile(DiskFile):
@@ -159,6 +165,8 @@ class FaultyDisk(RealDisk):
 
 def apply_disk_faults(disk: RealDisk, faults: Sequence[BadDisk]) -> None:
     """Make the disk, and all its files that are open, as bad as that; well again without faults."""
+    if isinstance(disk, FaultyDisk):
+        disk.troubles.end()
     if not faults:
         if isinstance(disk, FaultyDisk):
             for file in disk.open_files:
