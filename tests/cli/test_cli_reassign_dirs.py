@@ -31,7 +31,8 @@ def test_a_replica_goes_to_another_directory_and_back(folder: Path, tmp_path: Pa
         return run(*arguments, folder=folder, **options)
 
     tanist("topics", "create", "t", "--replica-assignment", "1:2")
-    tanist("produce", "t", stdin="".join(f"{number:01000}\n" for number in range(400)))
+    for batch in range(5):
+        tanist("produce", "t", stdin="".join(f"{number:01000}\n" for number in range(80 * batch, 80 * batch + 80)))
     both = [str(folder / "node-1" / name) for name in ("data", "data-2")]
     source, target = sorted(both, key=lambda path: not (Path(path) / "t-0").exists())
     file, back = tmp_path / "move.json", tmp_path / "back.json"
@@ -65,4 +66,4 @@ def test_a_replica_goes_to_another_directory_and_back(folder: Path, tmp_path: Pa
     assert [each["state"] for each in tanist("reassign", "list", str(file), "--json")] == ["complete"]
     assert tanist("reassign", "apply", str(back), "--wait", "60") == "1 partition moved\n"
     assert (Path(source) / "t-0").is_dir()
-    assert len(tanist("consume", "t", "--from-beginning", "--timeout", "3").splitlines()) == 400
+    assert tanist("consume", "t", "--from-beginning", "--timeout", "3").endswith("\n400 records read\n")

@@ -292,7 +292,7 @@ def _row(
     if move is not None:
         state = "moving" if target is None or tuple(target) == move.target else "other"
     else:
-        state = "complete" if tuple(present) == tuple(target or ()) else "other"
+        state = "complete" if target is None or tuple(present) == tuple(target) else "other"
     return {
         "topic": partition[0],
         "partition": partition[1],
