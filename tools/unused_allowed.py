@@ -59,6 +59,8 @@ _._preferred  # sim/workload/operations.py: each operation's method
 _._unregister
 _._throttled_move
 _._unthrottle
+_._move_log
+_._slow_move_log
 _._add_voter  # sim/workload/voter_operations.py: the same
 _._remove_voter
 _._allow  # sim/workload/access_admin.py: the same

@@ -63,13 +63,14 @@ class Cluster(ScriptedCluster):
         credentials: Sequence[UserScramCredentialRecord] = (),
         login: ChannelLogin | None = None,
         tls: bool = False,
+        directories: int = 1,
     ) -> None:
         """`credentials`: with which the folders are formatted. `login`: by what the client authenticates. `tls`: it
-        dials by TLS.
+        dials by TLS. `directories`: log directories of each node.
         """
         self.log: list[str] = []
         """The lines of operators, of faults and of nodes."""
-        world = World(seed, nodes=nodes, roles=roles, config=config, trace=self._trace)
+        world = World(seed, nodes=nodes, roles=roles, directories=directories, config=config, trace=self._trace)
         super().__init__(world, SimClient(world, "client", History(), login, tls=tls))
         self.heard = Heard(self)
         """All events of all nodes."""

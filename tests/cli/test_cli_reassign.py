@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from tanist.cli.commands.reassign_file import assignment_text, read_assignment, read_topics
+from tanist.cli.commands.reassign_file import assignment_text, read_assignment, read_log_dirs, read_topics
 from tanist.runtime.cluster.processes import wait_until
 from tests.cli.cli_rig import FEW_PARTITIONS, free_port, run
 
@@ -121,8 +121,12 @@ def test_what_cannot_be_done_is_said(tanist: Tanist, tmp_path: Path) -> None:
         ('{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}', "replicas is not a list of broker ids"),
         ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}', "names a broker twice"),
         (
-            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/data"]}]}',
-            'log_dirs can be "any" only',
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["data"]}]}',
+            'log_dirs is not a list of absolute paths, or "any"',
+        ),
+        (
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any"]}]}',
+            "there are 1 log_dirs for 2 replicas",
         ),
         (
             '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1]},'
@@ -143,5 +147,10 @@ def test_files_are_read_as_they_are_written(tmp_path: Path) -> None:
     assignment = {("b", 0): (3, 1), ("a", 10): (1,), ("a", 2): (2, 3)}
     file.write_text(assignment_text(assignment))
     assert read_assignment(file) == assignment
+    assert read_log_dirs(file) == {}
+    places = {("b", 0, 1): "/data/2", ("a", 2, 2): "/data/1"}
+    file.write_text(assignment_text(assignment, places))
+    assert read_assignment(file) == assignment
+    assert read_log_dirs(file) == places
     file.write_text('{"version": 1, "topics": [{"topic": "a"}, {"topic": "b"}]}')
     assert read_topics(file) == ["a", "b"]

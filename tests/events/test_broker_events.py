@@ -20,6 +20,9 @@ from tanist.events.replication import (
     LogTruncated,
     ReplicaDeleted,
     ReplicaFoundTwice,
+    ReplicaMoved,
+    ReplicaMoveEnded,
+    ReplicaMoves,
     ReplicaOfDeletedTopic,
     ReplicasWait,
     ReplicasWaitNoMore,
@@ -62,6 +65,7 @@ from tanist.sim.world.world import Host, World
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker import (
     test_cleaning,
+    test_directory_moves,
     test_log_loading,
     test_lost_logs,
     test_node_faults,
@@ -245,6 +249,14 @@ STORIES: dict[str, tuple[Callable[[], None], set[type[Event]]]] = {
     "has a log twice": (
         test_node_faults.test_of_two_logs_of_one_partition_the_newer_is_kept,
         {ReplicaFoundTwice},
+    ),
+    "moves a log": (
+        test_directory_moves.test_a_leader_moves_and_goes_on_leading_in_its_epoch,
+        {ReplicaMoves, ReplicaMoved},
+    ),
+    "gives a move up": (
+        test_directory_moves.test_asked_for_its_own_directory_a_replica_stays,
+        {ReplicaMoveEnded},
     ),
     "has too many files open": (
         test_node_faults.test_a_new_replica_for_which_there_was_no_descriptor_waits,

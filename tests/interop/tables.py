@@ -37,7 +37,6 @@ _SHARE, _STREAMS = "There are no share groups", "There are no Streams groups"
 _ON_CONTROLLERS = "Apache Kafka's controllers offer it, and do not serve it"
 
 REASONS: Mapping[str, str] = {
-    "AlterReplicaLogDirs": "Replicas do not move between log directories",
     "DescribeDelegationToken": _ON_CONTROLLERS,
     "DescribeUserScramCredentials": _ON_CONTROLLERS,
     "ElectLeaders": "Version 3 is KIP-966's, and names the leader",

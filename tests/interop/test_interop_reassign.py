@@ -96,3 +96,82 @@ def test_kafkas_tool_throttles_a_move_of_ours_and_takes_the_throttle_back(tmp_pa
         assert "throttled.rate" not in tanist("configs", "describe", "--broker", "1", *at)
     finally:
         ours.stop()
+
+
+def in_directories(bootstrap: str, *, broker: int) -> dict[str, bool]:
+    """Where Apache's kafka-log-dirs finds the topic on a broker: the directory, and whether it is on its way there."""
+    said = apache.tool(
+        apache.LOG_DIRS, "--bootstrap-server", bootstrap, "--describe", "--topic-list", TOPIC, "--broker-list",
+        str(broker),
+    ).stdout  # fmt: skip
+    [described] = json.loads(said.strip().splitlines()[-1])["brokers"]
+    return {
+        each["logDir"]: part["isFuture"]
+        for each in described["logDirs"]
+        for part in each["partitions"]
+        if part["partition"] == f"{TOPIC}-0"
+    }
+
+
+def test_kafkas_tool_moves_our_replicas_between_log_directories(tmp_path: Path) -> None:
+    """With a throttle, while records are written; and a new replica is made in the directory that it names."""
+    ours = TanistCluster(tmp_path / "ours", nodes=3, properties={"replica.fetch.max.bytes": "262144"})
+    ours.options = ("--log-dirs", "2")
+    ours.start()
+    try:
+        at = ("--bootstrap", ours.bootstrap)
+        common = ("--bootstrap-server", ours.bootstrap)
+        tanist("topics", "create", TOPIC, "--replica-assignment", "1:2", *at)
+
+        def write(records: int) -> None:
+            apache.tool(
+                apache.PRODUCER_PERFORMANCE, "--topic", TOPIC, "--num-records", str(records), "--record-size", "1000",
+                "--throughput", "-1", "--bootstrap-server", ours.bootstrap,
+            )  # fmt: skip
+
+        write(15_000)
+        plan = tmp_path / "plan.json"
+
+        def propose(replicas: list[int], log_dirs: list[str]) -> None:
+            part = {"topic": TOPIC, "partition": 0, "replicas": replicas, "log_dirs": log_dirs}
+            plan.write_text(json.dumps({"version": 1, "partitions": [part]}))
+
+        def verified() -> str | None:
+            reported = apache.tool(
+                apache.REASSIGN_PARTITIONS, *common, "--reassignment-json-file", str(plan), "--verify"
+            ).stdout
+            return None if "in progress" in reported else reported
+
+        both = {str(ours.directory / "node-1" / name) for name in ("data", "data-2")}
+        [source] = in_directories(ours.bootstrap, broker=1)
+        [target] = both - {source}
+        propose([1, 2], [target, "any"])
+        file = ("--reassignment-json-file", str(plan))
+        said = apache.tool(
+            apache.REASSIGN_PARTITIONS, *common, *file, "--execute", "--replica-alter-log-dirs-throttle", "200000"
+        ).stdout
+        assert f"{target} for replica {TOPIC}-0 with broker 1" in said
+        assert "200000" in tanist("configs", "describe", "--broker", "1", *at)
+        assert in_directories(ours.bootstrap, broker=1) == {source: False, target: True}
+        [row] = json.loads(tanist("reassign", "list", str(plan), "--json", *at))
+        [moving] = row["log_dirs"]
+        assert (row["state"], moving["broker"], moving["path"], moving["target"]) == ("moving", 1, source, target)
+        write(1_000)
+        faster = "replica.alter.log.dirs.io.max.bytes.per.second=10000000"
+        tanist("configs", "alter", "--broker", "1", "--config", faster, *at)
+        reported = wait_for(verified, "the move is complete", timeout_s=240)
+        assert f"Reassignment of replica {TOPIC}-0-1 completed successfully." in reported
+        assert in_directories(ours.bootstrap, broker=1) == {target: False}
+        assert "io.max.bytes" not in tanist("configs", "describe", "--broker", "1", *at)
+
+        there = str(ours.directory / "node-3" / "data-2")
+        propose([1, 3], [source, there])
+        apache.tool(apache.REASSIGN_PARTITIONS, *common, *file, "--execute")
+        tanist("reassign", "apply", str(plan), "--wait", "60", *at)
+        assert in_directories(ours.bootstrap, broker=3) == {there: False}
+        ours.tanist("crash", "1")
+        ours.tanist("start", "1")
+        consumed = tanist("consume", TOPIC, "--from-beginning", "--timeout", "10", "--json", *at)
+        assert len(consumed.splitlines()) == 16_000
+    finally:
+        ours.stop()

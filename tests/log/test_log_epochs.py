@@ -142,3 +142,37 @@ def test_the_cache_says_what_the_records_say(course: list[tuple[str, int, int]])
     for epoch in set(epochs):
         last = start + len(epochs) - 1 - epochs[::-1].index(epoch)
         assert cache.end_offset_for(epoch, end) == (epoch, last + 1)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """Two logs of a partition, as lists of their records' epochs: each leader goes on where its log ended."""
+    logs: list[list[int]] = [[]]
+    for epoch in range(draw(st.integers(1, 5))):
+        before = draw(st.sampled_from(logs))
+        logs.append([*before[: draw(st.integers(0, len(before)))], *([epoch] * draw(st.integers(0, 4)))])
+    one, other = draw(st.sampled_from(logs)), draw(st.sampled_from(logs))
+    return one[: draw(st.integers(0, len(one)))], other[: draw(st.integers(0, len(other)))]
+
+
+def cache_of(log: list[int]) -> LeaderEpochCache:
+    cache = LeaderEpochCache()
+    for offset, epoch in enumerate(log):
+        cache.assign(epoch, offset)
+    return cache
+
+
+@given(histories())
+def test_two_logs_are_the_same_up_to_where_their_epochs_say(logs: tuple[list[int], list[int]]) -> None:
+    one, other = logs
+    same = next((at for at, (mine, theirs) in enumerate(zip(one, other)) if mine != theirs), min(len(one), len(other)))
+    known = cache_of(one).common_end(len(one), cache_of(other), len(other))
+    assert known == (same or -1)
+    assert cache_of(other).common_end(len(other), cache_of(one), len(one)) == known
+
+
+def test_a_cache_becomes_another() -> None:
+    cache = LeaderEpochCache([(2, 6)])
+    cache.become(LeaderEpochCache([(3, 7), (5, 9)]))
+    assert cache.entries == (EpochEntry(3, 7), EpochEntry(5, 9))
+    assert cache.dirty

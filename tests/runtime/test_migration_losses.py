@@ -160,9 +160,9 @@ def test_properties_without_effect_are_noted_with_their_places() -> None:
 
 
 def test_requests_and_versions_that_are_not_served_are_named() -> None:
-    found = of(replace(USAGE, versions={**USAGE.versions, 34: (1, 2), ApiKey.FETCH: (0, 17), 76: (1, 1)}))
+    found = of(replace(USAGE, versions={**USAGE.versions, 4: (0, 7), ApiKey.FETCH: (0, 17), 76: (1, 1)}))
     assert kinds(found) == {(NOTE, "requests"), (LOST, "old-clients")}
-    assert [each.details for each in found] == [("Fetch 0 to 3",), ("AlterReplicaLogDirs",)]
+    assert [each.details for each in found] == [("Fetch 0 to 3",), ("LeaderAndIsr",)]
     assert [api_name(key) for key in (0, 34, 76, 99)] == [
         "Produce", "AlterReplicaLogDirs", "ShareGroupHeartbeat", "request 99",
     ]  # fmt: skip

@@ -35,6 +35,12 @@ LINES = [
     (events.BytesLate(20, (("node1", "client"),)), "network", "FAULT", "20 ms under way: node 1>client"),
     (events.RestartOfAllBegan(3), "operator", "DOES", "restarts all nodes, from node 3 on"),
     (events.ReassignmentRequested("t-0", (1, 2), 9), "operator", "DOES", "wants t-0 on [1, 2], at 9 bytes a second"),
+    (
+        events.DirectoryRequested(2, "t-0", "/d", 9),
+        "operator",
+        "DOES",
+        "wants t-0 of node 2 in /d, at 9 bytes a second",
+    ),
     (events.ReassignmentRequested("t-0", None), "operator", "DOES", "cancels the reassignment of t-0"),
     (events.ConfigRequested("", "a.b", None), "operator", "DOES", "sets a.b of the cluster to None"),
     (events.UncleanElectionRequested(KEY, "t-0", 4, 2), "operator", "DOES", "asks for a leader of t-0 (type 4, 2)"),

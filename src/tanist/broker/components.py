@@ -29,6 +29,7 @@ from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
+from tanist.broker.replication.directory_moves import DirectoryMoves
 from tanist.broker.replication.fetch_sessions import FetchSessions
 from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
@@ -133,6 +134,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     fetchers = Fetchers(context, metadata, lifecycle, effects, turn, quotas.follower)
     follower_sessions = FollowerSessions(context.random, config.max_incremental_fetch_session_cache_slots)
     deletions = Deletions(context)
+    moves = DirectoryMoves(context, directories, directory_assignments, quotas.moves, deletions.schedule)
     salvage = Salvage(context, configs, effects, fetchers, deletions, directories)
     replicas = Replicas(
         context,
@@ -144,10 +146,12 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         effects,
         fetchers,
         follower_sessions,
+        moves,
         salvages=salvage.enabled,
         delete_later=deletions.schedule,
     )
     cleaner = LogCleaner(context, configs, replicas, deletions)
+    moves.moved = cleaner.moved
 
     coordinator_components = CoordinatorComponents(context, metadata, replicas, leadership, effects, purgatory, turn)
 

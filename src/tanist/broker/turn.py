@@ -20,6 +20,7 @@ from typing import Protocol
 from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.log.log import Log
 from tanist.ports import Chunk, Clock, Disk, File
 from tanist.replica.leader import LeaderState
 
@@ -204,7 +205,7 @@ class Turn:
         late = self._write_large_later(dirty) if self._lenders else None
         beside_large, self._beside_large = self._beside_large, []
         sync_files: list[File] | None = None
-        synced: list[tuple[HostedPartition, int]] = []
+        synced: list[tuple[HostedPartition, Log, int]] = []
         for hosted in dirty:
             grown, hosted.grown = hosted.grown, False
             if hosted.stale:
@@ -227,7 +228,7 @@ class Turn:
             hosted.dirty = False  # not before: news of the append are no reason for another turn
             if files is not None:
                 sync_files = files + (sync_files or [])
-                synced.append((hosted, log.log_end_offset))
+                synced.append((hosted, log, log.log_end_offset))
         if sync_files is None and not self._held:
             # The common case: the page cache is durable enough. Looking at waiters may touch more connections.
             self._complete_fetches(dirty)
@@ -256,13 +257,13 @@ class Turn:
             return
 
         def done(error: OSError | None) -> None:
-            for hosted, end_offset in synced:
-                if hosted.stale:
-                    continue
+            for hosted, log, end_offset in synced:
+                if hosted.stale or hosted.log is not log:
+                    continue  # what took the log's place has all that it had, and is synced
                 if error is not None:
                     self._write_failed(hosted, error, [connection for connection, _ in held_turn.connections])
                 else:
-                    hosted.log.mark_flushed(end_offset)
+                    log.mark_flushed(end_offset)
             held_turn.ready = True
             self._release_held()
 

@@ -9,10 +9,16 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
+from tanist.wire.ids import indexes_by_topic
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from tanist.wire.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
 )
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -105,6 +111,25 @@ def reassign_request(
         timeout_ms=timeout_ms,
         allow_replication_factor_change=allow_replication_factor_change,
         topics=(ReassignableTopic(name=topic, partitions=(moved,)),),
+    )
+
+
+def move_logs_request(targets: Mapping[tuple[str, int], str]) -> AlterReplicaLogDirsRequest:
+    """Replicas of one broker, each with the log directory in which it is to be (KIP-113)."""
+    by_path: dict[str, list[tuple[str, int]]] = {}
+    for partition, path in targets.items():
+        by_path.setdefault(path, []).append(partition)
+    return AlterReplicaLogDirsRequest(
+        dirs=tuple(
+            AlterReplicaLogDir(
+                path=path,
+                topics=tuple(
+                    AlterReplicaLogDirTopic(name=name, partitions=tuple(indexes))
+                    for name, indexes in indexes_by_topic(partitions).items()
+                ),
+            )
+            for path, partitions in by_path.items()
+        )
     )
 
 

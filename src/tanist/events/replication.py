@@ -313,6 +313,30 @@ class ReplicaFoundTwice(Event):
     older_directory: str
 
 
+class ReplicaMoves(Event):
+    """An operator moves the replica from one log directory of the broker to another (KIP-113): copying begins."""
+
+    partition: str
+    source: str
+    target: str
+
+
+class ReplicaMoved(Event):
+    """The replica has all of its log in the other directory, and is served from there."""
+
+    partition: str
+    source: str
+    target: str
+
+
+class ReplicaMoveEnded(Event):
+    """The replica stays in its log directory: it does not go to `target` any more."""
+
+    partition: str
+    target: str
+    reason: str
+
+
 class ReplicasWait(Event):
     """Too many files are open: this new replica has to wait, and others after it."""
 

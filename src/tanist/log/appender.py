@@ -32,6 +32,7 @@ from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, encode_epochs
 from tanist.log.config import LogConfig
 from tanist.log.markers import note_batch
 from tanist.log.producer_checks import check_producers
+from tanist.log.producers import ProducerStates
 from tanist.log.recovery import LoadedLog
 from tanist.log.scan import DamagedBatch
 from tanist.log.segment import Segment
@@ -113,12 +114,11 @@ class Appender:
         self.directory = directory
         self.topic_partition = topic_partition
         self.epochs = loaded.epochs
-        self.producers = loaded.producers
+        self.set_producers(loaded.producers)
         self.failed: OSError | None = None
         self.snapshots = loaded.snapshots
         self.segments = Segments(disk, directory, config, loaded.segments, loaded.recovery_point)
         self.segments.adopt_deleted(loaded.deleted, loaded.released)
-        self._entries = self.producers.entries
         self.epoch = -1
         """The epoch of the last append, known to be in the cache."""
         self.epochs_durable = False
@@ -127,6 +127,10 @@ class Appender:
         """So many bytes of fetched batches, or more, are left for who looks at the queue at the end of the turn."""
         self.now_ms = 0
         self.set_config(config)
+
+    def set_producers(self, producers: ProducerStates) -> None:
+        self.producers = producers
+        self._entries = producers.entries
 
     def close(self) -> None:
         """Close the files. The log and this hold each other until then: open files are counted as long as they live."""

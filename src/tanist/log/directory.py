@@ -38,8 +38,10 @@ from tanist.log.names import (
     delete_folder_name,
     folder_mark,
     folder_name,
+    future_folder_name,
     is_marked,
     parse_folder,
+    parse_future_folder,
 )
 from tanist.log.recovery import RecoveryProgress, Rescue
 from tanist.ports import Disk, is_descriptor_shortage
@@ -55,6 +57,8 @@ class FoundLog(NamedTuple):
     folder: LogFolder
     recovery_point: int
     log_start_offset: int
+    is_future: bool = False
+    """It is on its way from another directory of the broker (KIP-113)."""
 
 
 class LogDirectory:
@@ -67,6 +71,8 @@ class LogDirectory:
         self.directory_id = directory_id
         self.failed: OSError | None = None
         self.logs: dict[tuple[str, int], Log] = {}
+        self.futures: dict[tuple[str, int], Log] = {}
+        """Logs that are being copied from another directory of the broker, of which they are to take the place."""
         self.paths_to_delete: list[str] = []
         """Folders that an earlier run has marked for deletion: to be removed at leisure."""
         self.complaints: list[CheckpointDamaged | NamelessLogDropped] = []
@@ -148,15 +154,17 @@ class LogDirectory:
         for name in self._disk.list(self.path):
             path = self._file(name)
             mark = folder_mark(name)
-            if mark is not None:
+            future = parse_future_folder(name)
+            if mark is not None and future is None:
                 marked.append(name)
                 if mark == DELETE_SUFFIX:
                     self.paths_to_delete.append(path)
                 continue
-            folder = parse_folder(name)
+            folder = future or parse_folder(name)
             if folder is None or folder.topic == METADATA_TOPIC or not self._disk.is_directory(path):
                 continue
-            found.append(FoundLog(path, folder, recovery_points.get(folder, 0), log_starts.get(folder, 0)))
+            offsets = recovery_points.get(folder, 0), log_starts.get(folder, 0)
+            found.append(FoundLog(path, folder, *offsets, future is not None))
         self._note_missing({each.folder for each in found}, marked)
         return found
 
@@ -186,7 +194,12 @@ class LogDirectory:
         rescue: Callable[[TopicPartition, UUID], Rescue] | None,
         progress: RecoveryProgress | None = None,
     ) -> Log:
-        """Open one of the logs that `begin_load` has found. Changes nothing here: it may be called off the loop."""
+        """Open one of the logs that `begin_load` has found. Changes nothing here: it may be called off the loop.
+
+        Of a future log nothing is to be rescued or reported: it is a copy.
+        """
+        if found.is_future:
+            rescue = None
         try:
             return Log.open(
                 self._disk,
@@ -201,7 +214,7 @@ class LogDirectory:
                 log_start_offset=found.log_start_offset,
                 rescue=None if rescue is None else partial(rescue, TopicPartition(*found.folder)),
                 progress=progress,
-                events=self._events,
+                events=NOBODY if found.is_future else self._events,
             )
         except CheckpointError as error:
             # The log's topic is not known. To take it for another topic's would delete it.
@@ -211,6 +224,9 @@ class LogDirectory:
 
     def loaded(self, found: FoundLog, log: Log) -> None:
         """The log has been opened."""
+        if found.is_future:
+            self._adopt_future(log)
+            return
         self._adopt(log)
         if log.log_end_offset < found.recovery_point:
             self.lost[log.topic_partition] = (
@@ -230,17 +246,17 @@ class LogDirectory:
     def end_load(self) -> None:
         """All logs are open. Before one of them is appended to."""
         try:
-            if any(self._recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
+            if any(self._recovery_points.get(key, 0) > log.recovery_point for key, log in self._all.items()):
                 # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
                 self.checkpoint_recovery_points(sync=True)
-            self._lower_high_watermarks({key: log.log_end_offset for key, log in self.logs.items()})
+            self._lower_high_watermarks({key: log.log_end_offset for key, log in self._all.items()})
         except OSError as error:
             self._disk_failed(error)
             raise
 
     def abandon(self) -> None:
         """Close the files of all logs as they are. Nothing is written: the next start recovers them."""
-        for log in self.logs.values():
+        for log in self._all.values():
             log.abandon()
 
     def _drop_nameless(self, log: Log) -> None:
@@ -271,8 +287,16 @@ class LogDirectory:
             self.complaints.append(CheckpointDamaged(str(error)))
             return None
 
+    @property
+    def _all(self) -> dict[tuple[str, int], Log]:
+        return {**self.futures, **self.logs}
+
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
+        log.before_cut = self._before_cut
+
+    def _adopt_future(self, log: Log) -> None:
+        self.futures[log.topic_partition] = log
         log.before_cut = self._before_cut
 
     def shutdown_cleanly(self, broker_epoch: int, high_watermarks: Offsets) -> None:
@@ -281,8 +305,8 @@ class LogDirectory:
         `high_watermarks`: as `checkpoint_high_watermarks` takes them.
         """
         try:
-            self._disk.run_now([log.close for log in self.logs.values()])
-            for log in self.logs.values():
+            self._disk.run_now([log.close for log in self._all.values()])
+            for log in self._all.values():
                 if log.failed is not None:
                     raise log.failed
             self.checkpoint_recovery_points(sync=True)
@@ -297,18 +321,34 @@ class LogDirectory:
 
     def create_log(self, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int) -> Log:
         """Make the log of a replica that was placed here. A shortage of descriptors leaves nothing of it."""
+        if (topic, partition) in self.logs:
+            raise ValueError(f"{self.path} has a log of {topic}-{partition}")
+        log = self._make_log(folder_name(topic, partition), topic, partition, topic_id, config, now_ms, self._events)
+        self._adopt(log)
+        return log
+
+    def create_future(
+        self, topic: str, partition: int, topic_id: UUID, unique: str, config: LogConfig, now_ms: int
+    ) -> Log:
+        """Make the log to which one of another directory is to be copied. `ValueError`: its folder can have no name."""
+        name = future_folder_name(topic, partition, unique)
+        log = self._make_log(name, topic, partition, topic_id, config, now_ms, NOBODY)
+        self._adopt_future(log)
+        return log
+
+    def _make_log(
+        self, name: str, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int, events: Events
+    ) -> Log:
         key = TopicPartition(topic, partition)
-        if key in self.logs:
-            raise ValueError(f"{self.path} has a log of {key}")
         self._high_watermarks.pop(key, None)
         self._lower_high_watermarks({key: 0})
         self._lower_log_starts({key: 0})
         self._lower_recovery_point(key, 0)
-        path = self._file(folder_name(topic, partition))
+        path = self._file(name)
         new = False
         try:
             new = self._disk.make_directory(path)
-            log = Log.open(
+            return Log.open(
                 self._disk,
                 path,
                 topic,
@@ -319,7 +359,7 @@ class LogDirectory:
                 recovery_point=0,
                 clean=False,
                 new=new,
-                events=self._events,
+                events=events,
             )
         except OSError as error:
             self._disk_failed(error)
@@ -327,14 +367,60 @@ class LogDirectory:
                 with suppress(OSError):
                     self._disk.remove(path)  # the caller tries again, perhaps in another directory
             raise
-        self._adopt(log)
+
+    def promote(self, topic: str, partition: int, now_ms: int, *, of: Log | None, high_watermark: int) -> Log:
+        """Let a future log take the place of `of`, or of a log that is not there any more; durably, on return.
+
+        After a loss of power it must not be a future log again: what is acknowledged from now on is in no other.
+        """
+        key = TopicPartition(topic, partition)
+        future = self.futures.pop(key)
+        try:
+            future.close()
+            if future.failed is not None:
+                raise future.failed
+            path = self._file(folder_name(topic, partition))
+            self._disk.rename(future.directory, path)
+            log = Log.open(
+                self._disk,
+                path,
+                topic,
+                partition,
+                ZERO_UUID,
+                future.config,
+                now_ms,
+                recovery_point=future.recovery_point,
+                clean=True,
+                log_start_offset=future.log_start_offset,
+                events=self._events,
+            )
+            if of is not None:
+                log.succeed(of)
+            self._adopt(log)
+            self.checkpoint_log_starts()
+            self._high_watermarks = {**self._high_watermarks, key: high_watermark}
+            self._written.pop(HIGH_WATERMARK_CHECKPOINT, None)
+            self._write_high_watermarks()  # with the checkpoint the name of the folder becomes durable
+        except OSError as error:
+            self._disk_failed(error)
+            raise
         return log
 
-    def delete_log(self, topic: str, partition: int) -> list[str]:
-        """Take a log out of service and mark its folder; the path is to be removed after `file.delete.delay.ms`."""
-        log = self.logs.pop(TopicPartition(topic, partition), None)
+    def delete_log(self, topic: str, partition: int, *, close: bool = True) -> list[str]:
+        """Take a log out of service and mark its folder; the path is to be removed after `file.delete.delay.ms`.
+
+        Without `close` its files stay open: the answers of this turn may be made of them.
+        """
+        log = self.logs.pop((topic, partition), None)
         self._high_watermarks.pop((topic, partition), None)
-        source = self._file(folder_name(topic, partition))
+        return self._mark_deleted(log if close else None, self._file(folder_name(topic, partition)), topic, partition)
+
+    def delete_future(self, topic: str, partition: int) -> list[str]:
+        """As `delete_log`, of a log that will take no other's place."""
+        log = self.futures.pop((topic, partition), None)
+        return [] if log is None else self._mark_deleted(log, log.directory, topic, partition)
+
+    def _mark_deleted(self, log: Log | None, source: str, topic: str, partition: int) -> list[str]:
         try:
             if log is not None:
                 log.abandon()
@@ -375,7 +461,7 @@ class LogDirectory:
         An older file costs time only, so it is not synced for its own sake. One that has a higher point for a log of
         the same name, since deleted, would have the next start take unsynced records for synced ones.
         """
-        points = {key: log.recovery_point for key, log in self.logs.items()}
+        points = {key: log.recovery_point for key, log in self._all.items()}
         sync = sync or _lowers(self._recovery_points, points)
         if sync or points != self._recovery_points or RECOVERY_POINT_CHECKPOINT not in self._written:
             self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync, later=later)
@@ -410,15 +496,18 @@ class LogDirectory:
                 for key, end in lowered.items()
                 if key in self._high_watermarks
             }
-            self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=True)
-            self._high_watermarks_written = dict(self._high_watermarks)
-            self._high_watermarks_found = dict(self._high_watermarks)
+            self._write_high_watermarks()
+
+    def _write_high_watermarks(self) -> None:
+        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=True)
+        self._high_watermarks_written = dict(self._high_watermarks)
+        self._high_watermarks_found = dict(self._high_watermarks)
 
     def checkpoint_log_starts(self) -> None:
         """For logs whose start is within a segment: records deleted on request must not come back."""
         starts = {
             key: log.log_start_offset
-            for key, log in self.logs.items()
+            for key, log in self._all.items()
             if log.log_start_offset > log.first_segment_offset
         }
         self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)

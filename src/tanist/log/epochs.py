@@ -87,6 +87,16 @@ class LeaderEpochCache:
             return EpochEndOffset(epoch, entries[0].start_offset)
         return EpochEndOffset(entries[index - 1].epoch, entries[index].start_offset)
 
+    def common_end(self, end_offset: int, other: LeaderEpochCache, other_end_offset: int) -> int:
+        """Up to where two logs of a partition, which end there, are the same; -1 if that cannot be said.
+
+        Two logs that have a record of one epoch at one offset have the same records before it.
+        """
+        theirs = {epoch for epoch, _ in other.entries}
+        common = next((epoch for epoch, _ in reversed(self._entries) if epoch in theirs), UNDEFINED_EPOCH)
+        end, other_end = self.end_offset_for(common, end_offset), other.end_offset_for(common, other_end_offset)
+        return min(end.end_offset, other_end.end_offset)
+
     def epoch_at(self, offset: int) -> int:
         """The epoch in which `offset` was, or would be, written; -1 when that is before the first entry."""
         found = UNDEFINED_EPOCH
@@ -121,6 +131,11 @@ class LeaderEpochCache:
         entries[:index] = [EpochEntry(last.epoch, start_offset)]
         self.dirty = True
         return True
+
+    def become(self, other: LeaderEpochCache) -> None:
+        """Have the entries of another."""
+        self._entries = list(other.entries)
+        self.dirty = True
 
     def clear(self) -> None:
         if self._entries:

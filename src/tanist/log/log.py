@@ -185,6 +185,19 @@ class Log:
             raise
         return log
 
+    def succeed(self, predecessor: Log) -> None:
+        """Take the place of a log of the same records, in another directory, which is not used any more (KIP-113).
+
+        What it knows beyond its records goes on: epochs without any, producers, what the cleaner has yet to see.
+        """
+        if (self.log_start_offset, self.log_end_offset) != (predecessor.log_start_offset, predecessor.log_end_offset):
+            raise InvariantError("a log has the records of the one that it succeeds", new=self, old=predecessor)
+        self.epochs.become(predecessor.epochs)
+        self._appender.write_epochs(sync=True)
+        self.producers = predecessor.producers
+        self._appender.set_producers(predecessor.producers)
+        self._cut_since_cleaned = predecessor._cut_since_cleaned
+
     def assign_topic_id(self, topic_id: UUID) -> None:
         """The log is of this topic: written down if it was not known, `InconsistentTopicId` if it is of another."""
         known = self.topic_id

@@ -19,6 +19,7 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDE
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 DELETE_SUFFIX: Final = "-delete"
+FUTURE_SUFFIX: Final = "-future"
 _MARKED: Final = re.compile(r".+\.([0-9a-f]+)(-delete|-future|-stray)")
 _NAME_BYTES_MAX: Final = 255
 
@@ -61,6 +62,22 @@ def folder_mark(name: str) -> str | None:
     """`-delete`, `-future` or `-stray` of a folder that waits to be deleted or is not in service."""
     match = _MARKED.fullmatch(name)
     return match.group(2) if match else None
+
+
+def parse_future_folder(name: str) -> LogFolder | None:
+    """The topic and partition of a log that is on its way from another directory of the broker (KIP-113)."""
+    match = _MARKED.fullmatch(name)
+    if match is None or match.group(2) != FUTURE_SUFFIX:
+        return None
+    return parse_folder(name.removesuffix(f".{match.group(1)}{FUTURE_SUFFIX}"))
+
+
+def future_folder_name(topic: str, partition: int, unique: str) -> str:
+    """The name of such a log's folder. `ValueError`: the topic's name is too long for one, as in Apache Kafka."""
+    name = f"{folder_name(topic, partition)}.{unique}{FUTURE_SUFFIX}"
+    if len(name) > _NAME_BYTES_MAX:
+        raise ValueError(f"a folder cannot be named {name}")
+    return name
 
 
 def is_marked(name: str, topic: str, partition: int) -> bool:

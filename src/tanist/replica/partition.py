@@ -124,6 +124,12 @@ class Partition:
             self.role.config = config
         return []
 
+    def replace_log(self, log: ReplicaLog) -> None:
+        """The same records lie in another log from now on."""
+        self.log = log
+        if self.role is not None:
+            self.role.log = log
+
     # ---- rules
 
     def _recovered_high_watermark(self, checkpointed: int) -> int:

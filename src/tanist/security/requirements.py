@@ -294,6 +294,7 @@ BROKER_ROWS: Final[tuple[Row, ...]] = (
     DESCRIBE_CONFIGS_CLUSTER,
     DESCRIBE_CONFIGS_TOPIC,
     DESCRIBE_CONFIGS_GROUP,
+    of_cluster(ApiKey.ALTER_REPLICA_LOG_DIRS, ALTER_CLUSTER, "every partition"),
     of_cluster(ApiKey.DESCRIBE_LOG_DIRS, DESCRIBE_CLUSTER, "response; versions 1-2 have no place for it and list none"),
     DELETE_GROUPS_GROUP,
     DESCRIBE_TOKEN,

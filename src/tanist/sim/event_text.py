@@ -94,6 +94,11 @@ def _reassignment(event: events.ReassignmentRequested) -> str:
     return f"wants {event.partition_name} on {list(event.replicas)}{rate}"
 
 
+def _directory(event: events.DirectoryRequested, shown: Shown) -> str:
+    rate = "" if event.rate_bytes is None else f", at {event.rate_bytes} bytes a second"
+    return f"wants {event.partition_name} of {_node(event, shown)} in {event.path}{rate}"
+
+
 def _unclean_election(event: events.UncleanElectionRequested) -> str:
     desired = "" if event.desired is None else f", {event.desired}"
     return f"asks for a leader of {event.partition_name} (type {event.election_type}{desired})"
@@ -109,6 +114,7 @@ _OF_OPERATORS: dict[type[Event], Callable[[Any, Shown], str]] = {
     events.LogRestored: lambda event, shown: f"restores the logs of {_node(event, shown)} from a copy",
     events.FolderRemoved: lambda event, shown: f"removes {event.path} of {_node(event, shown)}",
     events.ReassignmentRequested: lambda event, shown: _reassignment(event),
+    events.DirectoryRequested: lambda event, shown: _directory(event, shown),
     events.ThrottlesRemoved: lambda event, shown: "takes the throttles away",
     events.ConfigRequested: lambda event, shown: f"sets {event.key} of {event.topic or 'the cluster'} to {event.value}",
     events.ElrVersionRequested: lambda event, shown: f"sets eligible.leader.replicas.version to {event.level}",

@@ -256,6 +256,15 @@ class ReassignmentRequested(Event):
     """In a second."""
 
 
+class DirectoryRequested(NodeEvent):
+    """An operator wants a replica in this log directory of the node."""
+
+    partition_name: str
+    path: str
+    rate_bytes: int | None = None
+    """In a second."""
+
+
 class ThrottlesRemoved(Event):
     """An operator takes the rates of throttled replicas away."""
 

@@ -350,6 +350,10 @@ OF_NODES: Final[dict[str, Situation]] = {
     "node: recovery cuts a log": on(storage.LogRecovered, "torn, lost or rotten: the first batch not whole"),
     "node: salvage saved": on(storage.RecordsSalvaged, "what was cut is kept"),
     "node: log directory offline": on(storage.LogDirectoryFailed, "the others go on"),
+    "node: replica moved to another log directory": on(
+        replication.ReplicaMoved, "an operator wants it there (KIP-113)"
+    ),
+    "node: replica does not move": on(replication.ReplicaMoveEnded, "a disk fails, another wish, or it is gone"),
     "node: all log directories offline": on(process.LogDirectoriesFailed, "the process ends"),
     "node: metadata log's disk failed": on(process.MetadataLogFailed, "the process ends", descriptor_shortage=False),
     "node: log of a former replica deleted": on(

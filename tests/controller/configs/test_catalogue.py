@@ -181,6 +181,7 @@ offsets.topic.segment.bytes INT read-only 104857600
 process.roles LIST read-only null
 producer.id.expiration.ms INT cluster-wide 86400000
 queued.max.requests INT read-only 500
+replica.alter.log.dirs.io.max.bytes.per.second LONG cluster-wide null
 replica.fetch.backoff.ms INT read-only 1000
 replica.fetch.max.bytes INT read-only 1048576
 replica.fetch.min.bytes INT read-only 1
@@ -336,7 +337,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
         "ssl.keymanager.algorithm",
         "num.io.threads",
         "group.share.max.size",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
+        "num.replica.alter.log.dirs.threads",
     ):
         setting = BROKER_SETTINGS[name]
         assert not setting.has_effect

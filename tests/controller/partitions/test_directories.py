@@ -13,7 +13,7 @@ from tanist.wire.messages.assign_replicas_to_dirs_request import (
     PartitionData,
     TopicData,
 )
-from tests.controller.controller_double import Cluster, directory
+from tests.controller.controller_double import Cluster, directory, end_session
 
 
 def _request(cluster: Cluster, broker_id: int, where: UUID, topic_id: UUID, *partitions: int) -> Any:
@@ -90,3 +90,28 @@ def test_strangers_and_old_clusters() -> None:
     old = Cluster(bootstrap=Bootstrap(metadata_version=16))
     answer = old.ask(_request(old, 1, directory(1), UUID(int=9), 0))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_directory_that_is_reported_clears_no_elr() -> None:
+    """apache/kafka#20716: a replica that moves between directories stays eligible, and so do the others."""
+    cluster = _cluster()
+    cluster.create_topic("three", (1, 2, 3), min_insync_replicas="2")
+    end_session(cluster, 3)
+    end_session(cluster, 2)
+    before = cluster.partition("three")
+    assert (before.isr, before.elr) == ((1,), (2,))
+    assert assign(cluster, 1, directory(1, 1), "three") == ["NONE"]
+    after = cluster.partition("three")
+    assert (after.isr, after.elr, after.directory_of(1)) == ((1,), (2,), directory(1, 1))
+
+
+def test_a_replica_that_is_back_in_a_directory_that_works_may_lead() -> None:
+    cluster = _cluster()
+    cluster.create_topic("alone", (1,))
+    assert assign(cluster, 1, directory(1, 1), "alone") == ["NONE"]
+    cluster.heartbeat(1, offline_log_dirs=(directory(1, 1),))
+    lost = cluster.partition("alone")
+    assert (lost.leader, lost.isr) == (-1, ())
+    assert assign(cluster, 1, directory(1), "alone") == ["NONE"], "it was on its way, and has not left"
+    found = cluster.partition("alone")
+    assert (found.leader, found.isr) == (1, (1,))

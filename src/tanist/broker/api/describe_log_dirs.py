@@ -35,16 +35,22 @@ class DescribeLogDirs:
                 continue
             topics: dict[str, list[DescribeLogDirsPartition]] = {}
             for hosted in self.replicas:
-                if hosted.directory is not directory or (
-                    wanted is not None and (hosted.topic, hosted.index) not in wanted
-                ):
+                key = (hosted.topic, hosted.index)
+                if wanted is not None and key not in wanted:
                     continue
-                behind = hosted.replica.high_watermark - hosted.log.log_end_offset
+                future = directory.futures.get(key)
+                if hosted.directory is directory:
+                    log, end = hosted.log, hosted.replica.high_watermark
+                elif future is not None:
+                    log, end = future, hosted.log.log_end_offset
+                else:
+                    continue
                 topics.setdefault(hosted.topic, []).append(
                     DescribeLogDirsPartition(
                         partition_index=hosted.index,
-                        partition_size=hosted.log.size_bytes,
-                        offset_lag=max(0, behind),
+                        partition_size=log.size_bytes,
+                        offset_lag=max(0, end - log.log_end_offset),
+                        is_future_key=log is future,
                     )
                 )
             results.append(

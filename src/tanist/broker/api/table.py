@@ -58,6 +58,7 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),
     ApiKey.DELETE_GROUPS: ("delete_groups", "build"),
     ApiKey.ALTER_CONFIGS: ("alter_configs", "build_replace"),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: ("alter_replica_log_dirs", "build"),
     ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", "build"),
     ApiKey.SASL_AUTHENTICATE: ("sasl_authenticate", "build"),
     ApiKey.CREATE_PARTITIONS: _FORWARD,

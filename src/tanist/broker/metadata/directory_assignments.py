@@ -91,7 +91,9 @@ class DirectoryAssignments:
             for directory in response.directories:
                 for topic in directory.topics:
                     for partition in topic.partitions:
-                        if partition.error_code == 0:
-                            self.agreed(topic.topic_id, partition.partition_index)
+                        key = (topic.topic_id, partition.partition_index)
+                        # It may have been moved, or given up, since that was sent.
+                        if partition.error_code == 0 and self._wanted.get(key) == directory.id:
+                            del self._wanted[key]
         # New assignments go at once; those that failed go later.
         self._schedule(0 if len(self._wanted) < unagreed else _RETRY_MS)

@@ -109,6 +109,7 @@ def queues(components: NodeComponents) -> list[tuple[str, int, int | None]]:
             ("leadership_questions", len(components.leadership), None),
             ("isr_changes", len(components.isr_changes), None),
             ("directory_assignments", len(components.directory_assignments), None),
+            ("directory_moves", len(components.replicas.moves), None),
             ("salvage", len(components.salvage), None),
         ]
     host = components.quorum.controller_service

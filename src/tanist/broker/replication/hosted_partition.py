@@ -229,6 +229,12 @@ class HostedPartition:
         if self.log.failed is not None:
             self.disk_failed(self.log.failed)
 
+    def move_to(self, directory: LogDirectory, log: Log) -> None:
+        """The same records lie in this log of another directory from now on; nobody else needs to know."""
+        self.log, self.directory = log, directory
+        self.replica.replace_log(log)
+        self.upkeep_ms = 0
+
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.index}"

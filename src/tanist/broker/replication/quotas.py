@@ -19,6 +19,7 @@ from tanist.events.replication import ReplicationThrottled
 WINDOW_MS: Final = 1_000
 WINDOWS: Final = 10
 """The rate is that of so many whole seconds, and of the one that has begun: Kafka's default."""
+MOVES_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 PAUSE_MS: Final = 100
 """How long a follower waits before it looks again whether its quota is exceeded."""
 
@@ -33,19 +34,21 @@ class Quota:
         "_node_id",
         "_rate",
         "_samples",
+        "_setting",
         "_side",
         "_throttled",
         "_total",
         "active",
     )
 
-    def __init__(self, context: NodeContext, configs: ResolvedConfigs, side: str) -> None:
-        """`side`: leader or follower."""
+    def __init__(self, context: NodeContext, configs: ResolvedConfigs, side: str, rate: str | None = None) -> None:
+        """`side`: leader or follower, with its own setting for the rate unless that is given."""
         self._clock = context.clock
         self._events = context.events
         self._configs = configs
         self._node_id = context.node_id
         self._side = side
+        self._setting = rate or f"{side}.replication.throttled.rate"
         self._rate = 0
         self._samples: deque[tuple[int, int]] = deque()
         """(beginning of its second, bytes)."""
@@ -55,7 +58,7 @@ class Quota:
         self.active = False
 
     def configs_changed(self) -> None:
-        rate = self._configs.broker_setting(f"{self._side}.replication.throttled.rate")
+        rate = self._configs.broker_setting(self._setting)
         self.active = rate is not None
         self._rate = 0 if rate is None else int(rate)
         self._throttled.clear()
@@ -102,12 +105,14 @@ class Quota:
 
 
 class ReplicationQuotas:
-    """Both directions of a broker."""
+    """Both directions of a broker, and its moves from one log directory to another (KIP-113)."""
 
     def __init__(self, context: NodeContext, configs: ResolvedConfigs) -> None:
         self.leader = Quota(context, configs, "leader")
         self.follower = Quota(context, configs, "follower")
+        self.moves = Quota(context, configs, "mover", MOVES_RATE)
 
     def configs_changed(self) -> None:
         self.leader.configs_changed()
         self.follower.configs_changed()
+        self.moves.configs_changed()

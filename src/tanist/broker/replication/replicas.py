@@ -18,6 +18,7 @@ from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.metadata.directory_assignments import DirectoryAssignments
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
+from tanist.broker.replication.directory_moves import DirectoryMoves
 from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -72,6 +73,7 @@ class Replicas:
         effects: ReplicaEffects,
         fetchers: Fetchers,
         follower_sessions: FollowerSessions,
+        moves: DirectoryMoves,
         *,
         salvages: Callable[[str], bool],
         delete_later: Callable[[Iterable[str]], None],
@@ -89,6 +91,8 @@ class Replicas:
         self._effects = effects
         self._fetchers = fetchers
         self._follower_sessions = follower_sessions
+        self.moves = moves
+        moves.directory_failed = self.directory_failed
         self._salvages = salvages
         self._delete_later = delete_later
         self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
@@ -183,6 +187,7 @@ class Replicas:
                 if self._context.node_id in state.replicas:
                     self._apply(topic.name, topic_id, index, state)
         self._drop_strays(image)
+        self.moves.drop_strays(image)
 
     def _drop_strays(self, image: MetadataImage) -> None:
         """Logs that the metadata does not place here any more."""
@@ -213,6 +218,7 @@ class Replicas:
         Metadata that comes later changes nothing here: a combined node goes on as a controller for a while.
         """
         self._closed = True
+        self.moves.close()
         high_watermarks = self._high_watermarks()
         for hosted in self:
             hosted.stale = True
@@ -258,10 +264,11 @@ class Replicas:
             if hosted is None:
                 return
         assigned = state.directory_of(self._context.node_id)
-        if assigned == hosted.directory.directory_id:
+        directory_id = self.moves.directory_id(hosted)
+        if assigned == directory_id:
             self._directory_assignments.agreed(topic_id, index)
         elif len(self.directories) > 1 or assigned not in _SAYS_NO_DIRECTORY:
-            self._directory_assignments.report(topic_id, index, hosted.directory.directory_id)
+            self._directory_assignments.report(topic_id, index, directory_id)
         now_ms = self._context.clock.now_ms()
         metadata = PartitionMetadata(
             topic=name,
@@ -320,17 +327,17 @@ class Replicas:
                 self._make_later(topic_id, index)
                 return None
             self._made += 1
-            directory = self._emptiest_directory()
+            copied_to = self.moves.abandoned(name, index, topic_id)
+            directory = copied_to or self.moves.chosen(name, index) or self._emptiest_directory()
             if directory is None:
                 return None
+            now_ms = self._context.clock.now_ms()
             try:
-                log = directory.create_log(
-                    name,
-                    index,
-                    topic_id,
-                    log_config,
-                    self._context.clock.now_ms(),
-                )
+                if copied_to is None:
+                    log = directory.create_log(name, index, topic_id, log_config, now_ms)
+                else:
+                    log = directory.promote(name, index, now_ms, of=None, high_watermark=0)
+                    log.set_config(log_config)
             except OSError as failure:
                 if is_descriptor_shortage(failure):
                     self._wait_for_descriptors(name, topic_id, index)
@@ -364,6 +371,7 @@ class Replicas:
         self.by_topic[name] = self.by_topic[topic_id]
         if not log.topic_id_durable:
             self.nameless.append(hosted)
+        self.moves.resume(hosted)
         return hosted
 
     def _report_loss(self, name: str, index: int, assigned: UUID) -> None:
@@ -495,6 +503,7 @@ class Replicas:
 
     def _unhost(self, hosted: HostedPartition) -> None:
         hosted.stale = True
+        self.moves.unhosted(hosted)
         before, hosted.leader, hosted.follower = hosted.leader, None, None
         self._fetchers.stop(hosted)
         partitions = self.by_topic.get(hosted.topic_id)
@@ -541,6 +550,7 @@ class Replicas:
             # Its directory is still reported, if it was not yet: or the controller would not know what is lost.
             self._offline[(hosted.topic_id, hosted.index)] = directory
             self._unhost(hosted)
+        self.moves.target_failed(directory)
         if self.directories.all_failed:
             self._context.fatal(LogDirectoriesFailed(self.directories.failure_causes))
             return

@@ -11,6 +11,7 @@ cleaner's to repair. It knows nothing of requests; leaders and followers clean w
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -27,6 +28,7 @@ from tanist.log.cleaner.offset_checkpoint import CleanerOffsets
 from tanist.log.compaction import Cleanable
 from tanist.log.directory import LogDirectory
 from tanist.log.indexes import CorruptIndexError
+from tanist.log.log import Log
 from tanist.log.scan import DamagedBatch
 from tanist.ports import Timer
 from tanist.replica.follower import Phase
@@ -51,7 +53,7 @@ class LogCleaner:
         self._uncleanable: set[tuple[LogDirectory, UUID, int]] = set()
         """Only asked whether one is in it."""
         self._timer: Timer | None = None
-        self._current: tuple[HostedPartition, Steps] | None = None
+        self._current: tuple[HostedPartition, Log, Steps] | None = None
         self._rested_ms = 0
         """Before this time the throttle lets nothing more be read or written."""
         self._stopped = False
@@ -94,7 +96,7 @@ class LogCleaner:
         clock = self._context.clock
         keys = KeyMap.of_buffer(self._configs.broker_setting(BUFFER))
         steps = LogCleaning(self._context.disk, hosted.log, cleanable, keys, clock.now_ms(), clock.wall_ms()).steps()
-        self._current = hosted, steps
+        self._current = hosted, hosted.log, steps
         self._go_on(None)
 
     def _dirtiest(self) -> tuple[HostedPartition, Cleanable] | None:
@@ -131,8 +133,21 @@ class LogCleaner:
             and hosted.directory.failed is None
             and hosted.log.failed is None
             and hosted.log.config.compacts
+            and hosted not in self._replicas.moves  # or its copy might keep a value, and not the tombstone behind it
             and not (follower is not None and follower.phase is Phase.SALVAGING)
         )
+
+    def moved(self, hosted: HostedPartition, source: LogDirectory) -> None:
+        """The replica has come here from a directory: what is clean of its log was so there."""
+        key, offset = (hosted.topic, hosted.index), None
+        with suppress(OSError):  # then all of it is dirty
+            offset = self._offsets_of(source).get(key)
+        try:
+            own = self._offsets_of(hosted.directory)
+            if offset is not None or own.get(key) is not None:
+                own.set(key, offset or 0, hosted.directory.logs.keys())
+        except OSError as failure:
+            hosted.disk_failed(failure)
 
     def _offsets_of(self, directory: LogDirectory) -> CleanerOffsets:
         offsets = self._offsets.get(directory)
@@ -148,9 +163,9 @@ class LogCleaner:
         """The last step has given `result`, or raised it: take the next."""
         if self._current is None:
             return
-        hosted, steps = self._current
+        hosted, log, steps = self._current
         try:
-            if self._stopped or not self._may_clean(hosted):
+            if self._stopped or hosted.log is not log or not self._may_clean(hosted):
                 result = Overtaken("it is not to be cleaned any more")
             step = steps.throw(result) if isinstance(result, BaseException) else steps.send(None)
         except StopIteration as end:

@@ -191,7 +191,7 @@ class Housekeeping:
 
         def done(error: OSError | None) -> None:
             self._syncing.discard(hosted)
-            if hosted.stale:
+            if hosted.stale or hosted.log is not log:
                 return
             if error is not None:
                 hosted.disk_failed(error)

@@ -12,16 +12,26 @@ from typing import Any
 
 import click
 
+from tanist.runtime.client.log_dirs import Replica
 from tanist.runtime.client.reassign import Partition
 
 _INT32_MAX = 2**31 - 1
 _VERSION = 1
+_ANY = "any"
 
 
-def assignment_text(assignment: Mapping[Partition, tuple[int, ...]]) -> str:
-    """On one line, as Kafka's tool prints it and reads it."""
+def assignment_text(
+    assignment: Mapping[Partition, tuple[int, ...]], log_dirs: Mapping[Replica, str] | None = None
+) -> str:
+    """On one line, as Kafka's tool prints it and reads it. `log_dirs`: of replicas that may not be in any."""
+    named = log_dirs or {}
     partitions = [
-        {"topic": topic, "partition": index, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
+        {
+            "topic": topic,
+            "partition": index,
+            "replicas": list(replicas),
+            "log_dirs": [named.get((topic, index, broker), _ANY) for broker in replicas],
+        }
         for (topic, index), replicas in sorted(assignment.items())
     ]
     return json.dumps({"version": _VERSION, "partitions": partitions}, separators=(",", ":"))
@@ -41,13 +51,25 @@ def read_assignment(file: Path) -> dict[Partition, tuple[int, ...]]:
             raise click.ClickException(f"{where}: replicas is not a list of broker ids")
         if len(set(replicas)) < len(replicas):
             raise click.ClickException(f"{where}: replicas names a broker twice")
-        log_dirs = entry.get("log_dirs")
-        if log_dirs is not None and (not isinstance(log_dirs, list) or any(each != "any" for each in log_dirs)):
-            raise click.ClickException(f'{where}: log_dirs can be "any" only; replicas choose their log directories')
+        log_dirs = entry.get("log_dirs", [_ANY] * len(replicas))
+        if not isinstance(log_dirs, list) or not all(map(_is_log_dir, log_dirs)):
+            raise click.ClickException(f'{where}: log_dirs is not a list of absolute paths, or "any"')
+        if len(log_dirs) != len(replicas):
+            raise click.ClickException(f"{where}: there are {len(log_dirs)} log_dirs for {len(replicas)} replicas")
         if (topic, index) in found:
             raise click.ClickException(f"{where}: {topic}-{index} is listed twice")
         found[topic, index] = tuple(replicas)
     return found
+
+
+def read_log_dirs(file: Path) -> dict[Replica, str]:
+    """Where replicas are to be, of a file that `read_assignment` has read; those that may be anywhere are left out."""
+    return {
+        (entry["topic"], entry["partition"], broker): path
+        for entry in _entries(file, "partitions")
+        for broker, path in zip(entry["replicas"], entry.get("log_dirs", ()))
+        if path != _ANY
+    }
 
 
 def read_topics(file: Path) -> list[str]:
@@ -74,6 +96,10 @@ def _entries(file: Path, name: str) -> list[dict[str, Any]]:
     if content.get("version", _VERSION) != _VERSION:
         raise click.ClickException(f"{file} is of version {content['version']}; only version {_VERSION} is supported")
     return entries
+
+
+def _is_log_dir(value: object) -> bool:
+    return isinstance(value, str) and (value == _ANY or value.startswith("/"))
 
 
 def _is_id(value: object) -> bool:

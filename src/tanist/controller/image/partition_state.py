@@ -6,7 +6,7 @@ changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tanist.wire.ids import MIGRATING_DIRECTORY, NO_LEADER
@@ -58,6 +58,15 @@ class PartitionState:
     def directory_of(self, broker_id: int) -> UUID:
         """Where the broker keeps this partition. `ValueError` when it has no replica of it."""
         return self.directories[self.replicas.index(broker_id)]
+
+    def with_directory(self, broker_id: int, directory: UUID) -> PartitionState:
+        """The same, with the broker's replica in this directory."""
+        return replace(
+            self,
+            directories=tuple(
+                directory if replica == broker_id else known for replica, known in zip(self.replicas, self.directories)
+            ),
+        )
 
 
 def state_of(record: PartitionRecord) -> PartitionState:

@@ -85,7 +85,9 @@ class _Assigner:
             return ErrorCode.INVALID_REQUEST
         self._seen.add((topic_id, partition))
         intent = self._intent(state, directory, topic_id, partition)
-        record = partition_change(state, intent, self._contexts.of(topic_id, state))
+        # Whether it may lead is a matter of where it is now, and not of where it was.
+        context = self._contexts.of(topic_id, state.with_directory(self._broker.id, directory))
+        record = partition_change(state, intent, context)
         if record is not None:
             self.records.append(record)
         return ErrorCode.NONE

@@ -11,6 +11,9 @@ from tanist.events.replication import (
     RecordsRefused,
     ReplicaDeleted,
     ReplicaFoundTwice,
+    ReplicaMoved,
+    ReplicaMoveEnded,
+    ReplicaMoves,
     ReplicaOfDeletedTopic,
     ReplicasWait,
     ReplicasWaitNoMore,
@@ -59,6 +62,18 @@ def _replica_found_twice(event: ReplicaFoundTwice) -> Line:
     return "WARN", f"{event.partition} lies in two log directories: {event.older_directory} has the older"
 
 
+def _replica_moves(event: ReplicaMoves) -> Line:
+    return "INFO", f"{event.partition}: moving from {event.source} to {event.target}"
+
+
+def _replica_moved(event: ReplicaMoved) -> Line:
+    return "INFO", f"{event.partition}: moved from {event.source} to {event.target}"
+
+
+def _replica_move_ended(event: ReplicaMoveEnded) -> Line:
+    return "WARN", f"{event.partition} does not move to {event.target}: {event.reason}"
+
+
 def _replicas_wait(event: ReplicasWait) -> Line:
     return "WARN", f"too many open files: {event.partition} and later replicas must wait"
 
@@ -76,6 +91,9 @@ LINES: Final[Lines] = {
     ReplicaUnknown: _replica_unknown,
     ReplicaOfDeletedTopic: _replica_of_deleted_topic,
     ReplicaFoundTwice: _replica_found_twice,
+    ReplicaMoves: _replica_moves,
+    ReplicaMoved: _replica_moved,
+    ReplicaMoveEnded: _replica_move_ended,
     ReplicasWait: _replicas_wait,
     ReplicasWaitNoMore: _replicas_wait_no_more,
 }

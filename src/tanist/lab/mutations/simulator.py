@@ -17,6 +17,7 @@ from tanist.lab.mutations import directed_logs as logs
 from tanist.lab.mutations import directed_votes as votes
 from tanist.lab.mutations import rules_of_controllers as controllers
 from tanist.lab.mutations import rules_of_log_starts as starts
+from tanist.lab.mutations import rules_of_moves as moves
 from tanist.lab.mutations import rules_of_nodes as nodes
 from tanist.lab.mutations import rules_of_replicas as replicas
 from tanist.lab.mutations import situations
@@ -342,6 +343,13 @@ MUTANTS: Mapping[str, Mutation] = {
         "deleted records are read until their segment goes",
         starts.reads_deleted_records,
         situations.trimming,
+    ),
+    "move-early": drawn(
+        "a copy takes its log's place when it has some of it", moves.takes_its_place_early, situations.moving
+    ),
+    "move-uncut": drawn("a copy keeps what is cut off its log", moves.keeps_what_was_cut, situations.moving),
+    "move-untold": drawn(
+        "a replica moves, and the controller does not hear of it", moves.tells_nobody, situations.moving
     ),
     "lost-logs": drawn(
         "a log that a clean stop has left, and that is gone, is a new one", nodes.misses_no_log, situations.lost_logs

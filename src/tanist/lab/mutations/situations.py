@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tanist.sim.run.additions import OLD_EVENTS_MS
+from tanist.sim.run.additions import OLD_EVENTS_MS, directory_moves
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.run.drawing import config_of
 from tanist.sim.workload.operations import ACCESS_OPERATIONS, QUOTA_OPERATIONS, Topic
@@ -77,6 +77,12 @@ def changing_voters(seed: int) -> ChaosConfig:
 def trimming(seed: int) -> ChaosConfig:
     """Records go, by retention and DeleteRecords."""
     return config_of(seed, trims=True)
+
+
+def moving(seed: int) -> ChaosConfig:
+    """Replicas move between log directories all the time, while leaders change and logs diverge."""
+    drawn = replace(config_of(seed), directories=2, careless_producers=2, kinds=("crash-leader", "partition", "pause"))
+    return replace(drawn, **directory_moves(seed, drawn, records=100) | {"move_pause_ms": (20, 200)})
 
 
 def contested_votes(_seed: int) -> ChaosConfig:

@@ -75,7 +75,7 @@ MEANINGS: dict[str, str] = {
     "L6": "every replica is in sync again",
     "L7": "all replicas become equal, to the byte, and know it",
     "L8": "no AlterPartition waits for ever",
-    "L9": "every reassignment ends",
+    "L9": "every reassignment ends, and every move to another log directory",
     "L10": "Balanced recovery elects when all of LastKnownElr are back",
     "L11": "Aggressive recovery elects as soon as any replica is there",
     "L12": "consumers read all that is committed",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from tanist.runtime.client.changes import ask_once
-from tanist.runtime.client.client import Client, KafkaError, Unanswered, Unreachable, Unsupported
+from tanist.runtime.client.client import Client, KafkaError, Unanswered
 from tanist.runtime.client.quorum import ask_controller
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import indexes_by_topic
@@ -22,8 +22,6 @@ from tanist.wire.messages.alter_partition_reassignments_request import (
 from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
-from tanist.wire.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from tanist.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from tanist.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -49,7 +47,7 @@ class Moving:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The controller's refusal of one partition."""
+    """The controller's refusal of one partition, or a broker's of its replica."""
 
     topic: str
     partition: int
@@ -149,23 +147,4 @@ def moving(client: Client, partitions: Collection[Partition] | None = None) -> d
         (topic.name, part.partition_index): Moving(part.replicas, part.adding_replicas, part.removing_replicas)
         for topic in client.persist(attempt).topics
         for part in topic.partitions
-    }
-
-
-def sizes(client: Client, broker: int, partitions: Collection[Partition]) -> dict[Partition, int]:
-    """Bytes that a broker has of each partition; nothing if it cannot be asked."""
-    topics = indexes_by_topic(partitions)
-    request = DescribeLogDirsRequest(
-        topics=tuple(DescribableLogDirTopic(topic=name, partitions=tuple(each)) for name, each in topics.items())
-    )
-    try:
-        answer = client.ask(request, DescribeLogDirsResponse, node_id=broker, timeout_s=5.0)
-    except (Unreachable, Unsupported):
-        return {}
-    return {
-        (topic.name, part.partition_index): part.partition_size
-        for result in answer.results
-        for topic in result.topics
-        for part in topic.partitions
-        if not part.is_future_key
     }

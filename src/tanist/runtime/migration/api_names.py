@@ -12,7 +12,6 @@ _WITHOUT_MESSAGES = {
     17: "SaslHandshake",
     30: "CreateAcls",
     31: "DeleteAcls",
-    34: "AlterReplicaLogDirs",
     36: "SaslAuthenticate",
     38: "CreateDelegationToken",
     39: "RenewDelegationToken",

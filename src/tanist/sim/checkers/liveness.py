@@ -338,10 +338,26 @@ class LivenessPhase:
                 yield oracle.place, f" ({replicas.elections.promise.strategy(oracle)}): ", state
 
     def _is_whole(self) -> bool:
-        """L6, L7, L9: every replica is in its ISR, has all records and the high watermark; no reassignment is open."""
+        """L6, L7, L9: every replica is in its ISR, has all records and the high watermark; no reassignment is open, and
+        no move to another log directory.
+        """
         if any(set(state.isr) != set(state.replicas) or state.reassigning for state in self._states().values()):
             return False
-        return not self._behind()
+        return not self._behind() and not self._misplaced()
+
+    def _misplaced(self) -> list[Said]:
+        """Replicas that are on their way to another log directory, or not in the one that the metadata says."""
+        return [
+            (f"{hosted.name} on {node.node_id} is in {hosted.directory.path}, and moves, or the metadata errs",)
+            for node in self._world.nodes()
+            for hosted in node.replicas
+            if hosted in node.replicas.moves
+            or (
+                len(node.replicas.directories) > 1
+                and hosted.replica.metadata is not None
+                and hosted.replica.metadata.directory_of(node.node_id) not in (None, hosted.directory.directory_id)
+            )
+        ]
 
     def _behind(self) -> list[Said]:
         replicas = self._checkers.replicas
@@ -363,7 +379,7 @@ class LivenessPhase:
             for key, state in self._states().items()
             if set(state.isr) != set(state.replicas) or state.reassigning
         )
-        return "not all replicas are in sync again: ", *_and([*unsettled, *self._behind()])
+        return "not all replicas are in sync again: ", *_and([*unsettled, *self._behind(), *self._misplaced()])
 
     def _has_read_all(self, consumer: Consumer) -> bool:
         return all(

@@ -98,6 +98,21 @@ class LogChecks:
         if (lost_power or (oracle.key, host.node_id) in self._rotten) and not clean:
             mirror.may_have_lost(broker_epoch, host.lives)
 
+    def moved(self, place: Place, oracle: PartitionOracle, mirror: ReplicaMirror, log: Log) -> None:
+        """S22: what takes the place of a log, in another directory, has the same records, and is as durable."""
+        known = mirror.log
+        if known is None or log.directory == known.directory:
+            self._fail("S22", place, f": has another log in {log.directory}, and has not moved")
+        since = 0 if oracle.trimming is not None else log.log_start_offset
+        before = [batch for batch in mirror.batches if batch.end > since]
+        found = oracle.content(place, log, since, log.written_end_offset, self._world.now_us, mirror.batches)
+        if found[: len(before)] != before or (log.log_start_offset < mirror.start and not oracle.unclean):
+            self._fail("S22", place, f": had {mirror.start} to {mirror.end} in {known.directory}, now has {log}")
+        if log.flushed_offset < min(known.flushed_offset, mirror.end):
+            self._fail("S22", place, f": was synced up to {known.flushed_offset}, and is up to {log.flushed_offset}")
+        mirror.log = log
+        self._world.counts["replicas moved between directories"] += 1
+
     # -- a log becomes longer or shorter
 
     def follow(

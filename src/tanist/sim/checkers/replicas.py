@@ -78,6 +78,7 @@ class _Seen:
             or self.metadata is not replica.metadata
             or (leader is not None and self.maximal_isr is not leader.maximal_isr)
             or self.mirror.was_cut
+            or self.mirror.log is not hosted.log
         )
 
 
@@ -308,6 +309,8 @@ class ReplicaChecks:
             if known is None or known.log is not log:
                 known = self.logs.meet(host, log, oracle, self.states.get(oracle.key))
             seen = self._seen[hosted] = _Seen(oracle, known)
+        elif seen.mirror.log is not log:
+            self.logs.moved(Place(seen.oracle.name, host.node_id), seen.oracle, seen.mirror, log)
         high_watermark, log_end, mirror = replica.high_watermark, log.written_end_offset, seen.mirror
         queues = leader is None and log_end < log.log_end_offset
         maximal_isr = seen.maximal_isr if leader is None else leader.maximal_isr

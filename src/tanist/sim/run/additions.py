@@ -16,7 +16,13 @@ from typing import Any
 
 from tanist.faults import in_drawing_order
 from tanist.sim.run.config import ChaosConfig
-from tanist.sim.workload.operations import ACCESS_OPERATIONS, TRIM_OPERATIONS, VOTER_OPERATIONS, Topic
+from tanist.sim.workload.operations import (
+    ACCESS_OPERATIONS,
+    MOVE_OPERATIONS,
+    TRIM_OPERATIONS,
+    VOTER_OPERATIONS,
+    Topic,
+)
 from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 
@@ -94,6 +100,20 @@ def throttles(seed: int, records: int) -> dict[str, Any]:
         # The rate is below that of the writers, so replicas catch up only when these have ended.
         "left_out": 0,
         "throttle_bytes": records * _BATCH_BYTES // rng.choice(_COPY_SECONDS),
+    }
+
+
+def directory_moves(seed: int, config: ChaosConfig, records: int) -> dict[str, Any]:
+    """Replicas move between log directories, some of them slowly: `records` is about the number in a partition."""
+    rng = stream(seed, "directory moves")
+    value_bytes = (small_windows(seed) or (0, 0))[1]
+    partitions = sum(topic.partitions for topic in config.topics)
+    return {
+        "move_operations": tuple(MOVE_OPERATIONS),
+        "move_pause_ms": (50, rng.choice((400, 1_500))),
+        "move_bytes": records * (_BATCH_BYTES + value_bytes) * partitions // rng.choice(_COPY_SECONDS),
+        "settle_time_ms": 180_000,
+        "properties": {**config.properties, "replica.fetch.max.bytes": str(rng.choice((300, 2_000, 1 << 20)))},
     }
 
 

@@ -177,7 +177,9 @@ class ChaosRun:
         self.nemesis = Nemesis(
             self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose, voters=voters
         )
-        self.admin = Admin(self.world, self.history, oracle, promise, config.topics, config.throttle_bytes)
+        self.admin = Admin(
+            self.world, self.history, oracle, promise, config.topics, config.throttle_bytes, config.move_bytes
+        )
         self.voter_admin = None if voters is None else VoterAdmin(self.world, self.history, voters)
         self.trimmer = Trimmer(self.world, self.history, oracle, config.topics) if config.trims else None
         self.inquirers = self._inquirers() if config.inquirers else []

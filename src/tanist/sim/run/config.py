@@ -180,6 +180,11 @@ class ChaosConfig:
     throttle_pause_ms: tuple[int, int] = (500, 4_000)
     throttle_bytes: int = 0
     """The rate of throttled replicas, in a second."""
+    move_operations: tuple[str, ...] = ()
+    """Of an operator who moves replicas between log directories."""
+    move_pause_ms: tuple[int, int] = (500, 4_000)
+    move_bytes: int = 0
+    """The rate of a move that is slow, in a second."""
     trim_operations: tuple[str, ...] = ()
     """Of an operator who deletes records."""
     trim_pause_ms: tuple[int, int] = (500, 4_000)
@@ -209,6 +214,7 @@ class ChaosConfig:
             *self.operations,
             *self.voter_operations,
             *self.throttle_operations,
+            *self.move_operations,
             *self.trim_operations,
             *self.access_operations,
             *self.quota_operations,

@@ -64,6 +64,7 @@ EXPECTED: dict[str, str] = {
     "reassignments completed": "the new replicas are in sync, the old ones let go",
     "reassignments cancelled": "back to the replicas there were",
     "reassignments throttled": "with a rate for the replicas that are not in sync (KIP-73)",
+    "replicas moved between directories": "and their logs were found the same",
     "min.insync.replicas changed": "of a topic or of the cluster",
     "strategies changed": "unclean.recovery.strategy, or unclean.leader.election.enable in the first phase",
     "preferred elections asked for": "by an operator",

@@ -25,6 +25,7 @@ from tanist.sim.run.additions import (
 from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import (
     ACCESS_OPERATIONS,
+    MOVE_OPERATIONS,
     OPERATIONS,
     QUOTA_OPERATIONS,
     RARE_OPERATIONS,
@@ -41,6 +42,7 @@ OPERATORS = {
     **RARE_OPERATIONS,
     **VOTER_OPERATIONS,
     **THROTTLE_OPERATIONS,
+    **MOVE_OPERATIONS,
     **TRIM_OPERATIONS,
     **ACCESS_OPERATIONS,
     **QUOTA_OPERATIONS,
@@ -80,6 +82,7 @@ class Restriction:
             raise_pause_ms=(0, 0) if self.only or "raise" in self.without else config.raise_pause_ms,
             operations=tuple(kind for kind in config.operations if kind not in self.without),
             throttle_operations=tuple(kind for kind in config.throttle_operations if kind not in self.without),
+            move_operations=tuple(kind for kind in config.move_operations if kind not in self.without),
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
             trim_operations=tuple(kind for kind in config.trim_operations if kind not in self.without),
             access_operations=tuple(kind for kind in config.access_operations if kind not in self.without),
@@ -143,6 +146,7 @@ def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
         ("operations", config.operations, config.operation_pause_ms),
         ("voter operations", config.voter_operations, config.voter_pause_ms),
         ("throttle operations", config.throttle_operations, config.throttle_pause_ms),
+        ("move operations", config.move_operations, config.move_pause_ms),
         ("trim operations", config.trim_operations, config.trim_pause_ms),
         ("access operations", config.access_operations, config.access_pause_ms),
         ("quota operations", config.quota_operations, config.quota_pause_ms),

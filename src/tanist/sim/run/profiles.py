@@ -14,6 +14,7 @@ from tanist.faults import Where, in_drawing_order, names_of
 from tanist.sim.checkers.compaction import POLICY
 from tanist.sim.run.additions import (
     clocks_off,
+    directory_moves,
     event_age_ms,
     has_inquirers,
     plain_brokers,
@@ -70,7 +71,8 @@ def _plainly_drawn(seed: int) -> ChaosConfig:
     config = _with_extras(seed, leaning(mixture, rng))
     config = replace(config, plain=plain_brokers(seed, config.roles), inquirers=has_inquirers(seed))
     written = config.fault_time_ms // config.pause_ms * (config.producers + config.careless_producers)
-    return replace(config, **throttles(seed, written))
+    config = replace(config, **throttles(seed, written))
+    return replace(config, **directory_moves(seed, config, written)) if directories > 1 else config
 
 
 def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:

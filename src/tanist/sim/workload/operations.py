@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from tanist.broker.network.channel import Channel
+from tanist.broker.replication.quotas import MOVES_RATE
 from tanist.client.admin import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -21,12 +22,14 @@ from tanist.client.admin import (
     alter_configs_request,
     create_topics_request,
     elect_request,
+    move_logs_request,
     new_topic,
     reassign_request,
     update_feature_request,
 )
 from tanist.sim.events import (
     ConfigRequested,
+    DirectoryRequested,
     ElrVersionRequested,
     PreferredLeadersRequested,
     ReassignmentRequested,
@@ -71,6 +74,12 @@ THROTTLE_OPERATIONS: dict[str, str] = {
     "unthrottle": "the rates are taken away",
 }
 """Kinds that only runs with throttles draw."""
+
+MOVE_OPERATIONS: dict[str, str] = {
+    "move_log": "a replica goes to another log directory of its broker (KIP-113)",
+    "slow_move_log": "a replica goes there, with a rate of its broker",
+}
+"""Kinds that only runs with several log directories draw."""
 
 TRIM_OPERATIONS: dict[str, str] = {
     "delete_records": "DeleteRecords at an offset of a committed record",
@@ -178,13 +187,15 @@ class Admin(Operator):
         promise: Promise,
         topics: Sequence[Topic],
         throttle_bytes: int = 0,
+        move_bytes: int = 0,
     ) -> None:
-        """`throttle_bytes`: the rate of throttled replicas, in a second."""
+        """`throttle_bytes`: the rate of throttled replicas, in a second; `move_bytes`: of a move that is slow."""
         super().__init__(world, "admin", history)
         self._oracle = oracle
         self._promise = promise
         self._topics = topics
         self._throttle_bytes = throttle_bytes
+        self._move_bytes = move_bytes
 
     def create_topics(self, done: Callable[[], None], topics: Sequence[Topic] | None = None) -> None:
         """Repeat until all of its topics exist, or these."""
@@ -251,10 +262,14 @@ class Admin(Operator):
 
     def _rate(self, broker_ids: set[int], value: str | None) -> None:
         for broker_id in sorted(broker_ids):
-            rates = {f"{side}.replication.throttled.rate": value for side in _SIDES}
-            # A broker checks its own configuration before it passes it on.
-            at = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
-            self._send(alter_configs_request(BROKER_RESOURCE, str(broker_id), rates), 1, at)
+            self._set_rates(broker_id, {f"{side}.replication.throttled.rate": value for side in _SIDES})
+
+    def _set_rates(self, broker_id: int, rates: dict[str, str | None]) -> None:
+        """A broker checks its own configuration before it passes it on."""
+        self._send(alter_configs_request(BROKER_RESOURCE, str(broker_id), rates), 1, self._at(broker_id))
+
+    def _at(self, broker_id: int) -> Channel:
+        return self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
 
     def _cancel(self, operation: Operation) -> None:
         moving = [key for key, state in self._oracle.states.items() if state.reassigning]
@@ -266,6 +281,24 @@ class Admin(Operator):
 
     def _place(self, name: str, partition: int, replicas: tuple[int, ...] | None) -> None:
         self._send(reassign_request(name, partition, replicas), 0)
+
+    # -- moves between log directories
+
+    def _move_log(self, operation: Operation) -> None:
+        self._change_directory(operation, None)
+
+    def _slow_move_log(self, operation: Operation) -> None:
+        self._change_directory(operation, self._move_bytes)
+
+    def _change_directory(self, operation: Operation, rate: int | None) -> None:
+        key, name = self._partition(operation.first)
+        replicas = self._oracle.states[key].replicas
+        broker_id = replicas[int(operation.second * 997) % len(replicas)]
+        directories = self.world.hosts[broker_id].directories
+        path = directories[int(operation.second * len(directories))]
+        self.world.emit(DirectoryRequested(broker_id, f"{name}-{key[1]}", path, rate))
+        self._set_rates(broker_id, {MOVES_RATE: None if rate is None else str(rate)})
+        self._send(move_logs_request({(name, key[1]): path}), 2, self._at(broker_id))
 
     # -- configurations
 

@@ -74,12 +74,9 @@ queued.max.request.bytes long -1 read-only medium
 server.max.startup.time.ms long 9223372036854775807 read-only medium >=0 internal
 socket.connection.setup.timeout.max.ms long 30000 read-only medium
 """,
-    "no replica moves between log directories": """
+    "throttles of replication average over ten seconds": """
 alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
-replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
-""",
-    "throttles of replication average over ten seconds": """
 replication.quota.window.num int 11 read-only low >=1
 replication.quota.window.size.seconds int 1 read-only low >=1
 """,

@@ -142,6 +142,8 @@ replica.fetch.response.max.bytes int 10485760 read-only medium >=0
     Bytes of a whole answer to a follower.
 follower.replication.throttled.rate long - cluster-wide medium >=0 internal
     Bytes a second that this broker may fetch for throttled replicas that are not in sync.
+replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
+    Bytes a second that this broker may copy from one of its log directories to another.
 leader.replication.throttled.rate long - cluster-wide medium >=0 internal
     Bytes a second that this broker may send to throttled replicas that are not in sync.
 replica.fetch.wait.max.ms int 500 read-only high
