@@ -145,6 +145,7 @@ class Node:
             hosted.leadership_lost()
         components.groups.close()
         components.transactions.close()
+        components.shares.close()
         components.leadership.close()
         components.connections.close_broker()
 
@@ -196,6 +197,7 @@ class Node:
             if delta.brokers:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
+            components.shares.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
 
     def _limit_connections(self) -> None:

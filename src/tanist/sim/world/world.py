@@ -14,7 +14,10 @@ from uuid import UUID
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
 from tanist.broker.logins import ChannelLogin
+from tanist.broker.metadata.bootstrap import FILE_NAME as BOOTSTRAP_FILE
+from tanist.broker.metadata.bootstrap import encode_bootstrap
 from tanist.broker.node import Node
+from tanist.controller.features import DEFAULT_METADATA_VERSION, SHARE_VERSION, Bootstrap, default_features
 from tanist.events.event import Event as NodeEvent
 from tanist.events.stream import Events
 from tanist.events.text import describe
@@ -54,6 +57,8 @@ METADATA = "/metadata"
 COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 PRIVATE_REQUESTS = "tanist.private.requests.enable"
+_BOOTSTRAP = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0})
+"""How clusters begin: without share groups, which no workload has."""
 
 _POLL_US = 10_000
 """Pause between two looks at a condition that time passes for."""
@@ -170,6 +175,7 @@ class Host:
         meta = format_directory(self.disk.view(Process("format")), path, CLUSTER_ID, self.node_id, rng)
         if path == self.metadata_directory:
             self.directory_id = meta.directory_id
+            self.disk.view(Process("format")).write_file(f"{path}/{BOOTSTRAP_FILE}", encode_bootstrap(_BOOTSTRAP, 0))
 
     @property
     def up(self) -> bool:
