@@ -14,8 +14,6 @@ from uuid import UUID
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
 from tanist.broker.logins import ChannelLogin
-from tanist.broker.metadata.bootstrap import FILE_NAME as BOOTSTRAP_FILE
-from tanist.broker.metadata.bootstrap import encode_bootstrap
 from tanist.broker.node import Node
 from tanist.controller.features import DEFAULT_METADATA_VERSION, SHARE_VERSION, Bootstrap, default_features
 from tanist.events.event import Event as NodeEvent
@@ -175,7 +173,6 @@ class Host:
         meta = format_directory(self.disk.view(Process("format")), path, CLUSTER_ID, self.node_id, rng)
         if path == self.metadata_directory:
             self.directory_id = meta.directory_id
-            self.disk.view(Process("format")).write_file(f"{path}/{BOOTSTRAP_FILE}", encode_bootstrap(_BOOTSTRAP, 0))
 
     @property
     def up(self) -> bool:
@@ -220,6 +217,7 @@ class Host:
                 self._gave_up,
                 self._crashed_by,
                 self._met,
+                bootstrap=_BOOTSTRAP,
             )
             self.node.start()
 
