@@ -28,7 +28,7 @@ SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 TOPIC, GROUP = "shared", "g"
 SETTLE_S = 120.0
-RECORDS = 4_000
+RECORDS = 1_500
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +51,17 @@ def create_topic(cluster: TanistCluster, topic: str, partitions: int) -> None:
     )  # fmt: skip
 
 
-def produce(cluster: TanistCluster, topic: str, count: int) -> None:
-    """Records with acks=all, in small batches: the tool fails if one of them is not acknowledged."""
-    apache.tool(
+def producing(cluster: TanistCluster, topic: str, count: int) -> apache.RunningTool:
+    """Records with acks=all, at a rate that leaves time to kill a broker meanwhile."""
+    return apache.RunningTool(
         apache.VERIFIABLE_PRODUCER, "--bootstrap-server", cluster.bootstrap, "--topic", topic, "--max-messages",
-        str(count), "--acks", "-1", "--repeating-keys", "50",
+        str(count), "--acks", "-1", "--repeating-keys", "50", "--throughput", "250",
     )  # fmt: skip
+
+
+def produce(cluster: TanistCluster, topic: str, count: int) -> None:
+    with producing(cluster, topic, count) as tool:
+        tool.finish()
 
 
 def alter_group(cluster: TanistCluster, group: str, **config: str) -> None:
@@ -154,26 +159,32 @@ def test_records_are_acknowledged_once_while_brokers_and_members_are_killed(
     )  # fmt: skip
     produce(cluster, TOPIC, 200)
     with members(cluster, GROUP, 3, tmp_path) as first:
-        wait_for(lambda: len(first.acknowledged()) > 50, "members read", timeout_s=SETTLE_S)
-        for victim in (3, 2):
-            produce(cluster, TOPIC, RECORDS // 4)
-            cluster.kill_node(victim)
-            produce(cluster, TOPIC, RECORDS // 4)
+
+        def read_on(more: int) -> None:
             before = len(first.acknowledged())
-            wait_for(lambda: len(first.acknowledged()) > before + 100, "members go on", timeout_s=SETTLE_S)  # noqa: B023
+            wait_for(lambda: len(first.acknowledged()) >= before + more, "members read", timeout_s=SETTLE_S)
+
+        read_on(50)
+        for victim in (3, 2):
+            with producing(cluster, TOPIC, RECORDS) as tool:
+                read_on(100)
+                cluster.kill_node(victim)
+                tool.finish()
             cluster.start_node(victim)
             wait_in_sync(cluster)
-        first.kill()
-        with members(cluster, GROUP, 2, tmp_path) as second:
-            produce(cluster, TOPIC, 100)
-            produced = produced_in(cluster, TOPIC)
+        with producing(cluster, TOPIC, RECORDS) as tool:
+            read_on(100)
+            first.kill()
+            with members(cluster, GROUP, 2, tmp_path) as second:
+                tool.finish()
+                produced = produced_in(cluster, TOPIC)
 
-            def all_are() -> bool:
-                return produced <= first.acknowledged() | second.acknowledged()
+                def all_are() -> bool:
+                    return produced <= first.acknowledged() | second.acknowledged()
 
-            wait_for(all_are, "all are acknowledged", timeout_s=SETTLE_S)
-            second.end()
-            counts = judge(first.lines + second.lines, produced)
+                wait_for(all_are, "all are acknowledged", timeout_s=SETTLE_S)
+                second.end()
+    counts = judge(first.lines + second.lines, produced)
     assert counts["released"] > 0
     print(dict(counts))
 

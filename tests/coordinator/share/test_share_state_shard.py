@@ -1,4 +1,4 @@
-"""The states of share partitions (KIP-932): epochs that fence, snapshots and updates, and what a replay makes of them."""
+"""The states of share partitions (KIP-932): epochs that fence, snapshots, updates, and what a replay makes of them."""
 
 from __future__ import annotations
 
