@@ -171,7 +171,7 @@ def test_records_are_acknowledged_once_while_brokers_and_members_are_killed(
                 cluster.kill_node(victim)
                 tool.finish()
             cluster.start_node(victim)
-            wait_in_sync(cluster)
+            wait_in_sync(cluster, TOPIC)
         with producing(cluster, TOPIC, RECORDS) as tool:
             read_on(100)
             first.kill()
@@ -208,9 +208,9 @@ def test_operators_see_and_move_a_share_group(cluster: TanistCluster) -> None:
     assert "operated" in groups("--list").split()
     state = wait_for(lambda: empty_state(groups("--describe", "--group", "operated", "--state")), "the group is empty")
     assert state
-    moved = groups("--reset-offsets", "--group", "operated", "--topic", "moved", "--to-offset", "5", "--execute")
-    assert moved.split()[-1] == "5"
-    assert f"a total of {15} messages" in read(15)
+    moved = groups("--reset-offsets", "--group", "operated", "--topic", "moved", "--to-earliest", "--execute")
+    assert moved.split()[-1] == "0"
+    assert f"a total of {20} messages" in read(20)
     wait_for(lambda: empty_state(groups("--describe", "--group", "operated", "--state")), "the group is empty")
     assert "Successful" in groups("--delete-offsets", "--group", "operated", "--topic", "moved")
     assert "was successful" in groups("--delete", "--group", "operated")

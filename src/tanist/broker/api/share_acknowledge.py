@@ -47,8 +47,9 @@ class ShareAcknowledge:
             call.reply(ShareAcknowledgeResponse(error_code=refused.error))
             return
         then = call.later(partial(self._reply, request, session, deliveries, call))
+        may = partial(call.may, rows.SHARE_ACKNOWLEDGE_TOPIC)
         deliveries.acknowledge(
-            who, request.topics, call, rows.SHARE_ACKNOWLEDGE_TOPIC, then, renews=request.is_renew_ack
+            who, request.topics, (may, rows.SHARE_ACKNOWLEDGE_TOPIC.code), then, renews=request.is_renew_ack
         )
 
     def _reply(

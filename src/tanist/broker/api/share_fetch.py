@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -59,12 +60,12 @@ class ShareFetch:
         if epoch == INITIAL_EPOCH:
             deliveries.follow(session, call)
         answer = _Answer(deliveries, session, request, call)
+        may = partial(call.may, rows.SHARE_FETCH_TOPIC)
         if acknowledges:
             deliveries.acknowledge(
                 (group_id, member_id),
                 request.topics,
-                call,
-                rows.SHARE_FETCH_TOPIC,
+                (may, rows.SHARE_FETCH_TOPIC.code),
                 call.later(answer.acknowledged),
                 renews=request.is_renew_ack,
             )
@@ -73,10 +74,15 @@ class ShareFetch:
         if epoch == FINAL_EPOCH or request.is_renew_ack:
             answer.delivered({})
         else:
-            self._fetch(request, session, deliveries, call, answer)
+            self._fetch(request, session, may, call, answer)
 
     def _fetch(
-        self, request: ShareFetchRequest, session: ShareSession, deliveries: Deliveries, call: Call, answer: _Answer
+        self,
+        request: ShareFetchRequest,
+        session: ShareSession,
+        may: Callable[[str], bool],
+        call: Call,
+        answer: _Answer,
     ) -> None:
         places = list(session.places)
         turn = request.share_session_epoch % len(places) if places else 0
@@ -85,7 +91,7 @@ class ShareFetch:
             topic = self.metadata.image.topics.get(place[0])
             if topic is None:
                 denied[place] = Delivered(ErrorCode.UNKNOWN_TOPIC_ID)
-            elif not call.may(rows.SHARE_FETCH_TOPIC, topic.name):
+            elif not may(topic.name):
                 denied[place] = Delivered(rows.SHARE_FETCH_TOPIC.code)
         ask = Ask(
             session.group_id,
@@ -95,6 +101,7 @@ class ShareFetch:
             [place for place in (*places[turn:], *places[:turn]) if place not in denied],
         )
         answer.denied = denied
+        deliveries = self.shares.deliveries()
         fetching = ShareFetching(deliveries, ask, call.later(answer.delivered), lambda: call.connection.closed)
         fetching.begin(0 if denied else request.max_wait_ms)
 

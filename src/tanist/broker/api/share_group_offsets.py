@@ -4,7 +4,7 @@ DeleteShareGroupOffsets (92). Where a group is in a partition is the start offse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,6 @@ from tanist.broker.turn import Turn
 from tanist.controller.features import SHARE_VERSION
 from tanist.coordinator.share.state_shard import Outcome, SharePartitionId
 from tanist.security import requirements as rows
-from tanist.security.requirements import Row
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from tanist.wire.messages.alter_share_group_offsets_response import (
@@ -115,7 +114,7 @@ class ShareGroupOffsets:
         if self._unsupported:
             call.reply(AlterShareGroupOffsetsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
             return
-        denied = self._denied(request.topics, rows.ALTER_SHARE_GROUP_OFFSETS_TOPIC, call)
+        denied = _denied(request.topics, partial(call.may, rows.ALTER_SHARE_GROUP_OFFSETS_TOPIC))
         request.topics = tuple(topic for topic in request.topics if topic.topic_name not in denied)
         refused = tuple(
             AlterShareGroupOffsetsResponseTopic(
@@ -137,6 +136,9 @@ class ShareGroupOffsets:
                 response.responses = (*refused, *response.responses)
             call.reply(response)
 
+        if denied and not request.topics:
+            call.reply(AlterShareGroupOffsetsResponse(responses=refused))
+            return
         then = call.later(altered)
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id) if request.group_id else int(ErrorCode.INVALID_GROUP_ID)
@@ -151,7 +153,7 @@ class ShareGroupOffsets:
         if self._unsupported:
             call.reply(DeleteShareGroupOffsetsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
             return
-        denied = self._denied(request.topics, rows.DELETE_SHARE_GROUP_OFFSETS_TOPIC, call)
+        denied = _denied(request.topics, partial(call.may, rows.DELETE_SHARE_GROUP_OFFSETS_TOPIC))
         request.topics = tuple(topic for topic in request.topics if topic.topic_name not in denied)
         refused = tuple(
             DeleteShareGroupOffsetsResponseTopic(
@@ -165,6 +167,9 @@ class ShareGroupOffsets:
                 response.responses = (*refused, *response.responses)
             call.reply(response)
 
+        if denied and not request.topics:
+            call.reply(DeleteShareGroupOffsetsResponse(responses=refused))
+            return
         then = call.later(deleted)
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id) if request.group_id else int(ErrorCode.INVALID_GROUP_ID)
@@ -173,9 +178,9 @@ class ShareGroupOffsets:
             return
         coordinator.carry_out(found, partial(found.shard.shares.delete_offsets, request, then), call.refuse)
 
-    @staticmethod
-    def _denied(topics: tuple[Any, ...], row: Row, call: Call) -> Mapping[str, Any]:
-        return {topic.topic_name: topic for topic in topics if not call.may(row, topic.topic_name)}
+
+def _denied(topics: tuple[Any, ...], may: Callable[[str], bool]) -> Mapping[str, Any]:
+    return {topic.topic_name: topic for topic in topics if not may(topic.topic_name)}
 
 
 class _Summaries:

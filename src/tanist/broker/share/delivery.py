@@ -18,13 +18,14 @@ from tanist.broker.share.persister import Persister
 from tanist.broker.share.sessions import Place, ShareSession, ShareSessions
 from tanist.coordinator.share.partition import RENEW, Acknowledgement, Refused
 from tanist.coordinator.share.state_shard import SharePartitionId
-from tanist.security.requirements import Row
 from tanist.wire.errors import ErrorCode
 
 _LONGEST_MEMBER_ID: Final = 36
 
 Errors = dict[Place, int]
 OnAcknowledged = Callable[[Errors], None]
+Reading = tuple[Callable[[str], bool], int]
+"""Whether a client may read a topic, and the error where it may not."""
 
 
 def is_member_id(member_id: str | None) -> bool:
@@ -79,15 +80,14 @@ class Deliveries:
         self,
         who: tuple[str, str],
         topics: Iterable[Any],
-        call: Call,
-        row: Row,
+        reading: Reading,
         then: OnAcknowledged,
         *,
         renews: bool,
     ) -> None:
         """Take a member's word; `then` gets the error of each partition, when all is stored or could not be.
 
-        `who`: the group's and the member's id. `row`: what the client needs for a topic. `renews`: it may renew locks.
+        `who`: the group's and the member's id. `reading`: what the client may read. `renews`: locks, too.
         """
         errors: Errors = {}
         left: set[Place] = set()
@@ -102,7 +102,7 @@ class Deliveries:
         for topic in topics:
             for part in topic.partitions:
                 place = (topic.topic_id, part.partition_index)
-                error = self._refusal(place, part.acknowledgement_batches, call, row, renews)
+                error = self._refusal(place, part.acknowledgement_batches, reading, renews)
                 if error or not part.acknowledgement_batches:
                     errors[place] = error
                     continue
@@ -134,7 +134,7 @@ class Deliveries:
         self.led.store(share, change, then)
         self.led.arm()
 
-    def _refusal(self, place: Place, batches: Iterable[Any], call: Call, row: Row, renews: bool) -> int:
+    def _refusal(self, place: Place, batches: Iterable[Any], reading: Reading, renews: bool) -> int:
         topic = self.metadata.image.topics.get(place[0])
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
@@ -145,8 +145,9 @@ class Deliveries:
             if size < 1 or each.first_offset < last or len(types) not in (1, size) or not set(types) <= set(kinds):
                 return ErrorCode.INVALID_REQUEST
             last = each.last_offset
-        if not call.may(row, topic.name):
-            return row.code
+        may, denied = reading
+        if not may(topic.name):
+            return denied
         return 0 if place[1] in topic.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     # -- leaders, for hints
