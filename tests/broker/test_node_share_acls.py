@@ -1,4 +1,4 @@
-"""What a member of a share group needs for topics: those that it fetches, acknowledges, and is told of."""
+"""What a member of a share group needs for topics: those that it fetches, acknowledges, and hears of."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_member_reads_and_acknowledges_only_topics_that_it_may_read() -> None:
     alice = Member(cluster, "a")
     alice.client = cluster.clients["alice"]
     cluster.allow("alice", (READ, ResourceType.GROUP, "g"), (READ, ResourceType.TOPIC, "t"))
-    alice.join()
+    alice.take_part()
     assert alice.fetch() == [(0, 0, 1)]
     describe = ShareGroupDescribeRequest(group_ids=("g",))
     assert cluster.ask_as("alice", describe, 1).groups[0].members

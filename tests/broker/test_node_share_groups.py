@@ -68,7 +68,7 @@ class Member(Client):
         self.epoch = answer.member_epoch
         return answer
 
-    def join(self) -> None:
+    def take_part(self) -> None:
         """Be a member that has been given the partition."""
         answer = self.beat()
         while answer.assignment is None or not answer.assignment.topic_partitions:
@@ -148,7 +148,7 @@ class Member(Client):
 def members(cluster: Cluster, *names: str) -> list[Member]:
     joined = [Member(cluster, name) for name in names]
     for member in joined:
-        member.join()
+        member.take_part()
     return joined
 
 
@@ -209,7 +209,7 @@ def test_a_leader_that_was_deposed_is_fenced() -> None:
     cluster.host(old).freeze()
     cluster.until(lambda: cluster.leader("t") not in (None, old))
     b = Member(cluster, "b")
-    b.join()
+    b.take_part()
     assert b.fetch() == [(0, 4, 1)]
     assert b.acknowledge((0, 4, ACCEPT)) == 0
     errors: list[int] = []

@@ -181,12 +181,8 @@ class NodeConfig:
     # The coordinators.
     group_consumer_assignors: tuple[str, ...] = _from("group.consumer.assignors")
     group_consumer_heartbeat_interval_ms: int = _from("group.consumer.heartbeat.interval.ms")
-    group_consumer_max_heartbeat_interval_ms: int = _from("group.consumer.max.heartbeat.interval.ms")
-    group_consumer_max_session_timeout_ms: int = _from("group.consumer.max.session.timeout.ms")
     group_consumer_max_size: int = _from("group.consumer.max.size")
     group_consumer_migration_policy: str = _from("group.consumer.migration.policy")
-    group_consumer_min_heartbeat_interval_ms: int = _from("group.consumer.min.heartbeat.interval.ms")
-    group_consumer_min_session_timeout_ms: int = _from("group.consumer.min.session.timeout.ms")
     group_consumer_session_timeout_ms: int = _from("group.consumer.session.timeout.ms")
     group_initial_rebalance_delay_ms: int = _from("group.initial.rebalance.delay.ms")
     group_max_session_timeout_ms: int = _from("group.max.session.timeout.ms")

@@ -43,8 +43,6 @@ UNINITIALIZED = -1
 """The start offset of a share partition that is to begin where its group's configuration says."""
 _UNKNOWN = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-Indexes = Mapping[UUID, Iterable[int]]
-
 
 class ShareGroups:
     """The requests to the share groups of one partition."""

@@ -29,7 +29,7 @@ from tests.coordinator.group_rig import GROUP, Rig
 
 
 class ShareRig(Rig):
-    """Members of one share group, and a coordinator of states that answers when it is told to."""
+    """Members of one share group, and a coordinator of states that answers late."""
 
     def beat(self, member: str, epoch: int, topics: tuple[str, ...] | None = None, group: str = GROUP) -> Any:
         ticket = self.ticket()
@@ -210,7 +210,7 @@ def test_offsets_of_an_empty_group_are_altered_and_deleted() -> None:
     assert done == {"t": 0, "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     rig.joined("a")
     for refused in (rig.shard.shares.alter_offsets(alter, 1, 0), rig.shard.shares.delete_offsets(delete, 2)):
-        assert refused[0].response.error_code == ErrorCode.NON_EMPTY_GROUP  # type: ignore[union-attr]
+        assert refused[0].response.error_code == ErrorCode.NON_EMPTY_GROUP
 
 
 TOPICS = [UUID(int=number) for number in (1, 2, 3)]

@@ -25,7 +25,7 @@ _FAST_PATH: _Builder = ("", "")
 _FORWARD: _Builder = ("controller_apis", "build_forward")
 _DECIDE: _Builder = ("controller_apis", "build_decide")
 _QUORUM: _Builder = ("controller_apis", "build_quorum")
-_SHARE_STATE: _Builder = ("share_group_state", "build")
+_SHARE_STATE: _Builder = ("read_share_group_state", "build")
 
 _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.PRODUCE: _FAST_PATH,
@@ -95,9 +95,9 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATE,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("share_group_offsets", "build_describe"),
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("share_group_offsets", "build_alter"),
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("share_group_offsets", "build_delete"),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_describe"),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_alter"),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_delete"),
     ApiKey.ADD_RAFT_VOTER: _FORWARD,
     ApiKey.REMOVE_RAFT_VOTER: _FORWARD,
     ApiKey.UNREGISTER_CONTROLLER: _FORWARD,

@@ -15,7 +15,7 @@ from uuid import UUID
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, Reply, ShardKind
-from tanist.broker.groups.image_queries import GroupValues, TimingOfImage, TopicsOfImage
+from tanist.broker.metadata.image_queries import GroupValues, TimingOfImage, TopicsOfImage
 from tanist.broker.network.call import Call
 from tanist.broker.share.persister import Persister
 from tanist.broker.share.state_requests import Delete, Initialize, StateRequest

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
-from tanist.broker.groups.image_queries import GroupValues
+from tanist.broker.metadata.image_queries import GroupValues
 from tanist.broker.network.call import Call
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.share.partitions import LedShare, LedShares

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from tanist.broker.context import NodeContext
-from tanist.broker.groups.image_queries import GroupValues
+from tanist.broker.metadata.image_queries import GroupValues
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.share.persister import Persister
 from tanist.broker.share.start_offset import start_offset

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, ShardKind
-from tanist.broker.groups.image_queries import TopicsOfImage
+from tanist.broker.metadata.image_queries import TopicsOfImage
 from tanist.coordinator.share.state_shard import Outcome, ShareStateShard, StateAppend
 from tanist.wire.batch import NewRecord
 from tanist.wire.coordinator_records import encode_key, encode_value

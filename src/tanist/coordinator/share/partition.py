@@ -156,10 +156,6 @@ class SharePartition:
         """When the next lock expires."""
         return min((run.lock_until_ms for run in self._runs if run.pending is None), default=NEVER_MS)
 
-    def acquired_by(self, member_id: str) -> int:
-        """How many records the member has."""
-        return sum(len(run) for run in self._runs if run.state is ACQUIRED and run.member_id == member_id)
-
     def runs(self) -> Iterable[tuple[int, int, RecordState, int, str]]:
         """All runs, for tests and pictures: first, last, state, delivery count, member."""
         return [(run.first, run.last, run.state, run.delivery_count, run.member_id) for run in self._runs]
@@ -175,9 +171,9 @@ class SharePartition:
         # Records below the first batch were available and are not there any more.
         self._archive(fetch_offset, batches[0].first - 1, AVAILABLE)
         taken, left, throttled = self._take_again(wanted, batches, limits, now_ms)
-        room = min(left, limits.record_locks - self.in_flight)
-        if not throttled and batches[-1].last >= self.end_offset and room > 0:
-            taken += self._take_new(wanted, room, batches, limits, now_ms)
+        unlocked = min(left, limits.record_locks - self.in_flight)
+        if not throttled and batches[-1].last >= self.end_offset and unlocked > 0:
+            taken += self._take_new(wanted, unlocked, batches, limits, now_ms)
         for batch in batches:
             if batch.aborted:
                 self._archive(batch.first, batch.last, ACQUIRED, wanted.member_id)

@@ -1,7 +1,7 @@
-"""The requests about the state of share partitions, which brokers send to its coordinator.
+"""ReadShareGroupState (key 84), version 0; InitializeShareGroupState (key 83), version 0; DeleteShareGroupState (key
+86), version 0; WriteShareGroupState (key 85), versions 0-1; ReadShareGroupStateSummary (key 87), versions 0-1.
 
-InitializeShareGroupState (key 83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState (86),
-ReadShareGroupStateSummary (87).
+Brokers send them about the state of share partitions, to its coordinator.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The offsets of share groups, for operators: DescribeShareGroupOffsets (key 90), AlterShareGroupOffsets (91),
-DeleteShareGroupOffsets (92). Where a group is in a partition is the start offset of its share partition.
+"""DescribeShareGroupOffsets (key 90), versions 0-1; AlterShareGroupOffsets (key 91), version 0; DeleteShareGroupOffsets
+(key 92), version 0: the offsets of share groups, for operators.
+
+Where a group is in a partition is the start offset of its share partition.
 """
 
 from __future__ import annotations
