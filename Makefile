@@ -16,7 +16,7 @@ DEFAULT_TESTS := not long and $(QUICK_ENOUGH)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test long slow nightly check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
+.PHONY: help setup spark-setup up demo test long slow nightly check coverage format bench proof clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -40,6 +40,7 @@ help:
 	@echo "              the default tests once more, and docs/coverage.md: lines and branches that they run"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
+	@echo "make proof    what others say of it, on one page: twenty minutes (needs Java and Maven)"
 	@echo "make web      the page of tanist ui, from web/ (needs Node.js 20 and npm; the built page is in git)"
 	@echo "make weblab   the lab in the browser, as a static folder: build/weblab (needs Node.js 20 and npm)"
 	@echo "make weblab-serve"
@@ -74,7 +75,7 @@ test: setup
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(DEFAULT_TESTS)" $(TESTS)
 
 long: setup
-	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(TESTS)
+	$(BIN)/python -m pytest -n 2 -m "long and $(QUICK_ENOUGH)" $(or $(TESTS),$(shell grep -rl "mark\.long" tests --include="*.py"))
 
 # Tests that are part of no other command: long searches, and Spark's that repeat what `make spark` has tried.
 slow: $(SPARK)
@@ -103,6 +104,9 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+proof: setup
+	$(BIN)/python -m tools.proof
 
 clients: setup
 	$(BIN)/python -m pytest -m clients $(or $(TESTS),tests/clients tests/testing)

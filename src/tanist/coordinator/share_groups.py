@@ -6,7 +6,7 @@ partitions, which another coordinator has. What was asked for there comes back h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 

