@@ -34,6 +34,9 @@ _.build_decide
 _.build_heartbeat
 _.build_forward
 _.build_quorum
+_.build_describe
+_.build_alter
+_.build_delete
 _.build_renew
 _.build_expire
 _.build_decide_renew
@@ -143,6 +146,8 @@ _.replication_out
 _.should_exit
 
 # Fields of messages: the codec reads them.
+_.create_timestamp
+_.write_timestamp
 _.last_caught_up_timestamp
 _.last_fetch_timestamp
 _.issue_timestamp_ms

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from tanist.broker.share.state_requests import (
+    Delete,
+    Initialize,
+    Read,
+    StateRequest,
+    Summarize,
+    Write,
+    message_of,
+)
+from tanist.coordinator.share.state_shard import SharePartitionId
 from tanist.security.requirements import Need, Row
 from tanist.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, ApiKey, request_class
@@ -13,10 +24,13 @@ from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.messages import add_partitions_to_txn_request as add_partitions
 from tanist.wire.messages import alter_client_quotas_request as client_quotas
 from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request
+from tanist.wire.messages import alter_share_group_offsets_request as alter_share
 from tanist.wire.messages import alter_user_scram_credentials_request as scram
 from tanist.wire.messages import delete_records_request as delete_records
+from tanist.wire.messages import delete_share_group_offsets_request as delete_share
 from tanist.wire.messages import describe_configs_request as describe_configs
 from tanist.wire.messages import describe_producers_request as describe_producers
+from tanist.wire.messages import describe_share_group_offsets_request as describe_share
 from tanist.wire.messages import describe_topic_partitions_request as describe_partitions
 from tanist.wire.messages import elect_leaders_request as elect_leaders
 from tanist.wire.messages import fetch_request as fetch
@@ -47,6 +61,10 @@ from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest
+from tanist.wire.messages.share_acknowledge_request import ShareAcknowledgeRequest
+from tanist.wire.messages.share_fetch_request import ShareFetchRequest
+from tanist.wire.messages.share_group_describe_request import ShareGroupDescribeRequest
+from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 from tanist.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
@@ -267,6 +285,42 @@ _HANDLED: Final[dict[str, tuple[Callable[[], Request], range | None]]] = {
     ),
     "DESCRIBE_TRANSACTIONS_ID": (lambda: DescribeTransactionsRequest(transactional_ids=(TRANSACTION,)), None),
     "CONSUMER_GROUP_DESCRIBE_GROUP": (lambda: ConsumerGroupDescribeRequest(group_ids=(GROUP,)), None),
+    "SHARE_GROUP_DESCRIBE_GROUP": (lambda: ShareGroupDescribeRequest(group_ids=(GROUP,)), None),
+    "DESCRIBE_SHARE_GROUP_OFFSETS_GROUP": (
+        lambda: describe_share.DescribeShareGroupOffsetsRequest(
+            groups=(describe_share.DescribeShareGroupOffsetsRequestGroup(group_id=GROUP, topics=()),)
+        ),
+        None,
+    ),
+    "DESCRIBE_SHARE_GROUP_OFFSETS_TOPIC": (
+        lambda: describe_share.DescribeShareGroupOffsetsRequest(
+            groups=(
+                describe_share.DescribeShareGroupOffsetsRequestGroup(
+                    group_id=GROUP,
+                    topics=(describe_share.DescribeShareGroupOffsetsRequestTopic(topic_name=TOPIC, partitions=(0,)),),
+                ),
+            )
+        ),
+        None,
+    ),
+    "ALTER_SHARE_GROUP_OFFSETS_TOPIC": (
+        lambda: alter_share.AlterShareGroupOffsetsRequest(
+            group_id=GROUP,
+            topics=(
+                alter_share.AlterShareGroupOffsetsRequestTopic(
+                    topic_name=TOPIC,
+                    partitions=(alter_share.AlterShareGroupOffsetsRequestPartition(partition_index=0),),
+                ),
+            ),
+        ),
+        None,
+    ),
+    "DELETE_SHARE_GROUP_OFFSETS_TOPIC": (
+        lambda: delete_share.DeleteShareGroupOffsetsRequest(
+            group_id=GROUP, topics=(delete_share.DeleteShareGroupOffsetsRequestTopic(topic_name=TOPIC),)
+        ),
+        None,
+    ),
     "DESCRIBE_TOPIC_PARTITIONS_NAMED": (
         lambda: describe_partitions.DescribeTopicPartitionsRequest(
             topics=(describe_partitions.TopicRequest(name=TOPIC),), response_partition_limit=10
@@ -280,6 +334,7 @@ _ALSO: Final = {
     "PRODUCE_TRANSACTION": ("PRODUCE_TRANSACTION", "PRODUCE_TOPIC"),
     "OFFSET_FETCH_GROUP": ("OFFSET_FETCH_GROUP", "OFFSET_FETCH_TOPIC"),
     "OFFSET_FETCH_TOPIC": ("OFFSET_FETCH_GROUP", "OFFSET_FETCH_TOPIC"),
+    "DESCRIBE_SHARE_GROUP_OFFSETS_TOPIC": ("DESCRIBE_SHARE_GROUP_OFFSETS_GROUP", "DESCRIBE_SHARE_GROUP_OFFSETS_TOPIC"),
 }
 """All that such a request needs, in the order of the checks, where that is more than one."""
 
@@ -298,6 +353,13 @@ _DECIDED: Final[dict[str, Callable[[], Request]]] = {
     "INCREMENTAL_CONFIGS_GROUP": _alter(incremental_alter_configs_request, 32, GROUP),
 }
 """By the name of a row about what a request to the controller names."""
+
+
+def _of_state(asked: StateRequest) -> Request:
+    """About the state of a share partition of a topic that is not there."""
+    made: Request = message_of(GROUP, {SharePartitionId(GROUP, UUID(int=5), 0): asked})
+    return made
+
 
 _FILTER: Final[dict[str, Any]] = {
     "resource_type_filter": 2,
@@ -351,6 +413,13 @@ _NAMING: Final[dict[ApiKey, Callable[[], Request]]] = {
     ApiKey.GET_REPLICA_LOG_INFO: lambda: GetReplicaLogInfoRequest(
         topic_partitions=(LogInfoPartitions(topic_id=UUID(int=5), partitions=(0,)),)
     ),
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda: ShareGroupHeartbeatRequest(
+        group_id=GROUP, member_id="m", subscribed_topic_names=(TOPIC,)
+    ),
+    ApiKey.SHARE_FETCH: lambda: ShareFetchRequest(group_id=GROUP, member_id="m", share_session_epoch=-1),
+    ApiKey.SHARE_ACKNOWLEDGE: lambda: ShareAcknowledgeRequest(group_id=GROUP, member_id="m", share_session_epoch=-1),
+    **{each.KEY: partial(_of_state, each) for each in (Read(0), Write(0, 0, 0, 0, ()), Initialize(0, 0), Delete())},
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda: _of_state(Summarize()),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda: ConsumerGroupHeartbeatRequest(
         group_id=GROUP,
         member_id="m",

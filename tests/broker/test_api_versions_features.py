@@ -32,6 +32,7 @@ def test_a_feature_whose_lowest_level_is_0_is_named_from_version_4_on() -> None:
         "eligible.leader.replicas.version": (0, 1),
         "group.version": (0, 1),
         "kraft.version": (0, 1),
+        "share.version": (0, 1),
         "transaction.version": (0, 2),
     }
 
@@ -44,7 +45,8 @@ def test_all_finalized_features_are_named() -> None:
         answer = cluster.ask(API_VERSIONS, version)
         finalized = {each.name: each.max_version_level for each in answer.finalized_features}
         assert finalized == levels | {"metadata.version": LATEST_METADATA_VERSION}
-        assert "share.version" not in {each.name for each in answer.supported_features}
+        supported = {each.name: each.max_version for each in answer.supported_features}
+        assert supported.get("share.version", 1) == 1
 
 
 def asking(**fields: Any) -> ApiVersionsRequest:

@@ -94,7 +94,8 @@ def test_rule_128_metadata_versions(name: str, level: int) -> None:
 
 
 def test_rule_128_ranges() -> None:
-    assert SUPPORTED_FEATURES == {MV: (7, 33), ELR: (0, 1), "group.version": (0, 1), "transaction.version": (0, 2)}
+    others = {"group.version": (0, 1), "transaction.version": (0, 2), "share.version": (0, 1)}
+    assert {MV: (7, 33), ELR: (0, 1), **others} == SUPPORTED_FEATURES
     assert [version.level for version in METADATA_VERSIONS] == list(range(7, 34))
     assert {version.name for version in METADATA_VERSIONS if version.changed} == {
         "3.3-IV3",
@@ -131,6 +132,7 @@ def test_rule_59_a_new_cluster_pins_min_insync_replicas() -> None:
         FeatureLevelRecord(name=MV, feature_level=30),
         FeatureLevelRecord(name=ELR, feature_level=1),
         FeatureLevelRecord(name="group.version", feature_level=1),
+        FeatureLevelRecord(name="share.version", feature_level=1),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
         ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2"),
     )

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from tanist.coordinator.effects import Answer, Append, Effect, MarkerAppend
+from tanist.coordinator.effects import (
+    Answer,
+    Append,
+    DeleteShareState,
+    Effect,
+    InitializeShareState,
+    MarkerAppend,
+)
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.rebalance import GroupSettings
@@ -74,6 +81,8 @@ class Rig:
         self.ended: dict[int, list[tuple[int, bool]]] = {}
         """The markers before a position of the log: their producers, and whether they commit."""
         self.answers: dict[object, Any] = {}
+        self.asked: list[InitializeShareState | DeleteShareState] = []
+        """What groups have asked of the coordinators of share partitions."""
         self._tickets = 0
         self._members = 0
 
@@ -88,6 +97,9 @@ class Rig:
             if isinstance(effect, Answer):
                 assert effect.ticket not in self.answers, "answered twice"
                 self.answers[effect.ticket] = effect.response
+                continue
+            if isinstance(effect, InitializeShareState | DeleteShareState):
+                self.asked.append(effect)
                 continue
             self.uncommitted.append(effect)
             if self.commits:

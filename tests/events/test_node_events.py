@@ -220,10 +220,10 @@ def test_a_topic_that_no_controller_makes() -> None:
 def test_features_of_a_folder_that_only_others_have() -> None:
     folder, heard = Folder(), list[Event]()
     folder.events.subscribe(heard.append)
-    folder.write(encode_bootstrap(Bootstrap(30, {"kraft.version": 1, "share.version": 1}), wall_ms=0))
+    folder.write(encode_bootstrap(Bootstrap(30, {"kraft.version": 1, "share.version": 2}), wall_ms=0))
     assert folder.read() is not None
     path = f"/data/{FILE_NAME}"
-    assert heard == [FeatureLeftOut(path, "kraft.version", 1), FeatureKept(path, "share.version", 1)]
+    assert heard == [FeatureLeftOut(path, "kraft.version", 1), FeatureKept(path, "share.version", 2)]
 
 
 # -- the metadata log

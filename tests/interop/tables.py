@@ -33,7 +33,7 @@ _BROKER, _CONTROLLER = "broker", "controller"
 _ASKED_IN = 4
 """ApiVersions of this version lists features whose lowest level is 0; all of the pinned versions have it."""
 
-_SHARE, _STREAMS = "There are no share groups", "There are no Streams groups"
+_STREAMS = "There are no Streams groups"
 _ON_CONTROLLERS = "Apache Kafka's controllers offer it, and do not serve it"
 
 REASONS: Mapping[str, str] = {
@@ -44,25 +44,8 @@ REASONS: Mapping[str, str] = {
         ("ApiVersions", "DeleteGroups", "TxnOffsetCommit", "UnregisterController", "metadata.version"),
         "As in Apache Kafka 4.4",
     ),
-    "share.version": _SHARE,
+    "share.version": "Level 2, of dead letters, is not there",
     "streams.version": _STREAMS,
-    **dict.fromkeys(
-        (
-            "ShareGroupHeartbeat",
-            "ShareGroupDescribe",
-            "ShareFetch",
-            "ShareAcknowledge",
-            "InitializeShareGroupState",
-            "ReadShareGroupState",
-            "WriteShareGroupState",
-            "DeleteShareGroupState",
-            "ReadShareGroupStateSummary",
-            "DescribeShareGroupOffsets",
-            "AlterShareGroupOffsets",
-            "DeleteShareGroupOffsets",
-        ),
-        _SHARE,
-    ),
     **dict.fromkeys(
         ("StreamsGroupHeartbeat", "StreamsGroupDescribe", "StreamsGroupTopologyDescriptionUpdate"), _STREAMS
     ),

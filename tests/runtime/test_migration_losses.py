@@ -103,6 +103,7 @@ def test_an_authorizer_whose_super_users_apache_kafka_does_not_describe_is_taken
         ("kraft.version", 1, None),
         ("kraft.version", 2, REFUSED),
         ("transaction.version", 2, None),
+        ("share.version", 1, None),
         ("share.version", 2, NOTE),
         ("share.version", 3, REFUSED),
         ("transaction.version", 3, REFUSED),
@@ -129,7 +130,7 @@ def test_transactions_move_and_those_without_a_coordinator_are_noted() -> None:
 
 def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
     groups = [GroupListing(kind, kind, "Stable", "") for kind in ("classic", "consumer", "share", "streams")]
-    assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "share-groups"), (LOST, "streams-groups")}
+    assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "streams-groups")}
 
 
 def test_security_goes_on() -> None:

@@ -155,7 +155,7 @@ def assemble_quorum(
             controller_settings(config),
             context.random,
             cluster_id=context.cluster_id,
-            bootstrap=read_bootstrap(context.disk, config.metadata_log_dir, context.events)
+            bootstrap=read_bootstrap(context.disk, config.metadata_log_dir, context.events) or context.bootstrap
             if log.end_offset == 0
             else None,
             voter_ids=lambda: raft.voters.ids,

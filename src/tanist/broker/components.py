@@ -40,6 +40,7 @@ from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.quotas import ReplicationQuotas
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.replication.replicas import Replicas
+from tanist.broker.share.service import Shares
 from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.housekeeping import Housekeeping
@@ -49,7 +50,7 @@ from tanist.broker.turn import Turn
 from tanist.controller.image.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
 from tanist.security.session import Access
-from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from tanist.broker.groups.group_coordinator import GroupCoordinator
@@ -93,6 +94,7 @@ class NodeComponents:
     housekeeping: Housekeeping
     groups: Groups
     transactions: Transactions
+    shares: Shares
     telemetry: ClientTelemetry | None
     """What takes clients' metrics, where it is enabled."""
 
@@ -153,19 +155,25 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
     cleaner = LogCleaner(context, configs, replicas, deletions)
     moves.moved = cleaner.moved
 
+    internal_topics = InternalTopics(context, metadata, controller_channel, awaited_metadata)
     coordinator_components = CoordinatorComponents(context, metadata, replicas, leadership, effects, purgatory, turn)
 
     def make_coordinator() -> GroupCoordinator:
         from tanist.broker.groups.group_coordinator import GroupCoordinator
 
-        return GroupCoordinator(coordinator_components)
+        return GroupCoordinator(coordinator_components, shares.persister)
 
     groups = Groups(make_coordinator)
+    shares = Shares(coordinator_components, internal_topics)
     producer_ids = ProducerIds(context, controller_channel, lifecycle)
     transactions = Transactions(coordinator_components, controller_channel, lifecycle, producer_ids, groups)
     effects.isr_changes = isr_changes
     effects.salvage = salvage
-    effects.coordinators = {OFFSETS_TOPIC: groups.role_changed, TRANSACTIONS_TOPIC: transactions.role_changed}
+    effects.coordinators = {
+        OFFSETS_TOPIC: groups.role_changed,
+        TRANSACTIONS_TOPIC: transactions.role_changed,
+        SHARE_STATE_TOPIC: shares.role_changed,
+    }
     effects.has_open_transactions = transactions.has_open
     return NodeComponents(
         context=context,
@@ -174,7 +182,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         metadata=metadata,
         configs=configs,
         awaited_metadata=awaited_metadata,
-        internal_topics=InternalTopics(context, metadata, controller_channel, awaited_metadata),
+        internal_topics=internal_topics,
         effects=effects,
         quorum=quorum,
         connections=connections,
@@ -202,6 +210,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         groups=groups,
         transactions=transactions,
         telemetry=_telemetry(context, metadata),
+        shares=shares,
     )
 
 

@@ -183,17 +183,18 @@ class NodeConfig:
     # The coordinators.
     group_consumer_assignors: tuple[str, ...] = _from("group.consumer.assignors")
     group_consumer_heartbeat_interval_ms: int = _from("group.consumer.heartbeat.interval.ms")
-    group_consumer_max_heartbeat_interval_ms: int = _from("group.consumer.max.heartbeat.interval.ms")
-    group_consumer_max_session_timeout_ms: int = _from("group.consumer.max.session.timeout.ms")
     group_consumer_max_size: int = _from("group.consumer.max.size")
     group_consumer_migration_policy: str = _from("group.consumer.migration.policy")
-    group_consumer_min_heartbeat_interval_ms: int = _from("group.consumer.min.heartbeat.interval.ms")
-    group_consumer_min_session_timeout_ms: int = _from("group.consumer.min.session.timeout.ms")
     group_consumer_session_timeout_ms: int = _from("group.consumer.session.timeout.ms")
     group_initial_rebalance_delay_ms: int = _from("group.initial.rebalance.delay.ms")
     group_max_session_timeout_ms: int = _from("group.max.session.timeout.ms")
     group_max_size: int = _from("group.max.size")
     group_min_session_timeout_ms: int = _from("group.min.session.timeout.ms")
+    group_share_heartbeat_interval_ms: int = _from("group.share.heartbeat.interval.ms")
+    group_share_initialize_retry_interval_ms: int = _from("group.share.initialize.retry.interval.ms")
+    group_share_max_share_sessions: int = _from("group.share.max.share.sessions")
+    group_share_max_size: int = _from("group.share.max.size")
+    group_share_session_timeout_ms: int = _from("group.share.session.timeout.ms")
     offset_metadata_max_bytes: int = _from("offset.metadata.max.bytes")
     offsets_commit_timeout_ms: int = _from("offsets.commit.timeout.ms")
     offsets_retention_check_interval_ms: int = _from("offsets.retention.check.interval.ms")
@@ -202,6 +203,15 @@ class NodeConfig:
     offsets_topic_replication_factor: int = _from("offsets.topic.replication.factor")
     offsets_topic_segment_bytes: int = _from("offsets.topic.segment.bytes")
     producer_id_expiration_ms: int = _from("producer.id.expiration.ms")
+    share_coordinator_snapshot_update_records_per_snapshot: int = _from(
+        "share.coordinator.snapshot.update.records.per.snapshot"
+    )
+    share_coordinator_state_topic_min_isr: int = _from("share.coordinator.state.topic.min.isr")
+    share_coordinator_state_topic_num_partitions: int = _from("share.coordinator.state.topic.num.partitions")
+    share_coordinator_state_topic_prune_interval_ms: int = _from("share.coordinator.state.topic.prune.interval.ms")
+    share_coordinator_state_topic_replication_factor: int = _from("share.coordinator.state.topic.replication.factor")
+    share_coordinator_state_topic_segment_bytes: int = _from("share.coordinator.state.topic.segment.bytes")
+    share_coordinator_write_timeout_ms: int = _from("share.coordinator.write.timeout.ms")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _from(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms"
     )

@@ -11,6 +11,7 @@ from tanist.broker.config import NodeConfig
 from tanist.broker.counters import Metrics
 from tanist.broker.logins import Logins
 from tanist.broker.unexpected import OnCrash, OnMet, Unexpected
+from tanist.controller.features import Bootstrap
 from tanist.events.event import Event
 from tanist.events.stream import Events, Recent
 from tanist.events.text import describe
@@ -31,6 +32,7 @@ class NodeContext:
 
     __slots__ = (
         "_on_fatal",
+        "bootstrap",
         "clock",
         "cluster_id",
         "config",
@@ -60,8 +62,13 @@ class NodeContext:
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
         read_url: ReadUrl = no_url,
+        bootstrap: Bootstrap | None = None,
     ) -> None:
-        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each. `read_url` blocks."""
+        """`on_crash` ends the process after an unexpected exception, `on_met` hears of each. `read_url` blocks.
+
+        `bootstrap`: how a new cluster begins whose folders do not say it.
+        """
+        self.bootstrap = bootstrap
         self.config = config
         self.cluster_id = cluster_id
         self.node_id = config.node_id

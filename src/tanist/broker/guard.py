@@ -24,6 +24,8 @@ from tanist.wire.messages.describe_log_dirs_response import DescribeLogDirsRespo
 from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
+from tanist.wire.messages.share_acknowledge_response import ShareAcknowledgeResponse
+from tanist.wire.messages.share_fetch_response import ShareFetchResponse
 from tanist.wire.schema import Request, Response
 
 MESSAGES: Final = {
@@ -44,6 +46,8 @@ _ALONE: Final[dict[int, Callable[[int, str], Response]]] = {
     ApiKey.DESCRIBE_QUORUM: lambda code, message: DescribeQuorumResponse(error_code=code, error_message=message),
     ApiKey.OFFSET_DELETE: lambda code, _: OffsetDeleteResponse(error_code=code),
     ApiKey.ALTER_PARTITION: lambda code, _: AlterPartitionResponse(error_code=code),
+    ApiKey.SHARE_FETCH: lambda code, message: ShareFetchResponse(error_code=code, error_message=message),
+    ApiKey.SHARE_ACKNOWLEDGE: lambda code, message: ShareAcknowledgeResponse(error_code=code, error_message=message),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda code, message: AlterPartitionReassignmentsResponse(
         error_code=code, error_message=message
     ),

@@ -17,6 +17,7 @@ from tanist.broker.components import assemble
 from tanist.broker.config import NodeConfig
 from tanist.broker.context import NodeContext, ReadUrl, no_url
 from tanist.broker.unexpected import OnCrash, OnMet
+from tanist.controller.features import Bootstrap
 from tanist.controller.image.delta import ImageDelta
 from tanist.events.process import LeadershipsNotHandedOver, ShutdownBegun, ShutdownDone
 from tanist.events.stream import Events
@@ -42,13 +43,14 @@ class Node:
         on_crash: OnCrash | None = None,
         on_met: OnMet | None = None,
         read_url: ReadUrl = no_url,
+        bootstrap: Bootstrap | None = None,
     ) -> None:
         """`on_crash` ends the process after an unexpected exception (`unexpected`), `on_met` hears of each. `read_url`
-        is asked for the keys of tokens.
+        is asked for the keys of tokens. `bootstrap`: how a new cluster begins whose folders do not say it.
         """
         cluster_id, metas = identify(config, disk, random)
         self.context = NodeContext(
-            config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met, read_url
+            config, cluster_id, clock, disk, network, random, events, on_fatal, on_crash, on_met, read_url, bootstrap
         )
         self.node_id = config.node_id
         self.is_broker = config.is_broker
@@ -145,6 +147,7 @@ class Node:
             hosted.leadership_lost()
         components.groups.close()
         components.transactions.close()
+        components.shares.close()
         components.leadership.close()
         components.connections.close_broker()
 
@@ -196,6 +199,7 @@ class Node:
             if delta.brokers:
                 components.fetchers.endpoints_changed()
             components.groups.metadata_changed(delta)
+            components.shares.metadata_changed(delta)
         components.awaited_metadata.metadata_changed()
 
     def _limit_connections(self) -> None:

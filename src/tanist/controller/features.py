@@ -92,22 +92,27 @@ GROUP_VERSION_DEFAULT_FROM: Final = 22
 TRANSACTION_VERSION_DEFAULT_FROM: Final = 24
 """4.0-IV2: a cluster formatted at this level or later has the transactions of KIP-890's second part."""
 
+SHARE_VERSION_DEFAULT_FROM: Final = 28
+"""4.2-IV0: a cluster formatted at this level or later has share groups (KIP-932)."""
+
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
+SHARE_VERSION: Final = "share.version"
 
 SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     METADATA_VERSION: (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELR_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
+    SHARE_VERSION: (0, 1),
 }
 """The features of this software, for registrations and ApiVersions."""
 
 KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
-    "share.version": (0, 2),
+    SHARE_VERSION: (0, 2),
     "streams.version": (0, 1),
 }
-"""Features that only brokers act on, and ours do not have. A controller keeps their levels for brokers that do."""
+"""Features that only brokers act on, with levels that ours do not have. A controller keeps them for brokers that do."""
 
 TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {"kraft.version": (0, 1)}
 """Levels that a metadata log of Apache Kafka may have for what tanist does not offer, and that cannot hurt it."""
@@ -143,6 +148,8 @@ def default_features(metadata_version: int) -> dict[str, int]:
         levels[GROUP_VERSION] = 1
     if metadata_version >= TRANSACTION_VERSION_DEFAULT_FROM:
         levels[TRANSACTION_VERSION] = 2
+    if metadata_version >= SHARE_VERSION_DEFAULT_FROM:
+        levels[SHARE_VERSION] = 1
     return levels
 
 

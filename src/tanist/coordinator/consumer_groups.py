@@ -76,6 +76,8 @@ class ConsumerGroups:
         classic = self._table.classic(beat.group_id)
         if self._table.consumer(beat.group_id) is not None:
             return None
+        if self._table.share(beat.group_id) is not None:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.group_id} is not a consumer group.")
         if beat.member_epoch != 0:
             if classic is not None:
                 raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{beat.group_id} is not a consumer group")
@@ -217,11 +219,12 @@ class ConsumerGroups:
 
 def changed(purpose: ConsumerGroupChanged, error: int) -> list[Effect]:
     """A decision is committed, or was refused: answer."""
-    if purpose.ticket is None:
-        return []
+    effects: list[Effect] = [] if error else [*purpose.then]
+    if purpose.ticket is None or (purpose.response is None and effects):
+        return effects
     if error and purpose.refusal is not None:
         return [Answer(purpose.ticket, purpose.refusal(group_error(error)))]
-    return [Answer(purpose.ticket, purpose.response)]
+    return [Answer(purpose.ticket, purpose.response), *effects]
 
 
 def _check_form(beat: ConsumerGroupHeartbeatRequest, settings: GroupSettings) -> None:

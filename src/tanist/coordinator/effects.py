@@ -5,9 +5,10 @@ A ticket is an opaque value that the caller passes with a request, to find the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
@@ -64,7 +65,33 @@ class Append(LogAppend):
     """The group of the classic protocol that the decision has ended or changed, if there was one."""
 
 
-Effect: TypeAlias = Answer | Append | MarkerAppend
+@dataclass(frozen=True, slots=True)
+class InitializeShareState:
+    """Have the state of share partitions made, each from its start offset; then `ShareGroups.state_initialized`."""
+
+    group_id: str
+    state_epoch: int
+    partitions: Mapping[UUID, Mapping[int, int]]
+    """Start offsets, by topic id and partition."""
+    ticket: object = None
+    response: Any = None
+    """The answer to who has asked for it; None: it was a heartbeat, which is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteShareState:
+    """Have the state of share partitions deleted; then `ShareGroups.state_deleted`."""
+
+    group_id: str
+    partitions: Mapping[UUID, Iterable[int]]
+    ticket: object
+    refused: tuple[Any, ...] = ()
+    """Of the answer: topics that have none."""
+    whole_group: bool = False
+    """The group itself goes afterwards."""
+
+
+Effect: TypeAlias = Answer | Append | MarkerAppend | InitializeShareState | DeleteShareState
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +144,7 @@ class GroupDeleted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupChanged:
-    """A decision of a consumer group (KIP-848).
+    """A decision of a consumer group (KIP-848), or of a share group (KIP-932).
 
     Without records it waits for earlier appends. A ticket of None: there is no client.
     """
@@ -126,6 +153,8 @@ class ConsumerGroupChanged:
     response: Any
     refusal: Callable[[int], Any] | None
     """The response with this error."""
+    then: tuple[Any, ...] = ()
+    """Effects once it is committed; where there are any and no response, one of them answers."""
 
 
 Purpose: TypeAlias = (

@@ -26,6 +26,7 @@ from tanist.coordinator.effects import (
 from tanist.coordinator.group import Group
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.share_groups import ShareGroups
 from tanist.coordinator.table import Committed, GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
@@ -62,6 +63,8 @@ class GroupOffsets(GroupTable):
         super().__init__(settings, topics)
         self.consumers = ConsumerGroups(settings, self)
         """Requests to those of the consumer protocol."""
+        self.shares = ShareGroups(settings, self, topics)
+        """Requests to share groups."""
 
     # -- requests
 
@@ -71,6 +74,8 @@ class GroupOffsets(GroupTable):
         group, consumers = self.classic(request.group_id), self.consumer(request.group_id)
         if consumers is not None:
             error = consumers.commit_error(request.member_id, generation_id)
+        elif self.share(request.group_id) is not None:
+            error = int(ErrorCode.GROUP_ID_NOT_FOUND)
         elif group is None:
             error = _NO_ERROR if generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
         else:
@@ -135,6 +140,8 @@ class GroupOffsets(GroupTable):
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
         unnamed = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
+        if self.share(request.group_id) is not None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
         consumers = self.consumer(request.group_id)
         if consumers is not None:
             return _NO_ERROR if unnamed else consumers.txn_commit_error(request.member_id, request.generation_id)
@@ -171,7 +178,7 @@ class GroupOffsets(GroupTable):
             known_id = ZERO_UUID if committed is None else committed.topic_id
             return not 0 <= place[1] < partition_count or known_id not in (ZERO_UUID, topic_id)
 
-        return self._forget(is_missing)
+        return self._forget(is_missing) + self.shares.forget_missing()
 
     def _forget(self, is_gone: Callable[[str, tuple[str, int]], bool]) -> list[Effect]:
         effects: list[Effect] = []

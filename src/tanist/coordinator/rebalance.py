@@ -33,7 +33,7 @@ EMPTY, PREPARING, COMPLETING, STABLE = GroupState
 
 
 class ConsumerTiming(NamedTuple):
-    """The session settings of one group of the consumer protocol."""
+    """The session settings of one group of the consumer protocol, or of one share group."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -56,6 +56,18 @@ class GroupSettings:
     migration_policy: str = "bidirectional"
     timing: Callable[[str], ConsumerTiming | None] = lambda group_id: None
     """A group's own timing, which its dynamic configuration may have; None: the broker's."""
+
+    # For share groups (KIP-932).
+    share_session_timeout_ms: int = 45_000
+    share_heartbeat_interval_ms: int = 5_000
+    share_max_size: int = 200
+    share_initialize_retry_ms: int = 30_000
+    share_timing: Callable[[str], ConsumerTiming | None] = lambda group_id: None
+
+    def share_timing_of(self, group_id: str) -> ConsumerTiming:
+        """The present settings of one share group."""
+        own = self.share_timing(group_id)
+        return own or ConsumerTiming(self.share_session_timeout_ms, self.share_heartbeat_interval_ms)
 
     def timing_of(self, group_id: str) -> ConsumerTiming:
         """The present settings of one group."""

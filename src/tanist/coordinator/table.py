@@ -23,6 +23,7 @@ from tanist.coordinator.effects import GroupRecord
 from tanist.coordinator.group import Group
 from tanist.coordinator.pending_offsets import PendingOffsets
 from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.share.group import SHARE_KEYS, ShareGroup
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.schema import ZERO_UUID
@@ -54,8 +55,8 @@ class GroupTable:
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         self._settings = settings
         self._topics = topics
-        self.groups: dict[str, Group | ConsumerGroup] = {}
-        """Of both protocols: a group is of one."""
+        self.groups: dict[str, Group | ConsumerGroup | ShareGroup] = {}
+        """Of all protocols: a group is of one."""
         self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
         """By group, then by topic and partition."""
         self.pending: PendingOffsets[Committed] = PendingOffsets()
@@ -74,6 +75,11 @@ class GroupTable:
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
+    def share(self, group_id: str) -> ShareGroup | None:
+        """The group, if it is a share group (KIP-932)."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
     # -- records
 
     def replay(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
@@ -85,6 +91,9 @@ class GroupTable:
         elif isinstance(key, CONSUMER_KEYS):
             if value is not None or self.consumer(key.group) is not None:
                 self.open_consumer(key.group).replay(key, value)
+        elif isinstance(key, SHARE_KEYS):
+            if value is not None or self.share(key.group) is not None:
+                self.open_share(key.group).replay(key, value)
         else:
             return
         self.see_to(key.group)
@@ -104,6 +113,13 @@ class GroupTable:
         group = self.consumer(group_id)
         if group is None:
             group = self.groups[group_id] = ConsumerGroup(group_id, self._settings, self._topics, self.decide)
+        return group
+
+    def open_share(self, group_id: str) -> ShareGroup:
+        """The share group, which may be about to get its first record."""
+        group = self.share(group_id)
+        if group is None:
+            group = self.groups[group_id] = ShareGroup(group_id, self._settings, self._topics, self.decide)
         return group
 
     def _replay_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -157,8 +173,12 @@ class GroupTable:
         if isinstance(key, GroupMetadataKey):
             classic = self.classic(key.group)
             return key, None if classic is None else classic.stored
-        consumers = self.consumer(key.group) if isinstance(key, CONSUMER_KEYS) else None
-        return (key, None) if consumers is None else consumers.record_before(key)
+        group: ConsumerGroup | ShareGroup | None = None
+        if isinstance(key, CONSUMER_KEYS):
+            group = self.consumer(key.group)
+        elif isinstance(key, SHARE_KEYS):
+            group = self.share(key.group)
+        return (key, None) if group is None else group.record_before(key)
 
     def decided(self) -> Decided:
         """The decisions since the last call."""
@@ -175,9 +195,9 @@ class GroupTable:
             before.stored = None if undone is None else undone.stored
             self.groups[group_id] = before  # with members that wait, which no record has
         self.see_to(group_id)
-        consumers = self.consumer(group_id)
-        if consumers is not None:
-            consumers.taken_back(now_ms)
+        group = self.groups.get(group_id)
+        if group is not None and not isinstance(group, Group):
+            group.taken_back(now_ms)
 
 
 def _committed(value: OffsetCommitValue) -> Committed:

@@ -223,6 +223,29 @@ DESCRIBE_TOPIC_PARTITIONS_NAMED = _each_topic(
 DESCRIBE_TOPIC_PARTITIONS_BITS = _bits(
     ApiKey.DESCRIBE_TOPIC_PARTITIONS, _R.TOPIC, "always", "topic_authorized_operations"
 )
+SHARE_GROUP_DESCRIBE_GROUP = Row(ApiKey.SHARE_GROUP_DESCRIBE, (DESCRIBE_GROUP,), _EACH_GROUP, "group")
+SHARE_GROUP_DESCRIBE_BITS = _bits(ApiKey.SHARE_GROUP_DESCRIBE, _R.GROUP, _OPERATIONS_ASKED, "authorized_operations")
+SHARE_GROUP_DESCRIBE_TOPIC = Row(
+    ApiKey.SHARE_GROUP_DESCRIBE, (DESCRIBE_TOPIC,), "each topic that a member has", "group, without its members"
+)
+SHARE_FETCH_TOPIC = _each_topic(ApiKey.SHARE_FETCH, READ_TOPIC, when="fetched or acknowledged")
+SHARE_ACKNOWLEDGE_TOPIC = _each_topic(ApiKey.SHARE_ACKNOWLEDGE, READ_TOPIC)
+DESCRIBE_SHARE_GROUP_OFFSETS_GROUP = Row(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (DESCRIBE_GROUP,), _EACH_GROUP, "group")
+DESCRIBE_SHARE_GROUP_OFFSETS_TOPIC = _each_topic(
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, DESCRIBE_TOPIC, when="topics are named"
+)
+DESCRIBE_SHARE_GROUP_OFFSETS_ALL = _each_topic(
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, DESCRIBE_TOPIC, OMITTED, "all are asked for", logged=False
+)
+ALTER_SHARE_GROUP_OFFSETS_TOPIC = _each_topic(ApiKey.ALTER_SHARE_GROUP_OFFSETS, READ_TOPIC)
+DELETE_SHARE_GROUP_OFFSETS_TOPIC = _each_topic(ApiKey.DELETE_SHARE_GROUP_OFFSETS, READ_TOPIC, "topic")
+_SHARE_STATES: Final = (
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+)
 
 _SHARE_KEYS: Final = 2
 BROKER_ROWS: Final[tuple[Row, ...]] = (
@@ -323,6 +346,26 @@ BROKER_ROWS: Final[tuple[Row, ...]] = (
     DESCRIBE_TOPIC_PARTITIONS_ALL,
     DESCRIBE_TOPIC_PARTITIONS_NAMED,
     DESCRIBE_TOPIC_PARTITIONS_BITS,
+    _of_group(ApiKey.SHARE_GROUP_HEARTBEAT),
+    Row(
+        ApiKey.SHARE_GROUP_HEARTBEAT, (DESCRIBE_TOPIC,), "each of subscribed_topic_names", "response",
+        names=lambda request, _: request.subscribed_topic_names or (),
+    ),
+    SHARE_GROUP_DESCRIBE_GROUP,
+    SHARE_GROUP_DESCRIBE_BITS,
+    SHARE_GROUP_DESCRIBE_TOPIC,
+    _of_group(ApiKey.SHARE_FETCH),
+    SHARE_FETCH_TOPIC,
+    _of_group(ApiKey.SHARE_ACKNOWLEDGE),
+    SHARE_ACKNOWLEDGE_TOPIC,
+    *(of_cluster(api, CLUSTER_ACTION, "every partition") for api in _SHARE_STATES),
+    DESCRIBE_SHARE_GROUP_OFFSETS_GROUP,
+    DESCRIBE_SHARE_GROUP_OFFSETS_TOPIC,
+    DESCRIBE_SHARE_GROUP_OFFSETS_ALL,
+    _of_group(ApiKey.ALTER_SHARE_GROUP_OFFSETS),
+    ALTER_SHARE_GROUP_OFFSETS_TOPIC,
+    _of_group(ApiKey.DELETE_SHARE_GROUP_OFFSETS, DELETE_GROUP),
+    DELETE_SHARE_GROUP_OFFSETS_TOPIC,
     of_cluster(ApiKey.GET_REPLICA_LOG_INFO, CLUSTER_ACTION, "every partition"),
 )  # fmt: skip
 """What is checked on a listener for brokers and clients."""

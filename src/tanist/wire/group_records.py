@@ -26,6 +26,7 @@ from tanist.wire.consumer_group_records import (
 )
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue, RecordKinds
 from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
+from tanist.wire.share_group_records import SHARE_KINDS
 
 
 class OffsetCommitKey(CoordinatorKey):
@@ -135,6 +136,7 @@ _KINDS: Final = RecordKinds(
         (MemberTargetKey, MemberTargetValue),
         (MemberCurrentKey, MemberCurrentValue),
         (GroupRegexKey, GroupRegexValue),
+        *SHARE_KINDS,
     ),
 )
 decode_group_record: Final = _KINDS.decode

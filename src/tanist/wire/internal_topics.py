@@ -15,7 +15,10 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 """The state of each transactional id (`tanist.coordinator.transactions`)."""
 
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+"""The delivery state of each share partition (`tanist.coordinator.share`)."""
+
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 
 
 def partition_of(key: str, partition_count: int) -> int:

@@ -1,6 +1,7 @@
 """FindCoordinator (key 10), versions 0-6: the leader of the partition that has a group, or a transactional id.
 
-The topic is made when it is first asked for. There are no share groups.
+Since version 6 also that of the state of a share partition, which is a key of three parts. The topic is made when it is
+first asked for.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from tanist.broker.guard import MESSAGES
 from tanist.broker.metadata.internal_topics import InternalTopics
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
+from tanist.controller.features import SHARE_VERSION
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, partition_of
+from tanist.wire.ids import id_from_text
+from tanist.wire.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, partition_of
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
-_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC, 2: SHARE_STATE_TOPIC}
 """By key type."""
-_SHARE_GROUP = 2
+_SHARE_PARTITION = 2
+_SHARES_VERSION = 6
 _ROWS = {0: rows.FIND_COORDINATOR_GROUP, 1: rows.FIND_COORDINATOR_TRANSACTION}
 _BATCHED_VERSION = 4
 
@@ -35,7 +39,7 @@ class FindCoordinator:
 
     def handle(self, request: FindCoordinatorRequest, call: Call) -> None:
         """Name the coordinator of each key, or say why there is none."""
-        name = _TOPICS.get(request.key_type)
+        name = self._topic(request.key_type, call.version)
         keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
         if not any(_may(call, request.key_type, key) for key in keys):
             name = None  # nothing is made for who may not ask
@@ -62,14 +66,20 @@ class FindCoordinator:
             )
         )
 
+    def _topic(self, key_type: int, version: int) -> str | None:
+        """Where coordinators of this type have their state; None if there are none."""
+        if key_type == _SHARE_PARTITION and (
+            version < _SHARES_VERSION or self.metadata.image.features.get(SHARE_VERSION, 0) < 1
+        ):
+            return None
+        return _TOPICS.get(key_type)
+
     def _coordinator(self, key_type: int, key: str, call: Call) -> Coordinator:
-        name = _TOPICS.get(key_type)
+        name = self._topic(key_type, call.version)
         if not _may(call, key_type, key):
             code = _ROWS[key_type].code
             return _none(key, code, MESSAGES[code])
-        if name is None:
-            if key_type == _SHARE_GROUP:
-                return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "tanist has no share groups yet")
+        if name is None or (key_type == _SHARE_PARTITION and not _is_share_partition(key)):
             return _none(key, ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
         topic = self.metadata.image.topic(name)
         if topic is None:
@@ -91,6 +101,17 @@ def _may(call: Call, key_type: int, key: str) -> bool:
     """Whether the client may describe what it asks about."""
     row = _ROWS.get(key_type)
     return row is None or call.may(row, key)
+
+
+def _is_share_partition(key: str) -> bool:
+    """Whether it is `group:topic id:partition`."""
+    group_id, _, rest = key.rpartition(":")
+    group_id, _, topic_id = group_id.rpartition(":")
+    try:
+        id_from_text(topic_id)
+    except ValueError:
+        return False
+    return bool(group_id.strip()) and rest.isdigit()
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

@@ -25,6 +25,7 @@ _FAST_PATH: _Builder = ("", "")
 _FORWARD: _Builder = ("controller_apis", "build_forward")
 _DECIDE: _Builder = ("controller_apis", "build_decide")
 _QUORUM: _Builder = ("controller_apis", "build_quorum")
+_SHARE_STATE: _Builder = ("read_share_group_state", "build")
 
 _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.PRODUCE: _FAST_PATH,
@@ -86,6 +87,18 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("consumer_group_describe", "build"),
     ApiKey.LIST_CONFIG_RESOURCES: ("list_config_resources", "build"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", "build"),
+    ApiKey.SHARE_GROUP_HEARTBEAT: ("share_group_heartbeat", "build"),
+    ApiKey.SHARE_GROUP_DESCRIBE: ("share_group_describe", "build"),
+    ApiKey.SHARE_FETCH: ("share_fetch", "build"),
+    ApiKey.SHARE_ACKNOWLEDGE: ("share_acknowledge", "build"),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_describe"),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_alter"),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_delete"),
     ApiKey.ADD_RAFT_VOTER: _FORWARD,
     ApiKey.REMOVE_RAFT_VOTER: _FORWARD,
     ApiKey.UNREGISTER_CONTROLLER: _FORWARD,

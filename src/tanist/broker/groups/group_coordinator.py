@@ -7,19 +7,23 @@ imported before a broker has a group to see to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
+from uuid import UUID
 
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, Reply, ShardKind
-from tanist.broker.groups.image_queries import TimingOfImage, TopicsOfImage
+from tanist.broker.metadata.image_queries import GroupValues, TimingOfImage, TopicsOfImage
 from tanist.broker.network.call import Call
-from tanist.coordinator.effects import Append, MarkerAppend
+from tanist.broker.share.persister import Persister
+from tanist.broker.share.state_requests import Delete, Initialize, StateRequest
+from tanist.coordinator.effects import Append, InitializeShareState, MarkerAppend
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.share.state_shard import Outcome, SharePartitionId
 from tanist.wire.batch import NewRecord
 from tanist.wire.consumer_group_records import GroupRegexValue, TargetAssignmentValue
 from tanist.wire.coordinator_records import encode_key, encode_value
@@ -39,10 +43,12 @@ GroupPartition: TypeAlias = CoordinatorPartition[GroupShard]
 class GroupCoordinator:
     """The groups of this broker."""
 
-    def __init__(self, components: CoordinatorComponents) -> None:
+    def __init__(self, components: CoordinatorComponents, persister: Callable[[], Persister]) -> None:
+        """`persister` asks for the state of share partitions."""
         context = self._context = components.context
         config = context.config
         self._metadata = components.metadata
+        values = GroupValues(context, components.metadata)
         self._settings = GroupSettings(
             initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
             min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -54,8 +60,14 @@ class GroupCoordinator:
             consumer_max_size=config.group_consumer_max_size,
             assignors=tuple(config.group_consumer_assignors),
             migration_policy=config.group_consumer_migration_policy.lower(),
-            timing=TimingOfImage(context, components.metadata),
+            timing=TimingOfImage(values, "consumer"),
+            share_session_timeout_ms=config.group_share_session_timeout_ms,
+            share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+            share_max_size=config.group_share_max_size,
+            share_initialize_retry_ms=config.group_share_initialize_retry_interval_ms,
+            share_timing=TimingOfImage(values, "share"),
         )
+        self._persister = persister
         self._topics = TopicsOfImage(components.metadata)
         runtime = self._runtime = CoordinatorRuntime(
             components,
@@ -70,7 +82,7 @@ class GroupCoordinator:
                 # Offsets of topics that were deleted while the partition was elsewhere. This broker's metadata is not
                 # behind: it has the record that made it the leader, and who led before took no commit after that one.
                 loaded=GroupShard.forget_missing,
-                carry_out=_nothing_else,
+                carry_out=self._ask_for_state,
             ),
         )
         self.find = runtime.find
@@ -94,12 +106,13 @@ class GroupCoordinator:
             return
         self.carry_out(partition, lambda: [marker])
 
-    def topics_deleted(self, names: Iterable[str]) -> None:
+    def topics_deleted(self, topics: Mapping[UUID, str]) -> None:
         """Offsets of these topics go: topics that are made again under the names begin at their beginning."""
-        names = frozenset(names)
+        names = frozenset(topics.values())
         for partition in list(self.partitions()):
             if partition.ready:
                 self.carry_out(partition, partial(partition.shard.forget_topics, names))
+                self.carry_out(partition, partial(partition.shard.shares.topics_deleted, topics))
 
     def topics_changed(self) -> None:
         """Topics came, went or got partitions: consumer groups may have something to assign."""
@@ -117,6 +130,31 @@ class GroupCoordinator:
             if partition.ready:
                 self.carry_out(partition, partial(partition.shard.expire, clock.wall_ms(), retention_ms))
 
+    def _ask_for_state(self, partition: GroupPartition, effect: Any) -> None:
+        """Ask the coordinators of the share partitions; when all have answered, the group goes on."""
+        makes = isinstance(effect, InitializeShareState)
+        asked: Mapping[UUID, Iterable[int]] = effect.partitions
+        left = {SharePartitionId(effect.group_id, each, index) for each in asked for index in asked[each]}
+        errors: list[int] = []
+
+        def answered(where: SharePartitionId, outcome: Outcome) -> None:
+            left.discard(where)
+            if outcome.error:
+                errors.append(outcome.error)
+            if left:
+                return
+            error = errors[0] if errors else int(ErrorCode.NONE)
+            shares = partition.shard.shares
+            # If the group has another coordinator by now, this append is refused, and the client hears of it.
+            decide = partial(shares.state_initialized if makes else shares.state_deleted, effect, error)
+            self.carry_out(partition, decide)
+
+        for where in sorted(left):
+            request: StateRequest = Delete()
+            if makes:
+                request = Initialize(effect.state_epoch, effect.partitions[where.topic_id][where.partition])
+            self._persister().ask(where, request, partial(answered, where))
+
     def close(self) -> None:
         """The broker is going down; its connections close with it."""
         self._runtime.close()
@@ -133,10 +171,6 @@ class GroupCoordinator:
             needs_known_id=call.version >= 4 and not static,
             may_skip_assignment=call.version >= 9,
         )
-
-
-def _nothing_else(partition: GroupPartition, effect: Any) -> None:
-    raise AssertionError(f"groups have no such effect: {effect}")
 
 
 def _records_of(appends: Sequence[Append], wall_ms: int) -> list[NewRecord]:

@@ -42,7 +42,7 @@ class Groups:
         """Topics may have come, gone or grown, or be others' to see now."""
         if self.loaded is not None:
             if delta.deleted_topics:
-                self.loaded.topics_deleted(topic.name for topic in delta.deleted_topics.values())
+                self.loaded.topics_deleted({each: topic.name for each, topic in delta.deleted_topics.items()})
             if delta.created_topics or delta.deleted_topics or delta.grows_topics or delta.acls:
                 self.loaded.topics_changed()
 

@@ -13,6 +13,7 @@ from tanist.broker.endpoints import ConfigError
 from tanist.controller.features import (
     DEFAULT_METADATA_VERSION,
     KEPT_FEATURES,
+    SUPPORTED_FEATURES,
     TOLERATED_FEATURES,
     Bootstrap,
     bootstrap_records,
@@ -83,8 +84,9 @@ def read_bootstrap(disk: Disk, folder: str, events: Events) -> Bootstrap | None:
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
     for name in [name for name in levels if name in TOLERATED_FEATURES]:
         events.emit(FeatureLeftOut(path, name, levels.pop(name)))
-    for name in [name for name in levels if name in KEPT_FEATURES]:
-        events.emit(FeatureKept(path, name, levels[name]))
+    for name, (_, highest) in KEPT_FEATURES.items():
+        if levels.get(name, 0) > SUPPORTED_FEATURES.get(name, (0, 0))[1] and levels[name] <= highest:
+            events.emit(FeatureKept(path, name, levels[name]))
     metadata_version = levels.pop(METADATA_VERSION, None)
     if metadata_version is None:
         raise ConfigError(f"{path} names no metadata.version; format the folder anew")

@@ -22,10 +22,13 @@ CONTROLLER_FEATURES: Final[Ranges] = {
 
 
 def broker_features(finalized: Mapping[str, int]) -> Ranges:
-    """A broker's. It has no share groups and Streams groups: level 0, or else nobody could raise it.
+    """A broker's. It has no Streams groups: level 0, or else nobody could raise it. Nor has it share.version 2.
 
     Where the cluster has a higher level already (a cluster of Apache Kafka that takes in a broker of ours, or a folder
     that changes hands), the broker names that level: it would be refused otherwise. Its clients are refused instead.
     """
-    kept = {name: (0, min(high, finalized.get(name, 0))) for name, (_, high) in KEPT_FEATURES.items()}
+    kept = {
+        name: (0, max(SUPPORTED_FEATURES.get(name, (0, 0))[1], min(high, finalized.get(name, 0))))
+        for name, (_, high) in KEPT_FEATURES.items()
+    }
     return {**SUPPORTED_FEATURES, **kept, **TOLERATED_FEATURES, TANIST_VERSION: (0, 1)}

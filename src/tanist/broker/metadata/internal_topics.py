@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.awaited_metadata import AwaitedMetadata
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.network.call import Continuation
 from tanist.broker.throttled import Throttled
 from tanist.events.metadata import InternalTopicNotCreated
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 
@@ -31,8 +30,18 @@ _FAILED_INTERVAL_MS: Final = 60_000
 _ANSWERED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
+class Creation(Protocol):
+    """What waits for a topic: mostly a `Continuation` of a request."""
+
+    def __call__(self) -> None:
+        """The broker knows the topic, or it cannot be made now."""
+
+    def fail(self, error: Exception) -> None:
+        """An exception was met."""
+
+
 class InternalTopics:
-    """Makes `__consumer_offsets` and `__transaction_state`."""
+    """Makes `__consumer_offsets`, `__transaction_state` and `__share_group_state`."""
 
     def __init__(
         self,
@@ -45,11 +54,11 @@ class InternalTopics:
         self._metadata = metadata
         self._controller_channel = controller_channel
         self._awaited_metadata = awaited_metadata
-        self._waiting: dict[str, list[Continuation[[]]]] = {}
+        self._waiting: dict[str, list[Creation]] = {}
         """By the topic that the controller has been asked for."""
         self._failed = Throttled(context.clock, context.events, _FAILED_INTERVAL_MS)
 
-    def create(self, name: str, then: Continuation[[]]) -> None:
+    def create(self, name: str, then: Creation) -> None:
         """Call `then` once the broker knows the topic, or it cannot be made now."""
         waiting = self._waiting.setdefault(name, [])
         waiting.append(then)
@@ -68,9 +77,7 @@ class InternalTopics:
             for then in waiting:
                 then.fail(error)
 
-    def _handle_response(
-        self, name: str, response: CreateTopicsResponse | None, waiting: Sequence[Continuation[[]]]
-    ) -> None:
+    def _handle_response(self, name: str, response: CreateTopicsResponse | None, waiting: Sequence[Creation]) -> None:
         def go_on() -> None:
             for then in waiting:
                 then()
@@ -92,6 +99,16 @@ class InternalTopics:
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(config.offsets_topic_segment_bytes),
+            }
+        elif name == SHARE_STATE_TOPIC:
+            partitions = config.share_coordinator_state_topic_num_partitions
+            replicas = min(config.share_coordinator_state_topic_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(min(config.share_coordinator_state_topic_min_isr, replicas)),
+                "retention.ms": "-1",
+                "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
             }
         else:
             partitions = config.transaction_state_log_num_partitions

@@ -72,6 +72,8 @@ class RequestConnection(Protocol):
     advertised: Handlers
     """What a client hears of, before it has authenticated too."""
     closed: bool
+    closing: dict[object, Callable[[], None]]
+    """What ends with the connection."""
     broker_identity: tuple[int, int] | None
     """The broker at the other end, and its epoch, once a request has named them."""
 

@@ -91,6 +91,7 @@ class ClientConnection:
         "broker_identity",
         "client_id",
         "closed",
+        "closing",
         "connection",
         "fetch",
         "fetch_plan",
@@ -129,6 +130,8 @@ class ClientConnection:
         self.closed = False
         self.client_id = ""
         self.software = ("unknown", "unknown")
+        # What ends with the connection: the sessions of members of share groups.
+        self.closing: dict[object, Callable[[], None]] = {}
         # Whether a request has come since housekeeping last looked, and since when none has.
         self.active = True
         self.idle_since_ms = 0
@@ -423,4 +426,7 @@ class ClientConnection:
         self.slots.clear()
         self.out.clear()
         self.end_follower_session()
+        closing, self.closing = self.closing, {}
+        for end in closing.values():
+            end()
         self._owner.connection_closed(self)

@@ -106,14 +106,15 @@ def _features(usage: Usage) -> Iterator[Finding]:
         if not feature.level:
             continue
         kept = KEPT_FEATURES.get(feature.name)
-        low, high = known.get(feature.name) or kept or (0, 0)
+        ours = known.get(feature.name, (0, 0))
+        low, high = kept or ours
         if not low <= feature.level <= high:
             yield Finding(
                 REFUSED,
                 "features",
                 f"{feature.name} has level {feature.level}; tanist supports {f'{low} to {high}' if high else 'none'}",
             )
-        elif kept is not None:
+        elif feature.level > ours[1]:
             yield Finding(NOTE, "features", f"{feature.name} {feature.level} is kept; brokers of tanist do not have it")
 
 
@@ -170,10 +171,11 @@ def _transactions(usage: Usage) -> Iterator[Finding]:
 
 
 def _groups(usage: Usage) -> Iterator[Finding]:
-    for kind, name in (("share", "share groups"), ("streams", "Streams groups")):
-        found = [f"{group.group}: {group.state}" for group in usage.groups if group.kind == kind]
-        if found:
-            yield Finding(LOST, f"{kind}-groups", f"{len(found)} {name}; their members are refused", _at_most(found))
+    found = [f"{group.group}: {group.state}" for group in usage.groups if group.kind == "streams"]
+    if found:
+        yield Finding(
+            LOST, "streams-groups", f"{len(found)} Streams groups; their members are refused", _at_most(found)
+        )
 
 
 def _security(usage: Usage) -> Iterator[Finding]:

@@ -20,9 +20,11 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.node import Node
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.tables import ConsumerTables
+from tanist.coordinator.group import Group
 from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.share.group import ShareGroup, ShareTables
 from tanist.coordinator.transactions.transaction_shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
@@ -42,9 +44,9 @@ def state_of_groups(shard: GroupShard) -> State:
     """What the records of a partition of `__consumer_offsets` have made."""
     state: dict[str, object] = {}
     for group_id, group in shard.groups.items():
-        if isinstance(group, ConsumerGroup):
+        if not isinstance(group, Group):
             for name, value in _tables_of(group):
-                state[f"consumer group {group_id}: {name}"] = value
+                state[f"{group.kind} group {group_id}: {name}"] = value
         elif group.stored is not None:
             state[f"classic group {group_id}"] = encode_value(group.stored)
         elif group_id in shard.offsets or shard.pending.has_group(group_id):
@@ -57,15 +59,16 @@ def state_of_groups(shard: GroupShard) -> State:
     return state
 
 
-def _tables_of(group: ConsumerGroup) -> Iterator[tuple[str, object]]:
+def _tables_of(group: ConsumerGroup | ShareGroup) -> Iterator[tuple[str, object]]:
     """All tables that records make; without members' deadlines, which the log does not know."""
-    return ((name, getattr(group, name)) for name in vars(ConsumerTables(group.group_id)))
+    tables = ConsumerTables if isinstance(group, ConsumerGroup) else ShareTables
+    return ((name, getattr(group, name)) for name in vars(tables(group.group_id)))
 
 
 def misremembered(shard: GroupShard) -> str | None:
     """A stable group whose members are not those of its record, in words."""
     for group in shard.groups.values():
-        if group.state is not GroupState.STABLE or isinstance(group, ConsumerGroup):
+        if group.state is not GroupState.STABLE or not isinstance(group, Group):
             continue
         _, value = group.record()
         value.current_state_timestamp = group.state_timestamp_ms

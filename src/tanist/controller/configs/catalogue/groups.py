@@ -22,20 +22,31 @@ consumer.session.timeout.ms int 45000 medium >=1 from:group.consumer.session.tim
     ),
     **read(
         """
-errors.deadletterqueue.copy.record.enable boolean false medium
-errors.deadletterqueue.topic.name string "" medium
-share.assignment.interval.ms int 1000 medium >=0 from:group.share.assignment.interval.ms
-share.assignor.offload.enable boolean true medium internal from:group.share.assignor.offload.enable
+errors.deadletterqueue.copy.record.enable boolean false medium no-effect
+    Whether a dead letter has a copy of the record; there are no dead letters.
+errors.deadletterqueue.topic.name string "" medium no-effect
+    Where dead letters of the group go; there are none.
+share.assignment.interval.ms int 1000 medium >=0 no-effect from:group.share.assignment.interval.ms
+    Least time between two assignments of a share group.
+share.assignor.offload.enable boolean true medium no-effect internal from:group.share.assignor.offload.enable
+    Whether assignments of a share group are computed apart.
 share.auto.offset.reset string latest medium offset-reset
+    Where a share group begins: latest, earliest, or by_duration: and how long ago.
 share.delivery.count.limit int 5 medium >=2 from:group.share.delivery.count.limit
+    How often a record is delivered at most.
 share.heartbeat.interval.ms int 5000 medium >=1 from:group.share.heartbeat.interval.ms
+    How often the share group's members are to send a heartbeat.
 share.isolation.level string read_uncommitted medium one:read_committed,read_uncommitted
+    Whether records of aborted transactions are delivered.
 share.partition.max.record.locks int 2000 medium >=100 from:group.share.partition.max.record.locks
+    Records of a partition that are in flight at most.
 share.record.lock.duration.ms int 30000 medium >=1000 from:group.share.record.lock.duration.ms
+    How long a member has a record before others may have it.
 share.renew.acknowledge.enable boolean true medium
+    Whether a member may renew its lock of a record.
 share.session.timeout.ms int 45000 medium >=1 from:group.share.session.timeout.ms
-""",
-        because="there are no share groups",
+    Silence after which a member is removed from the share group.
+"""
     ),
     **read(
         """
@@ -65,3 +76,60 @@ metrics list "" medium list
     Prefixes of the metrics to push; * is all.
 """
 )
+
+SHARE_SETTINGS = read(
+    """
+group.share.delivery.count.limit int 5 read-only medium 2..10
+    How often a record is delivered to a share group at most.
+group.share.heartbeat.interval.ms int 5000 read-only medium >=1
+    How often members of share groups are to be heard of.
+group.share.initialize.retry.interval.ms int 30000 read-only low >=1 internal
+    When the state of share partitions is asked for again.
+group.share.max.delivery.count.limit int 10 read-only medium 5..25
+    Highest delivery limit that a group may have.
+group.share.max.heartbeat.interval.ms int 15000 read-only medium >=1
+    Longest heartbeat interval that a share group may have.
+group.share.max.partition.max.record.locks int 4000 read-only medium 2000..10000
+    Most record locks that a group may have.
+group.share.max.record.lock.duration.ms int 60000 read-only medium 30000..3600000
+    Longest record lock that a group may have.
+group.share.max.session.timeout.ms int 60000 read-only medium >=1
+    Longest session timeout that a share group may have.
+group.share.max.share.sessions int 2000 read-only medium >=1
+    Share sessions of one broker.
+group.share.max.size int 200 read-only medium 1..1000
+    Members of one share group.
+group.share.min.delivery.count.limit int 2 read-only medium 2..5
+    Lowest delivery limit that a group may have.
+group.share.min.heartbeat.interval.ms int 5000 read-only medium >=1
+    Shortest heartbeat interval that a share group may have.
+group.share.min.partition.max.record.locks int 100 read-only medium 100..2000
+    Fewest record locks that a group may have.
+group.share.min.record.lock.duration.ms int 15000 read-only medium 1000..30000
+    Shortest record lock that a group may have.
+group.share.min.session.timeout.ms int 45000 read-only medium >=1
+    Shortest session timeout that a share group may have.
+group.share.partition.max.record.locks int 2000 read-only medium 100..10000
+    Records of a share partition that are in flight at most.
+group.share.record.lock.duration.ms int 30000 read-only medium 1000..3600000
+    How long a member has a record before others may have it.
+group.share.session.timeout.ms int 45000 read-only medium >=1
+    When a silent member of a share group is given up.
+share.coordinator.snapshot.update.records.per.snapshot int 500 read-only medium 0..500
+    Updates of a share partition's state before the next snapshot.
+share.coordinator.state.topic.min.isr short 2 read-only high >=1
+    min.insync.replicas of __share_group_state.
+share.coordinator.state.topic.num.partitions int 50 read-only high >=1
+    Partitions of __share_group_state.
+share.coordinator.state.topic.prune.interval.ms int 300000 read-only low >=1 internal
+    How often old records of __share_group_state are looked for.
+share.coordinator.state.topic.replication.factor short 3 read-only high >=1
+    Replicas of __share_group_state.
+share.coordinator.state.topic.segment.bytes int 104857600 read-only high >=1
+    Segment size of __share_group_state.
+share.coordinator.write.timeout.ms int 5000 read-only high >=1
+    How long a write of a share partition's state may take to replicate.
+""",
+    on_brokers=True,
+)
+"""Of brokers, for share groups."""

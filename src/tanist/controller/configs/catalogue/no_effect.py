@@ -121,49 +121,26 @@ org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only mediu
 sasl.oauthbearer.scope string - read-only medium
 sasl.oauthbearer.token.endpoint.url string - read-only medium
 """,
-    "there are no share groups": """
+    "there are no dead letters of share groups": """
 errors.deadletterqueue.auto.create.topics.enable boolean false cluster-wide medium
 errors.deadletterqueue.topic.name.prefix string dlq. cluster-wide medium
+group.share.dlq.manager.class.name string \
+org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager read-only medium internal
+""",
+    "share groups have no use for it": """
 group.share.assignment.interval.ms int 1000 cluster-wide medium >=0
 group.share.assignor.offload.enable boolean true cluster-wide medium internal
 group.share.assignors list simple read-only medium list
-group.share.delivery.count.limit int 5 read-only medium 2..10
-group.share.dlq.manager.class.name string \
-org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager read-only medium internal
-group.share.heartbeat.interval.ms int 5000 read-only medium >=1
-group.share.initialize.retry.interval.ms int 30000 read-only low >=1 internal
 group.share.max.assignment.interval.ms int 15000 read-only medium >=0
-group.share.max.delivery.count.limit int 10 read-only medium 5..25
-group.share.max.heartbeat.interval.ms int 15000 read-only medium >=1
-group.share.max.partition.max.record.locks int 4000 read-only medium 2000..10000
-group.share.max.record.lock.duration.ms int 60000 read-only medium 30000..3600000
-group.share.max.session.timeout.ms int 60000 read-only medium >=1
-group.share.max.share.sessions int 2000 read-only medium >=1
-group.share.max.size int 200 read-only medium 1..1000
 group.share.min.assignment.interval.ms int 0 read-only medium >=0
-group.share.min.delivery.count.limit int 2 read-only medium 2..5
-group.share.min.heartbeat.interval.ms int 5000 read-only medium >=1
-group.share.min.partition.max.record.locks int 100 read-only medium 100..2000
-group.share.min.record.lock.duration.ms int 15000 read-only medium 1000..30000
-group.share.min.session.timeout.ms int 45000 read-only medium >=1
-group.share.partition.max.record.locks int 2000 read-only medium 100..10000
 group.share.persister.class.name string \
 org.apache.kafka.server.share.persister.DefaultStatePersister read-only medium internal
-group.share.record.lock.duration.ms int 30000 read-only medium 1000..3600000
-group.share.session.timeout.ms int 45000 read-only medium >=1
 share.coordinator.append.linger.ms int -1 read-only medium >=-1
 share.coordinator.cached.buffer.max.bytes int 1048588 cluster-wide medium >=524288
 share.coordinator.cold.partition.snapshot.interval.ms int 300000 read-only low >=1 internal
 share.coordinator.load.buffer.size int 5242880 read-only high >=1
-share.coordinator.snapshot.update.records.per.snapshot int 500 read-only medium 0..500
 share.coordinator.state.topic.compression.codec int 0 read-only high
-share.coordinator.state.topic.min.isr short 2 read-only high >=1
-share.coordinator.state.topic.num.partitions int 50 read-only high >=1
-share.coordinator.state.topic.prune.interval.ms int 300000 read-only low >=1 internal
-share.coordinator.state.topic.replication.factor short 3 read-only high >=1
-share.coordinator.state.topic.segment.bytes int 104857600 read-only high >=1
 share.coordinator.threads int 1 read-only medium >=1
-share.coordinator.write.timeout.ms int 5000 read-only high >=1
 share.fetch.purgatory.purge.interval.requests int 1000 read-only medium
 """,
     "there are no Streams groups": """

@@ -1,0 +1,1 @@
+"""Share groups on a broker (KIP-932): what members get of the partitions that it leads, and the state of that."""

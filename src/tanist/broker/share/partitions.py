@@ -1,0 +1,287 @@
+"""The share partitions of the partitions that this broker leads.
+
+Owns their life: the state is read when a member first asks, by a leader epoch that fences the leader before; what
+members say is written in order, several of their words at once if there is a write under way; a share partition goes
+when the leadership does, when its coordinator fences it, and when no member of the group has a session here. It also
+lets locks expire. What may be delivered to whom is decided in `coordinator.share.partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.image_queries import GroupValues
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.share.persister import Persister
+from tanist.broker.share.start_offset import start_offset
+from tanist.broker.share.state_requests import Initialize, Read, Write
+from tanist.coordinator.effects import NEVER_MS
+from tanist.coordinator.share.partition import Change, Limits, SharePartition
+from tanist.coordinator.share.runs import combined
+from tanist.coordinator.share.state_shard import UNINITIALIZED, Outcome, SharePartitionId, ShareState
+from tanist.ports import Timer
+from tanist.wire.errors import ErrorCode
+
+_PASSED_ON: Final = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+)
+_NO_COORDINATOR: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+_FENCED: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
+
+OnStored = Callable[[int], None]
+"""Gets the error, 0 if all is stored."""
+
+
+def client_error(error: int) -> int:
+    """The coordinator's error, as a member is to understand it (Apache Kafka's)."""
+    if error in _FENCED:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if error in _NO_COORDINATOR:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error if not error or error in _PASSED_ON else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class ShareWaiter(Protocol):
+    """A fetch that waits for records of a share partition."""
+
+    done: bool
+
+    def wake(self) -> None:
+        """There may be some, or the share partition is not here any more."""
+
+
+@dataclass(slots=True, eq=False)
+class _Queued:
+    change: Change
+    then: OnStored | None
+
+
+class LedShare:
+    """A share partition, as its leader has it."""
+
+    def __init__(self, where: SharePartitionId, hosted: HostedPartition) -> None:
+        self.where = where
+        self.hosted = hosted
+        self.leader = hosted.leader
+        self.leader_epoch = hosted.leader_epoch
+        self.state_epoch = -1
+        self.delivery: SharePartition | None = None
+        """None until it is read."""
+        self.error = 0
+        """It could not be read, or is not here any more."""
+        self.waiters: list[ShareWaiter] = []
+        self.queue: list[_Queued] = []
+        self.writing = False
+
+    @property
+    def is_led(self) -> bool:
+        """Whether the leadership in which it was read still lasts."""
+        hosted = self.hosted
+        return not hosted.stale and hosted.leader is self.leader and hosted.leader_epoch == self.leader_epoch
+
+    def wait(self, waiter: ShareWaiter) -> None:
+        self.waiters = [each for each in self.waiters if not each.done]
+        self.waiters.append(waiter)
+
+    def wake(self) -> None:
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            if not waiter.done:
+                waiter.wake()
+        self.waiters += [each for each in waiters if not each.done]
+
+
+class LedShares:
+    """All share partitions of this broker."""
+
+    def __init__(
+        self, context: NodeContext, values: GroupValues, persister: Persister, is_wanted: Callable[[str], bool]
+    ) -> None:
+        """`is_wanted`: whether a member of the group has a session here."""
+        self._context = context
+        self._is_wanted = is_wanted
+        self._values = values
+        self._persister = persister
+        self._led: dict[SharePartitionId, LedShare] = {}
+        self._timer: Timer | None = None
+        self._armed_ms = NEVER_MS
+
+    def __iter__(self) -> Iterator[LedShare]:
+        return iter(self._led.values())
+
+    def limits(self, group_id: str) -> Limits:
+        """The group's present settings."""
+        number = partial(self._values.number, group_id)
+        return Limits(
+            delivery_count=number("share.delivery.count.limit"),
+            record_locks=number("share.partition.max.record.locks"),
+            lock_ms=number("share.record.lock.duration.ms"),
+            may_renew=self._values.text(group_id, "share.renew.acknowledge.enable") == "true",
+        )
+
+    def find(self, where: SharePartitionId) -> LedShare | None:
+        """The share partition, if it is here; else it is forgotten."""
+        found = self._led.get(where)
+        if found is not None and not found.is_led:
+            self._drop(found, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return None
+        return found
+
+    def open(self, where: SharePartitionId, hosted: HostedPartition) -> LedShare:
+        """The share partition of a partition that is led here; if it is new, its state is being read."""
+        found = self.find(where)
+        if found is None:
+            found = self._led[where] = LedShare(where, hosted)
+            self._read(found)
+        return found
+
+    # -- reading the state
+
+    def _read(self, share: LedShare) -> None:
+        self._persister.ask(share.where, Read(share.leader_epoch), partial(self._is_read, share))
+
+    def _is_read(self, share: LedShare, outcome: Outcome) -> None:
+        state = outcome.state
+        if share.error or not share.is_led:
+            self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        if outcome.error or state is None:
+            self._drop(share, client_error(outcome.error or ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
+        log_end = share.hosted.log.log_end_offset
+        if state.start_offset > log_end or (state.batches and state.batches[-1].last >= log_end):
+            self._cut(share, state, log_end)
+            return
+        start: int | None = state.start_offset
+        if start == UNINITIALIZED:
+            where_to = self._values.text(share.where.group_id, "share.auto.offset.reset")
+            start = start_offset(share.hosted, where_to, self._context.clock.wall_ms())
+        if start is None:
+            self._drop(share, ErrorCode.OFFSET_NOT_AVAILABLE)
+            return
+        share.state_epoch = state.state_epoch
+        share.delivery = SharePartition(start, combined(state.batches, (), start))
+        share.delivery.log_start_moved(share.hosted.log.log_start_offset)
+        share.wake()
+
+    def _cut(self, share: LedShare, state: ShareState, log_end: int) -> None:
+        """An unclean election has taken records that were acquired: others will have their offsets, and are new."""
+        start = min(state.start_offset, log_end)
+        kept = tuple(each._replace(last=min(each.last, log_end - 1)) for each in state.batches if each.first < log_end)
+
+        def written(outcome: Outcome) -> None:
+            if outcome.error or not share.is_led:
+                self._drop(share, client_error(outcome.error) or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                self._read(share)
+
+        def made(outcome: Outcome) -> None:
+            if outcome.error:
+                written(outcome)
+                return
+            write = Write(state.state_epoch, share.leader_epoch, start, -1, kept)
+            self._persister.ask(share.where, write, written)
+
+        self._persister.ask(share.where, Initialize(state.state_epoch, start), made)
+
+    # -- what members say
+
+    def store(self, share: LedShare, change: Change, then: OnStored | None = None) -> None:
+        """Have a change written; `then` hears when it is, or that it could not be."""
+        if not change.batches and not change.runs:
+            if then is not None:
+                then(0)
+            return
+        share.queue.append(_Queued(change, then))
+        if not share.writing:
+            self._write(share)
+
+    def _write(self, share: LedShare) -> None:
+        queue, share.queue = share.queue, []
+        delivery = share.delivery
+        if not queue or delivery is None:
+            return
+        share.writing = True
+        request = Write(
+            share.state_epoch,
+            share.leader_epoch,
+            delivery.start_offset,
+            delivery.delivery_complete_count,
+            tuple(batch for each in queue for batch in each.change.batches),
+        )
+        self._persister.ask(share.where, request, partial(self._written, share, queue))
+
+    def _written(self, share: LedShare, queue: list[_Queued], outcome: Outcome) -> None:
+        share.writing = False
+        now_ms = self._context.clock.now_ms()
+        delivery = share.delivery
+        if delivery is not None:
+            limits = self.limits(share.where.group_id)
+            for each in queue:
+                delivery.stored(each.change, limits, now_ms, failed=outcome.error != 0)
+        error = client_error(outcome.error)
+        for each in queue:
+            if each.then is not None:
+                each.then(error)
+        if outcome.error in _FENCED or error in _PASSED_ON:
+            self._drop(share, error)
+        self._write(share)
+        if not share.writing and not self._is_wanted(share.where.group_id):
+            self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        share.wake()
+        self.arm()
+
+    # -- the end of a share partition
+
+    def forget_group(self, group_id: str) -> None:
+        """No member has a session here. What is being written is not disturbed."""
+        for share in [each for each in self if each.where.group_id == group_id]:
+            if not share.writing and not share.queue:
+                self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _drop(self, share: LedShare, error: int) -> None:
+        if self._led.get(share.where) is share:
+            del self._led[share.where]
+        share.error = share.error or int(error)
+        share.wake()
+
+    # -- time
+
+    def arm(self) -> None:
+        """See when the next lock expires."""
+        check_ms = min((each.delivery.check_ms for each in self if each.delivery is not None), default=NEVER_MS)
+        if check_ms >= self._armed_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_ms = check_ms
+        self._timer = self._context.clock.call_at(check_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._armed_ms = None, NEVER_MS
+        now_ms = self._context.clock.now_ms()
+        for share in list(self):
+            if not share.is_led:
+                self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif share.delivery is not None and share.delivery.check_ms <= now_ms:
+                change = share.delivery.expire(self.limits(share.where.group_id), now_ms)
+                self.store(share, change)
+                share.wake()
+        self.arm()
+
+    def close(self) -> None:
+        """The broker is going down."""
+        self._led.clear()
+        if self._timer is not None:
+            self._timer.cancel()

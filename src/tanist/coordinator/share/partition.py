@@ -1,0 +1,434 @@
+"""One share partition: which records of a partition a share group may get, has got, and is done with (KIP-932).
+
+Owns the records between the share-partition start offset and the end of what was ever acquired. A record is available,
+acquired by one member until its lock expires, or done: acknowledged, or archived (rejected, delivered too often, or not
+there). Members acknowledge; what they say counts when it is stored, so a change is pending until the caller says that
+its batches are (`stored`), and is taken back if they are not. The start offset follows the records that are done.
+
+It must never deliver a record to two members at once, nor one that is done; and not more often than the limit, but for
+deliveries that a crash has made forgotten. It reads no log and no clock, and stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from tanist.coordinator.effects import NEVER_MS
+from tanist.coordinator.share.runs import Acquired, RecordState, StateBatch
+from tanist.wire.errors import ErrorCode
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+"""Kinds of acknowledgement. A gap: the client has found no record there."""
+_STATE_OF: Final[Mapping[int, RecordState]] = {
+    GAP: ARCHIVED,
+    ACCEPT: ACKNOWLEDGED,
+    RELEASE: AVAILABLE,
+    REJECT: ARCHIVED,
+}
+_NOBODY: Final = ""
+_LEAST_THROTTLED: Final = 2
+"""Records that were delivered so often, or half as often as they may be, come in smaller portions."""
+
+
+class Limits(NamedTuple):
+    """The group's settings, as of now."""
+
+    delivery_count: int = 5
+    record_locks: int = 2000
+    lock_ms: int = 30_000
+    may_renew: bool = True
+
+
+class FetchedBatch(NamedTuple):
+    """A batch of records that was read."""
+
+    first: int
+    last: int
+    aborted: bool = False
+    """Of an aborted transaction, and the group reads what is committed."""
+
+
+class Wanted(NamedTuple):
+    """What a member asks for."""
+
+    member_id: str
+    max_records: int
+    batch_size: int
+    exact: bool = False
+    """Not a record more than `max_records`; else whole batches are better."""
+
+
+class Acknowledgement(NamedTuple):
+    """A member's word on consecutive records: one type for all of them, or one for each."""
+
+    first: int
+    last: int
+    types: tuple[int, ...]
+
+
+class Refused(Exception):
+    """The acknowledgement is refused with this error, as a whole."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """Consecutive records in one state."""
+
+    first: int
+    last: int
+    state: RecordState
+    delivery_count: int
+    member_id: str = _NOBODY
+    lock_until_ms: int = NEVER_MS
+    pending: RecordState | None = None
+    """The state that is being stored."""
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def stored_as(self, state: RecordState) -> StateBatch:
+        return StateBatch(self.first, self.last, state, self.delivery_count)
+
+
+class Change:
+    """Batches to store; the records of an acknowledgement are in between until that is done."""
+
+    __slots__ = ("batches", "runs")
+
+    def __init__(self, runs: Sequence[_Run], batches: Sequence[StateBatch]) -> None:
+        self.runs = runs
+        self.batches = batches
+
+
+class SharePartition:
+    """The delivery of one partition's records to one share group."""
+
+    def __init__(self, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
+        """From what is stored. Records between its batches were acquired and not spoken of: they are available."""
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        """Offsets from here on were never acquired."""
+        self._runs: list[_Run] = []
+        for batch in sorted(batches):
+            if batch.first < self.end_offset or batch.last < batch.first:
+                raise ValueError(f"stored batches overlap, or are below {start_offset}: {batch}")
+            if batch.first > self.end_offset:
+                self._runs.append(_Run(self.end_offset, batch.first - 1, AVAILABLE, 0))
+            self._runs.append(_Run(batch.first, batch.last, batch.state, batch.delivery_count))
+            self.end_offset = batch.last + 1
+        self._advance()
+
+    # -- what there is
+
+    @property
+    def next_fetch_offset(self) -> int:
+        """Where to read next: the first record that is available, or the first that was never acquired."""
+        return next((run.first for run in self._runs if run.state is AVAILABLE), self.end_offset)
+
+    @property
+    def in_flight(self) -> int:
+        """Records from the start offset to the end of what was acquired."""
+        return self.end_offset - self.start_offset
+
+    def can_acquire(self, limits: Limits) -> bool:
+        """Whether there may be records for a member."""
+        return self.next_fetch_offset < self.end_offset or self.in_flight < limits.record_locks
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """How many records from the start offset on are done."""
+        return sum(
+            run.last - max(run.first, self.start_offset) + 1
+            for run in self._runs
+            if run.last >= self.start_offset and (run.pending or run.state).is_terminal
+        )
+
+    @property
+    def check_ms(self) -> int:
+        """When the next lock expires."""
+        return min((run.lock_until_ms for run in self._runs if run.pending is None), default=NEVER_MS)
+
+    def runs(self) -> Iterable[tuple[int, int, RecordState, int, str]]:
+        """All runs, for tests and pictures: first, last, state, delivery count, member."""
+        return [(run.first, run.last, run.state, run.delivery_count, run.member_id) for run in self._runs]
+
+    # -- acquiring
+
+    def acquire(
+        self, wanted: Wanted, fetch_offset: int, batches: Sequence[FetchedBatch], limits: Limits, now_ms: int
+    ) -> list[Acquired]:
+        """Give records of the batches to a member. They were read at `fetch_offset`, in order."""
+        if not batches or batches[-1].last < self.start_offset or wanted.max_records <= 0:
+            return []
+        # Records below the first batch were available and are not there any more.
+        self._archive(fetch_offset, batches[0].first - 1, AVAILABLE)
+        taken, left, throttled = self._take_again(wanted, batches, limits, now_ms)
+        unlocked = min(left, limits.record_locks - self.in_flight)
+        if not throttled and batches[-1].last >= self.end_offset and unlocked > 0:
+            taken += self._take_new(wanted, unlocked, batches, limits, now_ms)
+        for batch in batches:
+            if batch.aborted:
+                self._archive(batch.first, batch.last, ACQUIRED, wanted.member_id)
+                taken = [piece for each in taken for piece in _without(each, batch)]
+        return taken
+
+    def _take_again(
+        self, wanted: Wanted, batches: Sequence[FetchedBatch], limits: Limits, now_ms: int
+    ) -> tuple[list[Acquired], int, bool]:
+        """Records that were acquired before; how many more may be; whether no others may go with these."""
+        taken: list[Acquired] = []
+        left = wanted.max_records
+        for run in [run for run in self._runs if run.state is AVAILABLE and run.last >= batches[0].first]:
+            first, last = max(run.first, batches[0].first), min(run.last, batches[-1].last)
+            if first > last or left <= 0:
+                break
+            portion = _portion(last - first + 1, run.delivery_count, limits.delivery_count)
+            if portion is not None and taken:
+                return taken, left, True
+            last = min(
+                last, _end_of(first, min(portion or left, left), batches, exact=wanted.exact or portion is not None)
+            )
+            mine = self._split(run, first, last)
+            self._lock(mine, wanted.member_id, limits, now_ms)
+            _add(taken, Acquired(first, last, mine.delivery_count))
+            left -= len(mine)
+            if portion is not None:
+                return taken, left, True
+        return taken, left, False
+
+    def _take_new(
+        self, wanted: Wanted, count: int, batches: Sequence[FetchedBatch], limits: Limits, now_ms: int
+    ) -> list[Acquired]:
+        """Records that nobody has had yet: of whole batches, unless the member wants no more than it says."""
+        first = max(self.end_offset, batches[0].first) if not self._runs else self.end_offset
+        last = min(batches[-1].last, _end_of(first, count, batches, exact=wanted.exact))
+        taken: list[Acquired] = []
+        begin = first
+        if not wanted.exact and last - first + 1 > wanted.batch_size:
+            for batch in batches:
+                if begin < batch.first <= last and batch.first - begin >= wanted.batch_size:
+                    taken.append(Acquired(begin, batch.first - 1, 1))
+                    begin = batch.first
+        taken.append(Acquired(begin, last, 1))
+        if not self._runs:
+            self.start_offset = first
+        for each in taken:
+            run = _Run(each.first, each.last, AVAILABLE, 0)
+            self._lock(run, wanted.member_id, limits, now_ms)
+            self._runs.append(run)
+        self.end_offset = last + 1
+        return taken
+
+    def _lock(self, run: _Run, member_id: str, limits: Limits, now_ms: int) -> None:
+        run.state, run.member_id = ACQUIRED, member_id
+        run.delivery_count += 1
+        run.lock_until_ms = now_ms + limits.lock_ms
+
+    # -- acknowledging
+
+    def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], limits: Limits, now_ms: int
+    ) -> Change:
+        """A member's word on records that it has. `Refused`, and nothing has changed, if it has not all of them."""
+        for each in acknowledgements:
+            self._check(member_id, each, limits)
+        runs: list[_Run] = []
+        for each in acknowledgements:
+            for first, last, kind in _by_type(each, self.start_offset):
+                for run in self._isolated(first, last):
+                    if kind == RENEW:
+                        run.lock_until_ms = now_ms + limits.lock_ms
+                    else:
+                        self._pend(run, _STATE_OF[kind], limits)
+                        runs.append(run)
+        return self._change(runs)
+
+    def release(self, member_id: str, limits: Limits) -> Change:
+        """The member is gone: others may have its records."""
+        runs = [run for run in self._runs if run.member_id == member_id and self._is_held(run)]
+        for run in runs:
+            self._pend(run, AVAILABLE, limits)
+        return self._change(runs)
+
+    def expire(self, limits: Limits, now_ms: int) -> Change:
+        """Locks have expired: others may have the records, at once. The batches tell how often they were delivered."""
+        runs = [run for run in self._runs if run.lock_until_ms <= now_ms and self._is_held(run)]
+        for run in runs:
+            self._let_go(run, limits.delivery_count)
+        change = Change((), [run.stored_as(run.state) for run in runs])
+        self._advance()
+        return change
+
+    def stored(self, change: Change, limits: Limits, now_ms: int, *, failed: bool = False) -> None:
+        """The batches of a change are stored, or (`failed`) may not be: then the members have their records still."""
+        for run in change.runs:
+            pending, run.pending = run.pending, None
+            if pending is None:
+                raise ValueError("the change was settled before")
+            if not failed:
+                run.state, run.member_id, run.lock_until_ms = pending, _NOBODY, NEVER_MS
+            elif run.lock_until_ms <= now_ms:
+                self._let_go(run, limits.delivery_count)
+        self._advance()
+
+    @staticmethod
+    def _is_held(run: _Run) -> bool:
+        return run.state is ACQUIRED and run.pending is None
+
+    def _check(self, member_id: str, acknowledgement: Acknowledgement, limits: Limits) -> None:
+        first, last = max(acknowledgement.first, self.start_offset), acknowledgement.last
+        if last < self.start_offset:
+            return  # what is below the start offset is done
+        if last >= self.end_offset:
+            error = ErrorCode.INVALID_REQUEST if self._runs else ErrorCode.INVALID_RECORD_STATE
+            raise Refused(error, "The last offset in the request is past acquired records.")
+        for run in self._runs:
+            if run.last < first or run.first > last:
+                continue
+            if not self._is_held(run):
+                raise Refused(ErrorCode.INVALID_RECORD_STATE, "The records are not in the acquired state.")
+            if run.member_id != member_id:
+                raise Refused(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of the records.")
+        if RENEW in acknowledgement.types and not limits.may_renew:
+            raise Refused(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+
+    def _pend(self, run: _Run, state: RecordState, limits: Limits) -> None:
+        if state is AVAILABLE and run.delivery_count >= limits.delivery_count:
+            state = ARCHIVED
+        run.pending = state
+
+    def _change(self, runs: Sequence[_Run]) -> Change:
+        return Change(runs, [run.stored_as(run.pending) for run in runs if run.pending is not None])
+
+    def _let_go(self, run: _Run, delivery_limit: int) -> None:
+        run.state = ARCHIVED if run.delivery_count >= delivery_limit else AVAILABLE
+        run.member_id, run.lock_until_ms = _NOBODY, NEVER_MS
+
+    # -- the start offset
+
+    def log_start_moved(self, log_start_offset: int) -> None:
+        """Records below are gone from the log."""
+        if log_start_offset <= self.start_offset:
+            return
+        self.start_offset = log_start_offset
+        self.end_offset = max(self.end_offset, log_start_offset)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Go on to the first record that is not done, and forget what is below. What is being stored keeps its place.
+
+        Neighbours that nobody has, in one state, become one.
+        """
+        start = self.start_offset
+        for run in self._runs:
+            if run.first > start or run.pending is not None or not run.state.is_terminal:
+                break
+            start = max(start, run.last + 1)
+        self.start_offset = start
+        kept: list[_Run] = []
+        for run in self._runs:
+            if run.pending is None:
+                if run.last < start:
+                    continue
+                run.first = max(run.first, start)
+            before = kept[-1] if kept else None
+            if (
+                before is not None
+                and before.pending is None
+                and run.pending is None
+                and not before.member_id
+                and before.last + 1 == run.first
+                and (before.state, before.delivery_count, run.member_id)
+                == (run.state, run.delivery_count, before.member_id)
+            ):
+                before.last = run.last
+            else:
+                kept.append(run)
+        self._runs = kept
+
+    def _archive(self, first: int, last: int, state: RecordState, member_id: str = _NOBODY) -> None:
+        """Records of this range that stand in this state are not to be had."""
+        for run in [run for run in self._runs if run.last >= first and run.first <= last]:
+            if run.state is state and run.pending is None and run.member_id == member_id:
+                gone = self._split(run, max(run.first, first), min(run.last, last))
+                gone.state, gone.member_id, gone.lock_until_ms = ARCHIVED, _NOBODY, NEVER_MS
+
+    # -- runs
+
+    def _isolated(self, first: int, last: int) -> list[_Run]:
+        """The runs of a range, cut at its ends."""
+        found = [run for run in self._runs if run.last >= first and run.first <= last]
+        return [self._split(run, max(run.first, first), min(run.last, last)) for run in found]
+
+    def _split(self, run: _Run, first: int, last: int) -> _Run:
+        """Cut a run so that one has exactly this range, and return that."""
+        if (first, last) == (run.first, run.last):
+            return run
+        index = self._runs.index(run)
+        pieces = [
+            _Run(begin, end, run.state, run.delivery_count, run.member_id, run.lock_until_ms)
+            for begin, end in ((run.first, first - 1), (first, last), (last + 1, run.last))
+            if begin <= end
+        ]
+        self._runs[index : index + 1] = pieces
+        return next(piece for piece in pieces if piece.first == first)
+
+
+def _portion(size: int, delivery_count: int, limit: int) -> int | None:
+    """How many of records that were delivered so often may come at once; None: all.
+
+    One of them may be what makes its members fail. The last attempt is for each record alone.
+    """
+    throttled_from = max(_LEAST_THROTTLED, -(-limit // 2))
+    if delivery_count < throttled_from:
+        return None
+    if limit > 2 and delivery_count == limit - 1:
+        return 1
+    return max(1, size >> (delivery_count - throttled_from + 1))
+
+
+def _end_of(first: int, count: int, batches: Sequence[FetchedBatch], *, exact: bool) -> int:
+    """The last of so many records, or of the batch that it is in."""
+    last = first + count - 1
+    return last if exact else next((each.last for each in batches if each.first <= last <= each.last), last)
+
+
+def _by_type(each: Acknowledgement, start_offset: int) -> Iterable[tuple[int, int, int]]:
+    """The parts of an acknowledgement that have one type, from the start offset on."""
+    if len(each.types) == 1:
+        parts = [(each.first, each.last, each.types[0])]
+    else:
+        parts = []
+        for offset, kind in enumerate(each.types, start=each.first):
+            if parts and parts[-1][2] == kind:
+                parts[-1] = (parts[-1][0], offset, kind)
+            else:
+                parts.append((offset, offset, kind))
+    return [(max(first, start_offset), last, kind) for first, last, kind in parts if last >= start_offset]
+
+
+def _add(taken: list[Acquired], more: Acquired) -> None:
+    before = taken[-1] if taken else None
+    if before is not None and before.last + 1 == more.first and before.delivery_count == more.delivery_count:
+        taken[-1] = before._replace(last=more.last)
+    else:
+        taken.append(more)
+
+
+def _without(each: Acquired, batch: FetchedBatch) -> Iterable[Acquired]:
+    """What is left of acquired records without those of a batch."""
+    if each.last < batch.first or each.first > batch.last:
+        yield each
+        return
+    if each.first < batch.first:
+        yield each._replace(last=batch.first - 1)
+    if each.last > batch.last:
+        yield each._replace(first=batch.last + 1)
