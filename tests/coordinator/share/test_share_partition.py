@@ -391,3 +391,16 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_two_words_on_one_record_are_refused_together() -> None:
+    """Batches of one request may touch (Apache Kafka compares with the last offset itself)."""
+    partition = SharePartition(0)
+    take(partition, 10)
+    before = list(partition.runs())
+    words = [Acknowledgement(0, 4, (ACCEPT,)), Acknowledgement(4, 9, (REJECT,))]
+    with pytest.raises(Refused) as refused:
+        partition.acknowledge("a", words, LIMITS, 0)
+    assert (refused.value.error, list(partition.runs())) == (ErrorCode.INVALID_RECORD_STATE, before)
+    acknowledge(partition, 0, 9, ACCEPT)
+    assert partition.start_offset == 10

@@ -237,9 +237,16 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], limits: Limits, now_ms: int
     ) -> Change:
-        """A member's word on records that it has. `Refused`, and nothing has changed, if it has not all of them."""
+        """A member's word on records that it has, in their order.
+
+        `Refused`, and nothing has changed, if it has not all of them, or speaks twice of one.
+        """
+        done_to = -1
         for each in acknowledgements:
             self._check(member_id, each, limits)
+            if each.first <= done_to:
+                raise Refused(ErrorCode.INVALID_RECORD_STATE, "The records are acknowledged twice.")
+            done_to = each.last
         runs: list[_Run] = []
         for each in acknowledgements:
             for first, last, kind in _by_type(each, self.start_offset):
