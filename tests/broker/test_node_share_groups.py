@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from tanist.broker.share.state_requests import Write, message_of
 from tanist.controller.configs.settings import GROUP_RESOURCE
 from tanist.controller.features import SHARE_VERSION
+from tanist.coordinator.share.runs import RecordState, StateBatch
+from tanist.coordinator.share.state_shard import SharePartitionId
 from tanist.sim.workload.clients import SimClient
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
@@ -327,3 +330,52 @@ def test_share_groups_are_there_from_share_version_1_on(level: int) -> None:
     for request in (join, fetch, word):
         off = cluster.ask(request, 1).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert off == (level == 0)
+
+
+def test_records_that_an_unclean_election_has_taken_are_forgotten() -> None:
+    """What is stored is beyond the log's end: others have these offsets by now, and nobody has had them."""
+    cluster = share_cluster(values=5)
+    (a,) = members(cluster, "a")
+    where = SharePartitionId("g", a.topic_id, 0)
+    lost = Write(
+        -1, -1, 0, 8, (StateBatch(0, 2, RecordState.ACKNOWLEDGED, 1), StateBatch(3, 7, RecordState.ARCHIVED, 5))
+    )
+    answer = cluster.ask(message_of("g", {where: lost}), 1, to=state_coordinator(cluster))
+    assert answer.results[0].partitions[0].error_code == 0
+    assert a.fetch(tries=3) == []
+    for number in range(5):
+        assert cluster.produce("t", [b"%d" % number]).error_code == 0
+    assert a.fetch() == [(5, 9, 1)]
+
+
+def test_the_log_of_states_is_pruned_and_says_the_same_afterwards() -> None:
+    cluster = share_cluster(values=40, config={"share.coordinator.state.topic.prune.interval.ms": "20000"})
+    (a,) = members(cluster, "a")
+    while found := a.fetch(tries=2, max_records=1):
+        for first, last, _ in found:
+            for offset in range(first, last + 1):
+                assert offset % 10 == 9 or a.acknowledge((offset, offset, ACCEPT)) == 0
+    index = partition_of(f"g:{id_text(a.topic_id)}:0", 5)
+    logs = cluster.hosted(SHARE_STATE_TOPIC, index)
+    written = max(hosted.log.log_end_offset for hosted in logs.values())
+    assert written > 30
+    cluster.run(25_000)
+    leader = state_coordinator(cluster)
+    assert logs[leader].log.log_start_offset >= written - 1
+    cluster.host(leader).kill()
+    cluster.until(lambda: cluster.leader(SHARE_STATE_TOPIC, index) not in (None, leader))
+    cluster.run(6_000)
+    assert a.fetch()[0][0] % 10 == 9
+
+
+@pytest.mark.parametrize(("reset", "first"), [("by_duration:PT3S", 2), ("by_duration:P1D", 0), ("latest", 4)])
+def test_a_group_begins_where_its_configuration_says(reset: str, first: int) -> None:
+    cluster = share_cluster(values=2)
+    cluster.run(10_000)
+    for number in range(2):
+        assert cluster.produce("t", [b"late %d" % number]).error_code == 0
+    cluster.configure(GROUP_RESOURCE, "g", {"share.auto.offset.reset": reset})
+    (a,) = members(cluster, "a")
+    early = a.fetch(tries=2)
+    assert cluster.produce("t", [b"last"]).error_code == 0
+    assert (early or a.fetch())[0][0] == first

@@ -167,13 +167,13 @@ class ShareFetching:
             for each in log.aborted_within(piece, offset, upper):
                 aborted.setdefault(each.producer_id, []).append(each.first_offset)
         read = list(iterate_batches(data))
-        fetched = list(_fetched(read, aborted))
-        answer.acquired = delivery.acquire(wanted, offset, fetched, limits, now_ms)
+        batches = list(fetched(read, aborted))
+        answer.acquired = delivery.acquire(wanted, offset, batches, limits, now_ms)
         if answer.acquired:
-            answer.records = _around(data, [header for header, _ in read], answer.acquired)
+            answer.records = around(data, [header for header, _ in read], answer.acquired)
 
 
-def _fetched(read: Iterable[tuple[BatchHeader, memoryview]], aborted: dict[int, list[int]]) -> Iterable[FetchedBatch]:
+def fetched(read: Iterable[tuple[BatchHeader, memoryview]], aborted: dict[int, list[int]]) -> Iterable[FetchedBatch]:
     """The batches; those of aborted transactions are marked. `aborted`: by producer, where they begin."""
     open_ids: set[int] = set()
     for header, batch in read:
@@ -187,7 +187,7 @@ def _fetched(read: Iterable[tuple[BatchHeader, memoryview]], aborted: dict[int, 
         yield FetchedBatch(header.base_offset, header.last_offset, is_aborted)
 
 
-def _around(data: memoryview, headers: Sequence[BatchHeader], acquired: Sequence[Acquired]) -> memoryview:
+def around(data: memoryview, headers: Sequence[BatchHeader], acquired: Sequence[Acquired]) -> memoryview:
     """The batches from the first acquired record to the last."""
     begin = end = 0
     for header in headers:
