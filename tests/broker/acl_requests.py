@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from tanist.client.admin import move_logs_request
 from tanist.security.requirements import Need, Row
 from tanist.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, ApiKey, request_class
@@ -322,6 +323,7 @@ _NAMING: Final[dict[ApiKey, Callable[[], Request]]] = {
             WritableTxnMarker(producer_id=5, topics=(WritableTxnMarkerTopic(name=TOPIC, partition_indexes=(0,)),)),
         )
     ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda: move_logs_request({(TOPIC, 0): "/nowhere"}),
     ApiKey.OFFSET_DELETE: lambda: offset_delete.OffsetDeleteRequest(group_id=GROUP),
     ApiKey.FETCH: lambda: _fetch(-1),
     ApiKey.DESCRIBE_ACLS: lambda: DescribeAclsRequest(**_FILTER),
