@@ -16,6 +16,7 @@ from tanist.broker.share.state_requests import (
     Write,
     message_of,
 )
+from tanist.client.admin import move_logs_request
 from tanist.coordinator.share.state_shard import SharePartitionId
 from tanist.security.requirements import Need, Row
 from tanist.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
@@ -384,6 +385,7 @@ _NAMING: Final[dict[ApiKey, Callable[[], Request]]] = {
             WritableTxnMarker(producer_id=5, topics=(WritableTxnMarkerTopic(name=TOPIC, partition_indexes=(0,)),)),
         )
     ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda: move_logs_request({(TOPIC, 0): "/nowhere"}),
     ApiKey.OFFSET_DELETE: lambda: offset_delete.OffsetDeleteRequest(group_id=GROUP),
     ApiKey.FETCH: lambda: _fetch(-1),
     ApiKey.DESCRIBE_ACLS: lambda: DescribeAclsRequest(**_FILTER),

@@ -158,6 +158,7 @@ ELEMENTS = {
     ApiKey.OFFSET_COMMIT: 6,
     ApiKey.TXN_OFFSET_COMMIT: 6,
     ApiKey.OFFSET_DELETE: 6,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 12,  # of two directories
     ApiKey.DELETE_RECORDS: 6,
     ApiKey.ELECT_LEADERS: 6,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: 6,

@@ -22,6 +22,8 @@ from tanist.wire.frames import (
 )
 from tanist.wire.messages.alter_client_quotas_response import EntityData as QuotaEntity
 from tanist.wire.messages.alter_client_quotas_response import EntryData as QuotaEntry
+from tanist.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
+from tanist.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from tanist.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from tanist.wire.schema import Array, Field, Request, Response, Struct
 
@@ -71,7 +73,14 @@ def refusal(frame: memoryview, error_code: int, reason: str) -> bytes | None:
 def error_response(request: Request, version: int, error_code: int, reason: str) -> Response | None:
     """The response to a request that is refused with the error; None if it has no place for one."""
     message: Response = response_class(request.API_KEY)()
-    _name(message, request, version)
+    if isinstance(request, AlterReplicaLogDirsRequest):
+        message = AlterReplicaLogDirsResponse()
+        for directory in request.dirs:  # the response has no directories, and all of their topics
+            of_directory = AlterReplicaLogDirsResponse()
+            _name(of_directory, directory, version)
+            message.results += of_directory.results
+    else:
+        _name(message, request, version)
     return message if _Stamp(version, error_code, reason).all_of(message) else None
 
 
