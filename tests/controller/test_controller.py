@@ -111,11 +111,12 @@ def test_the_life_of_a_small_cluster() -> None:
 
 def test_an_empty_log_begins_with_the_bootstrap_records() -> None:
     cluster = Cluster()
-    assert cluster.written(0) == [*["FeatureLevelRecord"] * 4, "ConfigRecord"]
+    assert cluster.written(0) == [*["FeatureLevelRecord"] * 5, "ConfigRecord"]
     assert cluster.image.features.keys() == {
         "metadata.version",
         "eligible.leader.replicas.version",
         "group.version",
+        "share.version",
         "transaction.version",
     }
     assert cluster.decisions[0].atomic

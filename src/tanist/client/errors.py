@@ -158,7 +158,12 @@ def _parts_of(answer: Any) -> Iterator[Any]:
             for group in answer.groups or (answer,):
                 yield group
                 yield from _partitions(group.topics)
-        case ApiKey.DESCRIBE_GROUPS | ApiKey.CONSUMER_GROUP_DESCRIBE:
+        case (
+            ApiKey.DESCRIBE_GROUPS
+            | ApiKey.CONSUMER_GROUP_DESCRIBE
+            | ApiKey.SHARE_GROUP_DESCRIBE
+            | ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
+        ):
             yield from answer.groups
         case ApiKey.FIND_COORDINATOR:
             yield from answer.coordinators or (answer,)

@@ -113,6 +113,8 @@ class OffsetFetch:
         found = self._find(group.group_id, errors)
         if isinstance(found, int):
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
+        if found.shard.share(group.group_id) is not None:
+            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
         consumers = found.shard.consumer(group.group_id)
         refused = 0 if consumers is None else consumers.fetch_error(group.member_id, group.member_epoch)
         if refused:

@@ -63,21 +63,26 @@ def list_command(states: tuple[str, ...], bootstrap: list[Address] | None, folde
 def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Show a group's members, their partitions, and their lag.
 
-    COMMITTED is the group's committed offset. LAG is the number of offsets from there to the log's end. A partition
+    COMMITTED is the group's committed offset, or a share group's start offset.
+    LAG is the number of offsets from there to the log's end. A partition
     without END is not there any more.
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
-        committed = of_groups.committed_offsets(client, group)
-        owners = {place: member for member in described.members for place in member.assigned}
+        of_kind = of_groups.share_start_offsets if described.kind == of_groups.SHARE else of_groups.committed_offsets
+        committed = of_kind(client, group)
+        owners: dict[TopicPartition, list[str]] = {}
+        for member in described.members:
+            for place in member.assigned:
+                owners.setdefault(place, []).append(member.member_id)
         places = sorted(committed.keys() | owners.keys())
         there = of_groups.existing(client, group, places)
         ends = {place: list_offset(client, *place, LATEST) if place in there else None for place in places}
     rows = []
     for place in places:
-        offset, end, owner = committed.get(place), ends[place], owners.get(place)
+        offset, end, members_there = committed.get(place), ends[place], owners.get(place)
         lag = None if offset is None or end is None else end - offset
-        rows.append((*place, offset, end, lag, None if owner is None else owner.member_id))
+        rows.append((*place, offset, end, lag, None if members_there is None else ", ".join(members_there)))
     if as_json:
         print_json(_as_json(described, rows))
         return

@@ -20,25 +20,33 @@ from tanist.runtime.client.coordinators import ask_all_coordinators, coordinator
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import consumer_group_describe_response
+from tanist.wire.messages import consumer_group_describe_response, share_group_describe_response
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeleteGroupsResponse
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_groups_response import DescribeGroupsResponse
+from tanist.wire.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from tanist.wire.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListGroupsResponse
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
 from tanist.wire.messages.offset_commit_response import OffsetCommitResponse
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponse
+from tanist.wire.messages.share_group_describe_request import ShareGroupDescribeRequest
+from tanist.wire.messages.share_group_describe_response import ShareGroupDescribeResponse
 from tanist.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
 
 
 _OF_OFFSETS: dict[type[Request], int] = dict.fromkeys((OffsetFetchRequest, OffsetCommitRequest), VERSION_MAX)
+SHARE = "share"
 DEAD = "Dead"
 
 
@@ -96,15 +104,55 @@ def list_groups(client: Client, *, some: bool = False) -> list[GroupListing]:
 
 
 def describe_group(client: Client, group: str) -> GroupDescription:
-    """A group of either protocol. `KafkaError` (GROUP_ID_NOT_FOUND) if there is none."""
-    try:
-        return _describe_consumer_group(client, group)
-    except Unsupported:
-        return _describe_classic_group(client, group)
-    except KafkaError as error:
-        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        return _describe_classic_group(client, group)
+    """A group of any protocol. `KafkaError` (GROUP_ID_NOT_FOUND) if there is none."""
+    for describe in (_describe_consumer_group, _describe_share_group):
+        try:
+            return describe(client, group)
+        except Unsupported:
+            continue
+        except KafkaError as error:
+            if error.code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                raise
+    return _describe_classic_group(client, group)
+
+
+def _describe_share_group(client: Client, group: str) -> GroupDescription:
+    request = ShareGroupDescribeRequest(group_ids=(group,))
+    answer, coordinator = ask_coordinator(client, group, request, ShareGroupDescribeResponse)
+    described = answer.groups[0]
+    return GroupDescription(
+        group,
+        SHARE,
+        described.group_state,
+        described.assignor_name,
+        coordinator,
+        described.group_epoch,
+        tuple(
+            MemberDescription(
+                each.member_id,
+                None,
+                each.client_id,
+                each.client_host,
+                each.member_epoch,
+                _places(each.assignment),
+                None,
+            )
+            for each in described.members
+        ),
+    )
+
+
+def share_start_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
+    """Where a share group is: what is below was dealt with. Partitions that it has not begun are left out."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=(asked,))
+    answer, _ = ask_coordinator(client, group, request, DescribeShareGroupOffsetsResponse)
+    return {
+        (topic.topic_name, each.partition_index): each.start_offset
+        for topic in answer.groups[0].topics
+        for each in topic.partitions
+        if each.start_offset >= 0
+    }
 
 
 def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
@@ -137,7 +185,9 @@ def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
     )
 
 
-def _places(assignment: consumer_group_describe_response.Assignment) -> tuple[TopicPartition, ...]:
+def _places(
+    assignment: consumer_group_describe_response.Assignment | share_group_describe_response.Assignment,
+) -> tuple[TopicPartition, ...]:
     return tuple(sorted((part.topic_name, index) for part in assignment.topic_partitions for index in part.partitions))
 
 
