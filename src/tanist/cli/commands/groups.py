@@ -64,8 +64,8 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
     """Show a group's members, their partitions, and their lag.
 
     COMMITTED is the group's committed offset, or a share group's start offset.
-    LAG is the number of offsets from there to the log's end. A partition
-    without END is not there any more.
+    LAG is the number of offsets from there to the log's end. A partition without
+    END is not there any more.
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
