@@ -120,7 +120,10 @@ def _versions(world: World, request: ApiVersionsRequest) -> Any:
 def _cluster(world: World, request: DescribeClusterRequest) -> Any:
     if not request.include_fenced_brokers:
         return DescribeClusterResponse(metadata_age_ms=-1 if world.controller else 14_200)
-    return DescribeClusterResponse(brokers=tuple(DescribeClusterBroker(broker_id=each) for each in world.registered))
+    offline = {each for parts in world.partitions.values() for found in parts for each in found.offline_replicas}
+    return DescribeClusterResponse(
+        brokers=tuple(DescribeClusterBroker(broker_id=each, is_fenced=each in offline) for each in world.registered)
+    )
 
 
 def _moving(world: World, request: ListPartitionReassignmentsRequest) -> Any:

@@ -126,6 +126,11 @@ CASES: list[Case] = [
         "Balanced waits for the first of them to return (KIP-966 leader election 3b)",
     ),
     (
+        {"offline": (1,), "last_known_elr": (1,), "without_directory": frozenset({1})},
+        "no leader: ISR and ELR are empty; strategy Balanced recovers uncleanly once broker 1 of LastKnownElr is there "
+        "again (KIP-966 leader election 4b)",
+    ),
+    (
         {"elr": (1, 2), "offline": (1, 2), "without_directory": frozenset({1})},
         "no leader: ISR is empty; brokers 1 and 2 are eligible (ELR) but offline; strategy Balanced waits for the "
         "first of them to return (KIP-966 leader election 3b)",

@@ -73,6 +73,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "replication",
         "quorum",
         "groups",
+        "share-groups",
         "transactions",
         "compaction",
         "model-checker",

@@ -200,7 +200,8 @@ def _nobody_eligible(situation: Situation) -> str:
     away = [replica for replica in needed if situation.is_away(replica)]
     if away:
         of = " of LastKnownElr" if last_known else ""
-        return f"strategy Balanced recovers uncleanly once {_brokers(*away)}{of} {_is(away)} unfenced ({_RULE} 4b)"
+        there = "there again" if situation.without_directory.intersection(away) else "unfenced"
+        return f"strategy Balanced recovers uncleanly once {_brokers(*away)}{of} {_is(away)} {there} ({_RULE} 4b)"
     return f"strategy Balanced recovers uncleanly: {_longest_log(situation)} ({_RULE} 4b)"
 
 
