@@ -262,6 +262,32 @@ def test_more_sessions_than_there_may_be_are_refused_later() -> None:
     assert cluster.client.clock.now_ms() >= before + 700
 
 
+def test_who_does_not_lead_says_who_does() -> None:
+    """KIP-951, as Fetch and Produce do."""
+    cluster = share_cluster(values=1)
+    member = Member(cluster, "a")
+    member.take_part()
+    leader = member._leader()
+    other = next(each for each in (1, 2, 3) if each != leader)
+    topic = fetching.FetchTopic(topic_id=member.topic_id, partitions=(fetching.FetchPartition(partition_index=0),))
+    request = fetching.ShareFetchRequest(group_id="g", member_id="a", share_session_epoch=0, topics=(topic,))
+    fetched = cluster.ask(request, 2, to=other, client=member.client)
+    word = acknowledging.AcknowledgementBatch(first_offset=0, last_offset=0, acknowledge_types=(ACCEPT,))
+    said = acknowledging.AcknowledgePartition(partition_index=0, acknowledgement_batches=(word,))
+    acknowledgement = acknowledging.ShareAcknowledgeRequest(
+        group_id="g",
+        member_id="a",
+        share_session_epoch=1,
+        topics=(acknowledging.AcknowledgeTopic(topic_id=member.topic_id, partitions=(said,)),),
+    )
+    for answer in (fetched, cluster.ask(acknowledgement, 2, to=other, client=member.client)):
+        assert answer.error_code == 0
+        part = answer.responses[0].partitions[0]
+        assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert part.current_leader.leader_id == leader
+        assert [each.node_id for each in answer.node_endpoints] == [leader]
+
+
 def test_a_waiting_fetch_is_answered_by_the_next_record() -> None:
     cluster = share_cluster()
     (a,) = members(cluster, "a")

@@ -76,7 +76,7 @@ class ShareAcknowledge:
                 acquisition_lock_timeout_ms=deliveries.lock_ms(session.group_id),
                 responses=tuple(topics.values()),
                 node_endpoints=tuple(
-                    NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+                    NodeEndpoint(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
                     for each in endpoints
                 ),
             )

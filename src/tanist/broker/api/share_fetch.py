@@ -202,7 +202,7 @@ class _Answer:
                 acquisition_lock_timeout_ms=self._deliveries.lock_ms(self._session.group_id),
                 responses=tuple(topics.values()),
                 node_endpoints=tuple(
-                    NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+                    NodeEndpoint(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
                     for each in endpoints
                 ),
             )
