@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.coordinator.consumer import classic_members, migration
-from tanist.coordinator.consumer.group import ConsumerGroup, Refused
+from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.member import LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 from tanist.coordinator.consumer.topics import every_topic
-from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Effect, GroupRecord, group_error
+from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Effect, GroupRecord, Refused, group_error
 from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused

@@ -180,6 +180,14 @@ _NOT_HERE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE})
 
 
+class Refused(Exception):
+    """A refusal of the request with this error; nothing has changed."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
 def group_error(append_error: int, *, too_large: int = ErrorCode.UNKNOWN_SERVER_ERROR) -> int:
     """The error for a member when the log refused a record: it retries, here or elsewhere, or gives up."""
     if append_error in _NOT_NOW:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
-from tanist.coordinator.consumer.group import Refused
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import (
     Answer,
@@ -19,9 +18,11 @@ from tanist.coordinator.effects import (
     DeleteShareState,
     Effect,
     InitializeShareState,
+    Refused,
 )
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share.group import JOINING_EPOCH, LEAVING_EPOCH, ShareGroup
+from tanist.coordinator.share.state_shard import UNINITIALIZED
 from tanist.coordinator.table import GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
@@ -39,8 +40,6 @@ from tanist.wire.messages.delete_share_group_offsets_response import (
 from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from tanist.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
-UNINITIALIZED = -1
-"""The start offset of a share partition that is to begin where its group's configuration says."""
 _UNKNOWN = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tanist.coordinator.effects import NEVER_MS
+from tanist.coordinator.effects import NEVER_MS, Refused
 from tanist.coordinator.share.partition import (
     ACCEPT,
     GAP,
@@ -20,7 +20,6 @@ from tanist.coordinator.share.partition import (
     Change,
     FetchedBatch,
     Limits,
-    Refused,
     SharePartition,
     Wanted,
 )

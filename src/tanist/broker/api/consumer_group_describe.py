@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
+from tanist.broker.groups.describing import Undescribed, find_group, topics_refusal
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
@@ -46,27 +47,14 @@ class ConsumerGroupDescribe:
         call.reply(ConsumerGroupDescribeResponse(groups=groups))
 
     def _describe(self, group_id: str, asked: bool, call: Call) -> DescribedGroup:
-        if not call.may(rows.CONSUMER_GROUP_DESCRIBE_GROUP, group_id):
-            return DescribedGroup(group_id=group_id, error_code=rows.CONSUMER_GROUP_DESCRIBE_GROUP.code)
-        if not group_id:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        found = self.groups.coordinator().find(group_id)
-        if isinstance(found, int):
-            return DescribedGroup(group_id=group_id, error_code=found)
-        group = found.shard.consumer(group_id)
-        if group is None:
-            what = "is not a consumer group" if group_id in found.shard.groups else "not found"
-            return DescribedGroup(
-                group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}."
-            )
+        group = find_group(self.groups, call, rows.CONSUMER_GROUP_DESCRIBE_GROUP, group_id, ConsumerGroup)
+        if isinstance(group, Undescribed):
+            return DescribedGroup(group_id=group_id, error_code=group.error, error_message=group.message)
         members = tuple(_member(group, member_id) for member_id in group.members)
         topics = {part.topic_name for member in members for part in _parts(member)}
-        if not all(call.may(rows.CONSUMER_GROUP_DESCRIBE_TOPIC, name) for name in sorted(topics)):
-            return DescribedGroup(
-                group_id=group_id,
-                error_code=rows.CONSUMER_GROUP_DESCRIBE_TOPIC.code,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
+        refusal = topics_refusal(call, rows.CONSUMER_GROUP_DESCRIBE_TOPIC, topics)
+        if refusal is not None:
+            return DescribedGroup(group_id=group_id, error_code=refusal.error, error_message=refusal.message)
         return DescribedGroup(
             group_id=group_id,
             group_state=group.state.value,

@@ -6,7 +6,7 @@ Where a group is in a partition is the start offset of its share partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,16 +20,24 @@ from tanist.broker.share.service import Shares
 from tanist.broker.share.state_requests import Summarize
 from tanist.broker.turn import Turn
 from tanist.controller.features import SHARE_VERSION
+from tanist.coordinator.effects import Effect
 from tanist.coordinator.share.state_shard import Outcome, SharePartitionId
+from tanist.coordinator.share_groups import ShareGroups
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
+from tanist.wire.messages.alter_share_group_offsets_request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from tanist.wire.messages.alter_share_group_offsets_response import (
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
-from tanist.wire.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
+from tanist.wire.messages.delete_share_group_offsets_request import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from tanist.wire.messages.delete_share_group_offsets_response import (
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
@@ -113,76 +121,76 @@ class ShareGroupOffsets:
 
     def alter(self, request: AlterShareGroupOffsetsRequest, call: Call) -> None:
         """The answer waits until the share partitions have their new start offsets."""
-        if self._unsupported:
-            call.reply(AlterShareGroupOffsetsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
-            return
-        denied = _denied(request.topics, partial(call.may, rows.ALTER_SHARE_GROUP_OFFSETS_TOPIC))
-        request.topics = tuple(topic for topic in request.topics if topic.topic_name not in denied)
-        refused = tuple(
-            AlterShareGroupOffsetsResponseTopic(
+
+        def refused(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOffsetsResponseTopic:
+            return AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,
                 partitions=tuple(
                     AlterShareGroupOffsetsResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=rows.ALTER_SHARE_GROUP_OFFSETS_TOPIC.code,
-                        error_message=_DENIED,
+                        partition_index=each.partition_index, error_code=row.code, error_message=_DENIED
                     )
                     for each in topic.partitions
                 ),
             )
-            for topic in denied.values()
+
+        row = rows.ALTER_SHARE_GROUP_OFFSETS_TOPIC
+        self._change(
+            request,
+            call,
+            AlterShareGroupOffsetsResponse,
+            (row, refused),
+            lambda shares, then: shares.alter_offsets(request, then, self.turn.time_ms()),
         )
-
-        def altered(response: AlterShareGroupOffsetsResponse) -> None:
-            if not response.error_code:
-                response.responses = (*refused, *response.responses)
-            call.reply(response)
-
-        if denied and not request.topics:
-            call.reply(AlterShareGroupOffsetsResponse(responses=refused))
-            return
-        then = call.later(altered)
-        coordinator = self.groups.coordinator()
-        found = coordinator.find(request.group_id) if request.group_id else int(ErrorCode.INVALID_GROUP_ID)
-        if isinstance(found, int):
-            then(AlterShareGroupOffsetsResponse(error_code=found))
-            return
-        decide = partial(found.shard.shares.alter_offsets, request, then, self.turn.time_ms())
-        coordinator.carry_out(found, decide, call.refuse)
 
     def delete(self, request: DeleteShareGroupOffsetsRequest, call: Call) -> None:
         """The answer waits until the states are gone."""
-        if self._unsupported:
-            call.reply(DeleteShareGroupOffsetsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
-            return
-        denied = _denied(request.topics, partial(call.may, rows.DELETE_SHARE_GROUP_OFFSETS_TOPIC))
-        request.topics = tuple(topic for topic in request.topics if topic.topic_name not in denied)
-        refused = tuple(
-            DeleteShareGroupOffsetsResponseTopic(
-                topic_name=name, error_code=rows.DELETE_SHARE_GROUP_OFFSETS_TOPIC.code, error_message=_DENIED
+
+        def refused(topic: DeleteShareGroupOffsetsRequestTopic) -> DeleteShareGroupOffsetsResponseTopic:
+            return DeleteShareGroupOffsetsResponseTopic(
+                topic_name=topic.topic_name, error_code=row.code, error_message=_DENIED
             )
-            for name in denied
+
+        row = rows.DELETE_SHARE_GROUP_OFFSETS_TOPIC
+        self._change(
+            request,
+            call,
+            DeleteShareGroupOffsetsResponse,
+            (row, refused),
+            lambda shares, then: shares.delete_offsets(request, then),
         )
 
-        def deleted(response: DeleteShareGroupOffsetsResponse) -> None:
+    def _change(
+        self,
+        request: Any,
+        call: Call,
+        kind: Callable[..., Any],
+        denial: tuple[rows.Row, Callable[[Any], Any]],
+        decide: Callable[[ShareGroups, Callable[[Any], None]], list[Effect]],
+    ) -> None:
+        """`denial`: what the client must be allowed, and the part of the answer about a topic where it is not."""
+        if self._unsupported:
+            call.reply(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
+            return
+        row, refused = denial
+        denied = {topic.topic_name: topic for topic in request.topics if not call.may(row, topic.topic_name)}
+        request.topics = tuple(topic for topic in request.topics if topic.topic_name not in denied)
+        refusals = tuple(refused(topic) for topic in denied.values())
+
+        def decided(response: Any) -> None:
             if not response.error_code:
-                response.responses = (*refused, *response.responses)
+                response.responses = (*refusals, *response.responses)
             call.reply(response)
 
         if denied and not request.topics:
-            call.reply(DeleteShareGroupOffsetsResponse(responses=refused))
+            call.reply(kind(responses=refusals))
             return
-        then = call.later(deleted)
+        then = call.later(decided)
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id) if request.group_id else int(ErrorCode.INVALID_GROUP_ID)
         if isinstance(found, int):
-            then(DeleteShareGroupOffsetsResponse(error_code=found))
+            then(kind(error_code=found))
             return
-        coordinator.carry_out(found, partial(found.shard.shares.delete_offsets, request, then), call.refuse)
-
-
-def _denied(topics: tuple[Any, ...], may: Callable[[str], bool]) -> Mapping[str, Any]:
-    return {topic.topic_name: topic for topic in topics if not may(topic.topic_name)}
+        coordinator.carry_out(found, partial(decide, found.shard.shares, then), call.refuse)
 
 
 class _Summaries:

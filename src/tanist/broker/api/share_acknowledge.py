@@ -8,7 +8,7 @@ from functools import partial
 from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.share.delivery import Deliveries, Errors, is_member_id
+from tanist.broker.share.delivery import AnswerKinds, Deliveries, Errors, is_member_id
 from tanist.broker.share.service import Shares
 from tanist.broker.share.sessions import FINAL_EPOCH, SessionRefused, ShareSession
 from tanist.controller.features import SHARE_VERSION
@@ -22,6 +22,8 @@ from tanist.wire.messages.share_acknowledge_response import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+
+_KINDS = AnswerKinds(ShareAcknowledgeResponse, ShareAcknowledgeTopicResponse, LeaderIdAndEpoch, NodeEndpoint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +64,8 @@ class ShareAcknowledge:
     ) -> None:
         if request.share_session_epoch == FINAL_EPOCH:
             deliveries.sessions.end(session)
-        leaders, endpoints = deliveries.hints(errors, call.connection.listener)
-        topics: dict[object, ShareAcknowledgeTopicResponse] = {}
-        for place, error in errors.items():
-            topic = topics.setdefault(place[0], ShareAcknowledgeTopicResponse(topic_id=place[0]))
-            part = PartitionData(partition_index=place[1], error_code=error)
-            if place in leaders:
-                leader_id, leader_epoch = leaders[place]
-                part.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-            topic.partitions = (*topic.partitions, part)
-        call.reply(
-            ShareAcknowledgeResponse(
-                acquisition_lock_timeout_ms=deliveries.lock_ms(session.group_id),
-                responses=tuple(topics.values()),
-                node_endpoints=tuple(
-                    NodeEndpoint(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
-                    for each in endpoints
-                ),
-            )
-        )
+        parts = {place: PartitionData(partition_index=place[1], error_code=error) for place, error in errors.items()}
+        call.reply(deliveries.answer(_KINDS, session.group_id, parts, errors, call.connection.listener))
 
 
 def build(components: NodeComponents) -> Handler:

@@ -9,7 +9,7 @@ from functools import partial
 from tanist.broker.components import NodeComponents
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.broker.share.delivery import Deliveries, Errors, is_member_id
+from tanist.broker.share.delivery import AnswerKinds, Deliveries, Errors, is_member_id
 from tanist.broker.share.fetching import Ask, Delivered, ShareFetching
 from tanist.broker.share.service import Shares
 from tanist.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionRefused, ShareSession
@@ -28,6 +28,7 @@ from tanist.wire.messages.share_fetch_response import (
 )
 
 _RENEW_VERSION = 2
+_KINDS = AnswerKinds(ShareFetchResponse, ShareFetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint)
 _EXACT = 1
 """The acquire mode in which a member gets not a record more than it asks for."""
 
@@ -173,13 +174,8 @@ class _Answer:
         whole = self._request.share_session_epoch == INITIAL_EPOCH
         shown = {place: each for place, each in answers.items() if whole or each.error or each.acquired}
         shown.update((place, answers.get(place) or Delivered()) for place in errors)
-        leaders, endpoints = self._deliveries.hints(
-            {place: each.error or errors.get(place, 0) for place, each in shown.items()}, self._call.connection.listener
-        )
-        topics: dict[object, ShareFetchableTopicResponse] = {}
-        for place, each in shown.items():
-            topic = topics.setdefault(place[0], ShareFetchableTopicResponse(topic_id=place[0]))
-            part = PartitionData(
+        parts = {
+            place: PartitionData(
                 partition_index=place[1],
                 error_code=each.error,
                 acknowledge_error_code=errors.get(place, 0),
@@ -191,22 +187,13 @@ class _Answer:
                     for piece in each.acquired
                 ),
             )
-            if place in leaders:
-                leader_id, leader_epoch = leaders[place]
-                part.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
-            topic.partitions = (*topic.partitions, part)
+            for place, each in shown.items()
+        }
         if self._request.share_session_epoch == FINAL_EPOCH:
             self._deliveries.sessions.end(self._session)
-        self._call.reply(
-            ShareFetchResponse(
-                acquisition_lock_timeout_ms=self._deliveries.lock_ms(self._session.group_id),
-                responses=tuple(topics.values()),
-                node_endpoints=tuple(
-                    NodeEndpoint(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
-                    for each in endpoints
-                ),
-            )
-        )
+        found = {place: each.error or errors.get(place, 0) for place, each in shown.items()}
+        listener = self._call.connection.listener
+        self._call.reply(self._deliveries.answer(_KINDS, self._session.group_id, parts, found, listener))
 
 
 def build(components: NodeComponents) -> Handler:

@@ -22,6 +22,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final, Generic, cast
 
+from tanist.broker.alarm import Alarm
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.loading import Decode, Loader
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition, ShardT
@@ -30,7 +31,6 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.leadership import Confirmation
 from tanist.coordinator.effects import NEVER_MS, Answer, LogAppend, MarkerAppend
 from tanist.events.coordination import CoordinatorGivenUp, CoordinatorLoaded
-from tanist.ports import Timer
 from tanist.replica.leader import LeaderState
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.control import encode_marker_batch
@@ -133,8 +133,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._loader: Loader[ShardT] = Loader(
             components.context, kind.decode, self.is_served, self._loaded, self.failed
         )
-        self._timer: Timer | None = None
-        self._armed_ms = NEVER_MS
+        self._alarm = Alarm(self._context.clock, self._tick)
         self._reload_ms: dict[int, int] = {}
         """How long the last wait was before a shard was read anew, until it was."""
         self._closed = False
@@ -404,15 +403,10 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def _arm(self, check_ms: int) -> None:
         """Look again at this time, if not before."""
-        if self._closed or check_ms >= self._armed_ms:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._armed_ms = check_ms
-        self._timer = self._context.clock.call_at(check_ms, self._tick)
+        if not self._closed:
+            self._alarm.set(check_ms)
 
     def _tick(self) -> None:
-        self._timer, self._armed_ms = None, NEVER_MS
         now_ms = self._context.clock.now_ms()
         for partition in list(self._partitions.values()):
             if partition.shard.check_ms <= now_ms:
@@ -424,8 +418,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._closed = True
         self._partitions.clear()
         self._loader.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
 
 
 def _batch_of(append: LogAppend) -> object:

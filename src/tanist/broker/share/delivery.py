@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.metadata.image_queries import GroupValues
@@ -16,16 +17,27 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.share.partitions import LedShare, LedShares
 from tanist.broker.share.persister import Persister
 from tanist.broker.share.sessions import Place, ShareSession, ShareSessions
-from tanist.coordinator.share.partition import RENEW, Acknowledgement, Refused
+from tanist.coordinator.effects import Refused
+from tanist.coordinator.share.partition import RENEW, Acknowledgement
 from tanist.coordinator.share.state_shard import SharePartitionId
 from tanist.wire.errors import ErrorCode
 
 _LONGEST_MEMBER_ID: Final = 36
+_LED_ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 Errors = dict[Place, int]
 OnAcknowledged = Callable[[Errors], None]
 Reading = tuple[Callable[[str], bool], int]
 """Whether a client may read a topic, and the error where it may not."""
+
+
+class AnswerKinds(NamedTuple):
+    """Of what the response to a member is made."""
+
+    response: Callable[..., Any]
+    topic: Callable[..., Any]
+    leader: Callable[..., Any]
+    endpoint: Callable[..., Any]
 
 
 def is_member_id(member_id: str | None) -> bool:
@@ -46,10 +58,6 @@ class Deliveries:
         self.values = GroupValues(context, components.metadata)
         self.sessions = ShareSessions(context.config.group_share_max_share_sessions, self._released)
         self.led = LedShares(context, self.values, persister, self.sessions.has_group)
-
-    def lock_ms(self, group_id: str) -> int:
-        """How long a member of the group has a record."""
-        return self.values.number(group_id, "share.record.lock.duration.ms")
 
     def hosted(self, place: Place) -> HostedPartition | int:
         """The partition, if it is led here; else the error."""
@@ -132,7 +140,7 @@ class Deliveries:
             then(refused.error)
             return
         self.led.store(share, change, then)
-        self.led.arm()
+        self.led.arm(share)
 
     def _refusal(self, place: Place, batches: Iterable[Any], reading: Reading, renews: bool) -> int:
         topic = self.metadata.image.topics.get(place[0])
@@ -150,17 +158,28 @@ class Deliveries:
             return denied
         return 0 if place[1] in topic.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    # -- leaders, for hints
-
-    def hints(self, errors: Mapping[Place, int], listener: str) -> tuple[dict[Place, tuple[int, int]], tuple[Any, ...]]:
-        """The leaders of partitions that are led elsewhere, and where these brokers are."""
+    def answer(
+        self, kinds: AnswerKinds, group_id: str, parts: Mapping[Place, Any], errors: Errors, listener: str
+    ) -> Any:
+        """The response of these parts. Where a partition is led elsewhere, by its error, it says by whom."""
         leaders: dict[Place, tuple[int, int]] = {}
-        for place, error in errors.items():
-            if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-                leader = self.metadata.current_leader(*place)
-                if leader is not None:
-                    leaders[place] = leader
-        return leaders, self.metadata.endpoints_of({leader for leader, _ in leaders.values()}, listener)
+        topics: dict[UUID, list[Any]] = {}
+        for place, part in parts.items():
+            leader = self.metadata.current_leader(*place) if errors[place] in _LED_ELSEWHERE else None
+            if leader is not None:
+                leaders[place] = leader
+                part.current_leader = kinds.leader(leader_id=leader[0], leader_epoch=leader[1])
+            topics.setdefault(place[0], []).append(part)
+        endpoints = self.metadata.endpoints_of({leader for leader, _ in leaders.values()}, listener)
+        return kinds.response(
+            acquisition_lock_timeout_ms=self.values.number(group_id, "share.record.lock.duration.ms"),
+            responses=tuple(kinds.topic(topic_id=each, partitions=tuple(topics[each])) for each in topics),
+            node_endpoints=tuple(
+                kinds.endpoint(node_id=each.id, host=each.host, port=each.port, rack=each.rack) for each in endpoints
+            ),
+        )
+
+    # -- share partitions
 
     def open(self, group_id: str, place: Place) -> LedShare | int:
         """The share partition, if the partition is led here; else the error."""

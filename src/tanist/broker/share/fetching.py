@@ -142,10 +142,10 @@ class ShareFetching:
                 answer.error = ErrorCode.KAFKA_STORAGE_ERROR
             except (DamagedBatch, WireError):
                 answer.error = ErrorCode.CORRUPT_MESSAGE
+            self._deliveries.led.arm(share)
             left -= len(answer.records)
             count = sum(each.last - each.first + 1 for each in answer.acquired)
             wanted = wanted._replace(max_records=wanted.max_records - count)
-        self._deliveries.led.arm()
         return answers
 
     def _deliver(self, share: LedShare, wanted: Wanted, left: int, now_ms: int, answer: Delivered) -> None:

@@ -13,29 +13,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+from tanist.broker.alarm import Alarm
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.image_queries import GroupValues
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.broker.share.persister import Persister
+from tanist.broker.share.persister import NO_COORDINATOR, Persister
 from tanist.broker.share.start_offset import start_offset
 from tanist.broker.share.state_requests import Initialize, Read, Write
-from tanist.coordinator.effects import NEVER_MS
 from tanist.coordinator.share.partition import Change, Limits, SharePartition
 from tanist.coordinator.share.runs import combined
 from tanist.coordinator.share.state_shard import UNINITIALIZED, Outcome, SharePartitionId, ShareState
-from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
 
 _PASSED_ON: Final = frozenset(
     {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
-)
-_NO_COORDINATOR: Final = frozenset(
-    {
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
 )
 _FENCED: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
 
@@ -47,7 +38,7 @@ def client_error(error: int) -> int:
     """The coordinator's error, as a member is to understand it (Apache Kafka's)."""
     if error in _FENCED:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if error in _NO_COORDINATOR:
+    if error in NO_COORDINATOR:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return error if not error or error in _PASSED_ON else ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -114,8 +105,7 @@ class LedShares:
         self._values = values
         self._persister = persister
         self._led: dict[SharePartitionId, LedShare] = {}
-        self._timer: Timer | None = None
-        self._armed_ms = NEVER_MS
+        self._alarm = Alarm(context.clock, self._tick)
 
     def __iter__(self) -> Iterator[LedShare]:
         return iter(self._led.values())
@@ -240,7 +230,7 @@ class LedShares:
         if not share.writing and not self._is_wanted(share.where.group_id):
             self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         share.wake()
-        self.arm()
+        self.arm(share)
 
     # -- the end of a share partition
 
@@ -258,18 +248,12 @@ class LedShares:
 
     # -- time
 
-    def arm(self) -> None:
-        """See when the next lock expires."""
-        check_ms = min((each.delivery.check_ms for each in self if each.delivery is not None), default=NEVER_MS)
-        if check_ms >= self._armed_ms:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._armed_ms = check_ms
-        self._timer = self._context.clock.call_at(check_ms, self._tick)
+    def arm(self, share: LedShare) -> None:
+        """Look at it again when its next lock expires."""
+        if share.delivery is not None and not share.error:
+            self._alarm.set(share.delivery.check_ms)
 
     def _tick(self) -> None:
-        self._timer, self._armed_ms = None, NEVER_MS
         now_ms = self._context.clock.now_ms()
         for share in list(self):
             if not share.is_led:
@@ -278,10 +262,9 @@ class LedShares:
                 change = share.delivery.expire(self.limits(share.where.group_id), now_ms)
                 self.store(share, change)
                 share.wake()
-        self.arm()
+            self.arm(share)
 
     def close(self) -> None:
         """The broker is going down."""
         self._led.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()

@@ -28,7 +28,7 @@ _TIMEOUT_MS: Final = 10_000
 _RETRY_MS: Final = 100
 _PATIENCE_MS: Final = 30_000
 _MAX_FRAME_BYTES: Final = 16 << 20
-_AGAIN: Final = frozenset(
+NO_COORDINATOR: Final = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -36,6 +36,7 @@ _AGAIN: Final = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
+"""It is away or moving: another may answer later."""
 
 OnOutcome = Callable[[Outcome], None]
 
@@ -147,7 +148,7 @@ class Persister:
     def answered(self, question: _Question, outcome: Outcome) -> None:
         """An answer has come; if it says that another may come later, ask again."""
         now_ms = self._context.clock.now_ms()
-        if outcome.error not in _AGAIN or now_ms >= question.until_ms or self._closed:
+        if outcome.error not in NO_COORDINATOR or now_ms >= question.until_ms or self._closed:
             question.then(outcome)
             return
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 from uuid import UUID
 
-from tanist.coordinator.share.runs import RecordState, StateBatch
+from tanist.coordinator.share.runs import StateBatch, as_messages, batches_in
 from tanist.coordinator.share.state_shard import Outcome, SharePartitionId, ShareState, ShareStateShard
 from tanist.wire.apis import ApiKey
 from tanist.wire.messages import (
@@ -97,15 +97,7 @@ class Write:
             leader_epoch=self.leader_epoch,
             start_offset=self.start_offset,
             delivery_complete_count=self.delivery_complete_count,
-            state_batches=tuple(
-                write_request.StateBatch(
-                    first_offset=each.first,
-                    last_offset=each.last,
-                    delivery_state=int(each.state),
-                    delivery_count=each.delivery_count,
-                )
-                for each in self.batches
-            ),
+            state_batches=as_messages(write_request.StateBatch, self.batches),
         )
 
 
@@ -212,18 +204,11 @@ def _parsed(key: int, part: Any) -> StateRequest:
     if key == Write.KEY:
         return Write(
             part.state_epoch, part.leader_epoch, part.start_offset, part.delivery_complete_count,
-            _batches(part.state_batches),
+            batches_in(part.state_batches),
         )  # fmt: skip
     if key == Initialize.KEY:
         return Initialize(part.state_epoch, part.start_offset)
     return Delete() if key == Delete.KEY else Summarize(part.leader_epoch)
-
-
-def _batches(listed: Iterable[Any]) -> tuple[StateBatch, ...]:
-    return tuple(
-        StateBatch(each.first_offset, each.last_offset, RecordState(each.delivery_state), each.delivery_count)
-        for each in listed
-    )
 
 
 def response_of(key: ApiKey, outcomes: Mapping[SharePartitionId, Outcome]) -> Any:
@@ -241,15 +226,7 @@ def _result(kind: type, partition: int, outcome: Outcome) -> Any:
             if name in made.DEFAULTS:
                 setattr(made, name, getattr(state, name))
         if "state_batches" in made.DEFAULTS:
-            made.state_batches = tuple(
-                read_response.StateBatch(
-                    first_offset=each.first,
-                    last_offset=each.last,
-                    delivery_state=int(each.state),
-                    delivery_count=each.delivery_count,
-                )
-                for each in state.batches
-            )
+            made.state_batches = as_messages(read_response.StateBatch, state.batches)
     return made
 
 
@@ -265,7 +242,7 @@ def outcomes_in(group_id: str, response: Any) -> dict[SharePartitionId, Outcome]
                     leader_epoch=getattr(part, "leader_epoch", -1),
                     start_offset=part.start_offset,
                     delivery_complete_count=getattr(part, "delivery_complete_count", -1),
-                    batches=_batches(getattr(part, "state_batches", ())),
+                    batches=batches_in(getattr(part, "state_batches", ())),
                 )
             outcomes[SharePartitionId(group_id, topic.topic_id, part.partition)] = Outcome(part.error_code, state)
     return outcomes

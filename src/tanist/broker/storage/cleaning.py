@@ -145,7 +145,7 @@ class LogCleaner:
         try:
             own = self._offsets_of(hosted.directory)
             if offset is not None or own.get(key) is not None:
-                own.set(key, offset or 0, hosted.directory.logs.keys())
+                own.set(key, 0 if offset is None else offset, hosted.directory.logs.keys())
         except OSError as failure:
             hosted.disk_failed(failure)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from tanist.coordinator.consumer.group import ConsumerGroup, Refused
+from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.member import Classic, MemberState, Owned, Subscription, subscription_record
 from tanist.coordinator.consumer.reconciliation import Reported
 from tanist.coordinator.consumer.topics import Topics
+from tanist.coordinator.effects import Refused
 from tanist.coordinator.membership import Protocols
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_group_records import ConsumerMemberKey

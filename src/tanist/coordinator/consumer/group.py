@@ -32,7 +32,7 @@ from tanist.coordinator.consumer.member import (
 from tanist.coordinator.consumer.reconciliation import Reported, next_current
 from tanist.coordinator.consumer.tables import ConsumerTables
 from tanist.coordinator.consumer.topics import Topics, every_topic, hash_of, matching
-from tanist.coordinator.effects import NEVER_MS, Effect
+from tanist.coordinator.effects import NEVER_MS, Effect, Refused
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.regex import InvalidRegex
 from tanist.wire.consumer_group_records import (
@@ -68,14 +68,6 @@ class ConsumerGroupState(Enum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-
-
-class Refused(Exception):
-    """A refusal of the request with this error; nothing has changed."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
 
 
 class ConsumerGroup(ConsumerTables):

@@ -16,10 +16,9 @@ from typing import Final
 from uuid import UUID
 
 from tanist.coordinator.consumer.assignors import Subscriber
-from tanist.coordinator.consumer.group import Refused
 from tanist.coordinator.consumer.member import Subscription, Target, target_of, target_record
 from tanist.coordinator.consumer.topics import Topics, hash_of
-from tanist.coordinator.effects import NEVER_MS, Effect, GroupRecord
+from tanist.coordinator.effects import NEVER_MS, Effect, GroupRecord, Refused
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share.assignor import assign_simple
 from tanist.coordinator.share.records import (

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tanist.coordinator.effects import NEVER_MS
+from tanist.coordinator.effects import NEVER_MS, Refused
 from tanist.coordinator.share.runs import Acquired, RecordState, StateBatch
 from tanist.wire.errors import ErrorCode
 
@@ -68,14 +68,6 @@ class Acknowledgement(NamedTuple):
     first: int
     last: int
     types: tuple[int, ...]
-
-
-class Refused(Exception):
-    """The acknowledgement is refused with this error, as a whole."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
 
 
 @dataclass(slots=True, eq=False)

@@ -7,10 +7,12 @@ twice, or late, takes nothing back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+M = TypeVar("M")
 
 
 class RecordState(IntEnum):
@@ -33,6 +35,27 @@ class StateBatch(NamedTuple):
     last: int
     state: RecordState
     delivery_count: int
+
+
+def batches_in(listed: Iterable[Any]) -> tuple[StateBatch, ...]:
+    """Those of a record or a message. `ValueError` for a state that there is not."""
+    return tuple(
+        StateBatch(each.first_offset, each.last_offset, RecordState(each.delivery_state), each.delivery_count)
+        for each in listed
+    )
+
+
+def as_messages(kind: Callable[..., M], batches: Iterable[StateBatch]) -> tuple[M, ...]:
+    """As `kind` has them: a record's, or a message's."""
+    return tuple(
+        kind(
+            first_offset=each.first,
+            last_offset=each.last,
+            delivery_state=int(each.state),
+            delivery_count=each.delivery_count,
+        )
+        for each in batches
+    )
 
 
 class Acquired(NamedTuple):

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import NEVER_MS, Answer, LogAppend, group_error
-from tanist.coordinator.share.runs import RecordState, StateBatch, combined
+from tanist.coordinator.share.runs import StateBatch, as_messages, batches_in, combined
 from tanist.wire.errors import ErrorCode
 from tanist.wire.share_state_records import (
     ShareSnapshotKey,
@@ -30,6 +30,7 @@ from tanist.wire.share_state_records import (
 
 NO_EPOCH: Final = -1
 UNINITIALIZED: Final = -1
+"""The start offset of a share partition that is to begin where its group's configuration says."""
 _NONE: Final = int(ErrorCode.NONE)
 
 
@@ -99,7 +100,7 @@ class ShareStateShard:
                 value.leader_epoch,
                 value.start_offset,
                 value.delivery_complete_count,
-                _batches_of(value.state_batches),
+                batches_in(value.state_batches),
             )
         elif isinstance(value, ShareUpdateValue):
             before = self.states.get(where)
@@ -174,7 +175,7 @@ class ShareStateShard:
             leader_epoch=state.leader_epoch,
             start_offset=start_offset,
             delivery_complete_count=delivery_complete_count,
-            state_batches=_stored(combined((), batches, start_offset)),
+            state_batches=as_messages(StoredBatch, combined((), batches, start_offset)),
         )
         return self._update(where, state, update, ticket, wall_ms, _DONE)
 
@@ -262,27 +263,8 @@ def _updated(before: ShareState, update: ShareUpdateValue) -> ShareState:
         leader_epoch=before.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
         start_offset=start,
         delivery_complete_count=update.delivery_complete_count,
-        batches=combined(before.batches, _batches_of(update.state_batches), start),
+        batches=combined(before.batches, batches_in(update.state_batches), start),
         updates=before.updates + 1,
-    )
-
-
-def _batches_of(stored: Iterable[StoredBatch]) -> tuple[StateBatch, ...]:
-    return tuple(
-        StateBatch(each.first_offset, each.last_offset, RecordState(each.delivery_state), each.delivery_count)
-        for each in stored
-    )
-
-
-def _stored(batches: Iterable[StateBatch]) -> tuple[StoredBatch, ...]:
-    return tuple(
-        StoredBatch(
-            first_offset=each.first,
-            last_offset=each.last,
-            delivery_state=int(each.state),
-            delivery_count=each.delivery_count,
-        )
-        for each in batches
     )
 
 
@@ -296,7 +278,7 @@ def _snapshot(where: SharePartitionId, state: ShareState, wall_ms: int) -> Recor
         delivery_complete_count=state.delivery_complete_count,
         create_timestamp=wall_ms,
         write_timestamp=wall_ms,
-        state_batches=_stored(state.batches),
+        state_batches=as_messages(StoredBatch, state.batches),
     )
 
 
