@@ -22,7 +22,7 @@ from tanist.coordinator.effects import (
 )
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share.group import JOINING_EPOCH, LEAVING_EPOCH, ShareGroup
-from tanist.coordinator.share.state_shard import UNINITIALIZED
+from tanist.coordinator.share.records import UNINITIALIZED
 from tanist.coordinator.table import GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest

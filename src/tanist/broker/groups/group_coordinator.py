@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from uuid import UUID
 
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
@@ -17,13 +17,10 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, Reply, ShardKind
 from tanist.broker.metadata.image_queries import GroupValues, TimingOfImage, TopicsOfImage
 from tanist.broker.network.call import Call
-from tanist.broker.share.persister import Persister
-from tanist.broker.share.state_requests import Delete, Initialize, StateRequest
 from tanist.coordinator.effects import Append, InitializeShareState, MarkerAppend
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.rebalance import GroupSettings
-from tanist.coordinator.share.state_shard import Outcome, SharePartitionId
 from tanist.wire.batch import NewRecord
 from tanist.wire.consumer_group_records import GroupRegexValue, TargetAssignmentValue
 from tanist.wire.coordinator_records import encode_key, encode_value
@@ -34,6 +31,11 @@ from tanist.wire.group_records import (
     decode_group_record,
 )
 from tanist.wire.internal_topics import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from tanist.broker.share.persister import Persister
+    from tanist.broker.share.state_requests import StateRequest
+    from tanist.coordinator.share.state_shard import Outcome, SharePartitionId
 
 _MINUTE_MS: Final = 60_000
 
@@ -132,6 +134,9 @@ class GroupCoordinator:
 
     def _ask_for_state(self, partition: GroupPartition, effect: Any) -> None:
         """Ask the coordinators of the share partitions; when all have answered, the group goes on."""
+        from tanist.broker.share.state_requests import Delete, Initialize  # not before there are share groups
+        from tanist.coordinator.share.state_shard import SharePartitionId
+
         makes = isinstance(effect, InitializeShareState)
         asked: Mapping[UUID, Iterable[int]] = effect.partitions
         left = {SharePartitionId(effect.group_id, each, index) for each in asked for index in asked[each]}

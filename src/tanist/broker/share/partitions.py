@@ -21,8 +21,9 @@ from tanist.broker.share.persister import NO_COORDINATOR, Persister
 from tanist.broker.share.start_offset import start_offset
 from tanist.broker.share.state_requests import Initialize, Read, Write
 from tanist.coordinator.share.partition import Change, Limits, SharePartition
+from tanist.coordinator.share.records import UNINITIALIZED
 from tanist.coordinator.share.runs import combined
-from tanist.coordinator.share.state_shard import UNINITIALIZED, Outcome, SharePartitionId, ShareState
+from tanist.coordinator.share.state_shard import Outcome, SharePartitionId, ShareState
 from tanist.wire.errors import ErrorCode
 
 _PASSED_ON: Final = frozenset(

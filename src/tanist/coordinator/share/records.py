@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from tanist.coordinator.consumer.member import Subscription
@@ -21,6 +21,8 @@ from tanist.wire.share_group_records import (
     ShareTargetKey,
 )
 
+UNINITIALIZED: Final = -1
+"""The start offset of a share partition that is to begin where its group's configuration says."""
 SHARE_KEYS = (
     ShareGroupKey,
     ShareMemberKey,

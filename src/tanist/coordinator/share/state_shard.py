@@ -18,6 +18,7 @@ from uuid import UUID
 
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import NEVER_MS, Answer, LogAppend, group_error
+from tanist.coordinator.share.records import UNINITIALIZED
 from tanist.coordinator.share.runs import StateBatch, as_messages, batches_in, combined
 from tanist.wire.errors import ErrorCode
 from tanist.wire.share_state_records import (
@@ -29,8 +30,6 @@ from tanist.wire.share_state_records import (
 )
 
 NO_EPOCH: Final = -1
-UNINITIALIZED: Final = -1
-"""The start offset of a share partition that is to begin where its group's configuration says."""
 _NONE: Final = int(ErrorCode.NONE)
 
 
