@@ -123,8 +123,8 @@ def apply_command(
             return
         if not yes:
             click.confirm(_question(recovery, choice), abort=True, err=True)
-            again, _ = _chosen(survey, topic, partition, leader)
-            if again.replicas != recovery.replicas:
+            again, chosen = _chosen(survey, topic, partition, leader)
+            if (chosen, again.plan.unknown) != (choice, recovery.plan.unknown):
                 raise click.ClickException("the replicas have changed since: look again with `tanist recovery plan`")
         elected = _elect(client, recovery, choice.broker)
     _report(recovery, choice, elected, as_json)

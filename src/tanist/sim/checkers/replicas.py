@@ -14,6 +14,8 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.events.storage import RecordsCut
+from tanist.log.log import Log
+from tanist.log.names import LogFolder, parse_future_folder
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.checkers.compaction import POLICY, CompactionAllowance
@@ -174,6 +176,7 @@ class ReplicaChecks:
 
     def directory_fails(self, host: Host, path: str) -> None:
         """Its replicas go offline in this turn. What their leaders have committed in it was answered, and counts."""
+        self._directories_failed(host.node_id, (path,))  # also of logs that were opened after the fault had begun
         for hosted in () if host.node is None else host.node.replicas:
             seen, leader = self._seen.get(hosted), hosted.leader
             if seen is None or leader is None or hosted.directory.path != path or hosted.log.failed is not None:
@@ -234,6 +237,8 @@ class ReplicaChecks:
         mirror.cut.update(mirror.batches)
         mirror.batches.clear()
         mirror.start = mirror.most_start = mirror.durable_start = 0
+        if mirror.log is not None and _has_copy(self._world.hosts[node_id], mirror.log):
+            mirror.durable_end = 0  # and it may come back with what was copied of it
         mirror.agreeing = 0
         self._is_lossy(mirror)
         self.oracle.rotten.discard((key, node_id))
@@ -411,3 +416,9 @@ class ReplicaChecks:
         if theirs is None or theirs.leader is None or theirs.leader.leader_epoch != follower.leader_epoch:
             return None
         return oracle.mirrors.get(host.node_id)
+
+
+def _has_copy(host: Host, log: Log) -> bool:
+    """Whether the log was on its way to another directory of its broker: the copy takes the place of a lost one."""
+    folder = LogFolder(*log.topic_partition)
+    return any(parse_future_folder(path.split("/")[-2]) == folder for path in host.disk.paths())

@@ -47,7 +47,7 @@ _LARGE_WRITES_SHARE = 0.15
 _SLOW_LOGS_SHARE = 0.15
 
 _SMALL_WINDOWS_SHARE = 0.25
-_RECORDS_A_SECOND = 30
+_BATCHES_A_SECOND = 30
 _SMALL_BUFFERS_SHARE = 0.15
 _SMALL_BUFFERS = {False: (8, 40), True: (100, 300)}
 """On fast links, and on slow ones, which carry so much in some milliseconds: enough to keep up."""
@@ -135,6 +135,10 @@ def clocks_off(roles: Mapping[int, str], most_ms: int) -> dict[int, int]:
 def with_conditions(seed: int, config: ChaosConfig) -> ChaosConfig:
     """The configuration with the conditions of nodes and links that the seed draws, whatever its workload is."""
     window_bytes, value_bytes = small_windows(seed) or (WINDOW_BYTES, 0)
+    throttle_bytes = config.throttle_bytes
+    if throttle_bytes and value_bytes:
+        # Some batches a second, large as they are: or a throttled replica joins and leaves the ISR for minutes.
+        throttle_bytes = max(throttle_bytes, _BATCHES_A_SECOND * (_BATCH_BYTES + value_bytes))
     return replace(
         config,
         skews_ms=_skews_ms(seed, config),
@@ -143,8 +147,7 @@ def with_conditions(seed: int, config: ChaosConfig) -> ChaosConfig:
         properties={**config.properties, **_slow_logs(seed)},
         window_bytes=window_bytes,
         value_bytes=value_bytes,
-        # Some records a second, large as they are: or a throttled replica joins and leaves the ISR for minutes.
-        throttle_bytes=max(config.throttle_bytes, _RECORDS_A_SECOND * value_bytes if config.throttle_bytes else 0),
+        throttle_bytes=throttle_bytes,
         raise_pause_ms=raise_pause_ms(seed, config),
     )
 
