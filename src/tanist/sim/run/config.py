@@ -18,8 +18,9 @@ from tanist.sim.workload.operations import Topic
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 from tanist.sim.world.world import COMBINED, PRIVATE_REQUESTS
 
-RECORDS, GROUPS, TRANSACTIONS = "records", "groups", "transactions"
-"""The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
+RECORDS, GROUPS, TRANSACTIONS, SHARES = "records", "groups", "transactions", "shares"
+"""The clients of a run: producers and consumers, members of consumer groups, exactly-once applications, or members of
+share groups."""
 
 TOPIC = "events"
 METERED_TOPICS = (Topic(METERED_TOPIC, 1, 3),)
@@ -93,9 +94,50 @@ class TransactionSettings:
     frozen_ms: tuple[int, int] = (50, 5_000)
 
 
-SETTINGS: Mapping[str, type[GroupSettings] | type[TransactionSettings]] = {
+@dataclass(frozen=True, slots=True)
+class SharePlan:
+    """One share group of a run."""
+
+    group: str
+    members: int
+    topics: tuple[str, ...]
+    from_latest: bool = False
+    """It begins at the ends of the logs (`share.auto.offset.reset`), and not at their beginnings."""
+
+
+@dataclass(frozen=True)
+class ShareSettings:
+    """The settings of a run with share groups. Times in virtual milliseconds."""
+
+    plans: tuple[SharePlan, ...] = (SharePlan("s0", 2, (TOPIC,)),)
+    lock_ms: int = 1_000
+    """How long a member may keep records without a word on them."""
+    delivery_limit: int = 5
+    work_ms: int = 80
+    """How long a member needs for what it has got, at most, unless it is late."""
+    records_max: int = 10
+    """That a member asks for at once."""
+    exact: bool = False
+    """It wants not a record more; else whole batches."""
+    explicit_share: float = 0.5
+    """Of acknowledgements that are requests of their own; the others come with the next fetch."""
+    release_share: float = 0.1
+    reject_share: float = 0.05
+    renew_share: float = 0.05
+    """Of portions whose locks are renewed."""
+    late_share: float = 0.05
+    """Of portions that are spoken of when their locks have expired."""
+    silent_share: float = 0.05
+    """Of portions that are never spoken of."""
+    churn: tuple[str, ...] = CHURN
+    churn_pause_ms: tuple[int, int] = (400, 4_000)
+    away_ms: tuple[int, int] = (50, 4_000)
+
+
+SETTINGS: Mapping[str, type[GroupSettings] | type[TransactionSettings] | type[ShareSettings]] = {
     GROUPS: GroupSettings,
     TRANSACTIONS: TransactionSettings,
+    SHARES: ShareSettings,
 }
 """The workloads that have settings of their own, each in the field of its name."""
 
@@ -112,6 +154,8 @@ class ChaosConfig:
     """Of a run with groups."""
     transactions: TransactionSettings = TransactionSettings()
     """Of a run with transactions."""
+    shares: ShareSettings = ShareSettings()
+    """Of a run with share groups."""
 
     # The cluster.
     roles: Mapping[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), COMBINED))
@@ -243,7 +287,7 @@ class ChaosConfig:
         return replace(self, plain=tuple(each for each in self.plain if each != node_id), **others)
 
     def with_settings(self, **changes: Any) -> ChaosConfig:
-        """The same with changes of its workload's own settings (`groups`, `transactions`)."""
+        """The same with changes of its workload's own settings (`groups`, `transactions`, `shares`)."""
         return replace(self, **{self.workload: replace(getattr(self, self.workload), **changes)})
 
     def calm(self) -> ChaosConfig:
@@ -257,4 +301,5 @@ class ChaosConfig:
             may_lose=False,
             groups=replace(self.groups, churn=(), moves=(), grows=False),
             transactions=replace(self.transactions, freezes=False),
+            shares=replace(self.shares, churn=()),
         )
