@@ -106,16 +106,17 @@ class SimShareMember(ClusterClient):
     # -- for the driver of a run
 
     def start(self) -> None:
-        """Join the group."""
+        """Join the group, as another process than before."""
         if not self.running:
             self.running = True
+            self.end_life()
             self._carry_out(self._member.start())
 
     def leave(self) -> None:
         """Say what there is to say, end the sessions, and leave the group."""
         if self.running:
             for link in self._links.values():
-                if link.session.is_open and not link.busy:
+                if link.session.is_open:
                     self._acknowledge(link, link.words, ends=True)
             self._carry_out(self._member.leave())
             self._stop()
