@@ -159,6 +159,11 @@ def _drawn(
     )
 
 
+def _pausing(config: ChaosConfig) -> ChaosConfig:
+    """Leaders are paused for long enough to be succeeded, and go on."""
+    return replace(config, kinds=("pause",), fault_pause_ms=(100, 1_000))
+
+
 def _soon(config: ChaosConfig) -> ChaosConfig:
     """It need not wait long in the end."""
     return replace(config, settle_time_ms=25_000)
@@ -168,7 +173,7 @@ SHARE_MUTANTS: Mapping[str, Mutation] = {
     "share-early": _drawn("a member's word is answered before it is stored", answers_before_it_is_stored),
     "share-uncommitted": _drawn("a state is answered before it is committed", stores_before_the_commit),
     "share-start-alone": _drawn("a new leader reads the start offset alone", reads_the_start_alone),
-    "share-fence": _drawn("leaders that were succeeded are not fenced", old_leaders_write),
+    "share-fence": _drawn("leaders that were succeeded are not fenced", old_leaders_write, _pausing, late_share=0.3),
     "share-counts": _drawn("the delivery count does not grow", counts_nothing, release_share=0.4),
     "share-limit": _drawn("records are delivered without a limit", delivers_without_a_limit, release_share=0.6),
     "share-stored-counts": _drawn("a new leader reads no delivery counts", reads_no_counts, release_share=0.6),

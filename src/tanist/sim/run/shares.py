@@ -23,6 +23,8 @@ from tanist.sim.events import ClientAway
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.config import SharePlan
 from tanist.sim.run.workload import Run
+from tanist.sim.situations import SituationCounter
+from tanist.sim.situations_of_shares import OF_SHARES
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.share_members import Share, ShareContext, SimShareMember
 from tanist.sim.world.clock import SimClock, stream
@@ -40,7 +42,9 @@ SHARES_EXPECTED: dict[str, str] = {
     "shares: members die": "without a word, so that their sessions end with their connections",
     "shares: members leave": "in good order",
     "shares: members pause": "for longer than a lock, and go on believing that they have the records",
+    "shares: given by a leader that was succeeded": "and does not know it: nobody is told of the end of a leadership",
     "coordinators: compared with the replay of their log": "all that they had decided was committed",
+    **{name: each.meaning for name, each in OF_SHARES.items()},
 }
 """Counters that must not be zero over a large range of seeds, and their meanings."""
 
@@ -57,6 +61,7 @@ class Shares:
         replicas = run.checkers.replicas
         self.checks = ShareChecks(self.world, replicas, settings)
         CoordinatorChecks(self.world).on_share_states = self.checks.state_is_whole
+        self.world.watchers.append(SituationCounter(self.world.counts, OF_SHARES))
         # The checkers know the producers of each topic; only coordinators write to the internal ones.
         replicas.leaders.on_committed = _but_for_internal_topics(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _but_for_internal_topics(replicas.elections.on_given_up)
