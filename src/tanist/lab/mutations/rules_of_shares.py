@@ -159,9 +159,20 @@ def _drawn(
     )
 
 
-def _pausing(config: ChaosConfig) -> ChaosConfig:
-    """Leaders are paused for long enough to be succeeded, and go on."""
-    return replace(config, kinds=("pause",), fault_pause_ms=(100, 1_000))
+def _succeeded(config: ChaosConfig) -> ChaosConfig:
+    """Leaders are succeeded soon, while they are paused or cut off, and go on."""
+    short = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
+    return replace(
+        config,
+        kinds=("pause", "partition"),
+        fault_pause_ms=(100, 1_000),
+        properties={**config.properties, **short},
+    )
+
+
+def _often_refusing(config: ChaosConfig) -> ChaosConfig:
+    """The log of states takes nothing while a replica is not in sync."""
+    return replace(config, properties={**config.properties, "share.coordinator.state.topic.min.isr": "3"})
 
 
 def _soon(config: ChaosConfig) -> ChaosConfig:
@@ -173,7 +184,7 @@ SHARE_MUTANTS: Mapping[str, Mutation] = {
     "share-early": _drawn("a member's word is answered before it is stored", answers_before_it_is_stored),
     "share-uncommitted": _drawn("a state is answered before it is committed", stores_before_the_commit),
     "share-start-alone": _drawn("a new leader reads the start offset alone", reads_the_start_alone),
-    "share-fence": _drawn("leaders that were succeeded are not fenced", old_leaders_write, _pausing, late_share=0.3),
+    "share-fence": _drawn("leaders that were succeeded are not fenced", old_leaders_write, _succeeded),
     "share-counts": _drawn("the delivery count does not grow", counts_nothing, release_share=0.4),
     "share-limit": _drawn("records are delivered without a limit", delivers_without_a_limit, release_share=0.6),
     "share-stored-counts": _drawn("a new leader reads no delivery counts", reads_no_counts, release_share=0.6),
@@ -182,6 +193,6 @@ SHARE_MUTANTS: Mapping[str, Mutation] = {
     "share-snapshot": _drawn("a snapshot has no start offset", snapshots_forget_the_start),
     "share-released": _drawn("what is released is archived", releases_for_good, release_share=0.4),
     "share-for-ever": _drawn("locks do not expire", locks_never_expire, _soon, silent_share=0.3, churn=()),
-    "share-refused": _drawn("what the log has refused stays decided", refused_decisions_stand),
+    "share-refused": _drawn("what the log has refused stays decided", refused_decisions_stand, _often_refusing),
     "share-ahead": _drawn("records are given before they are committed", gives_what_is_not_committed),
 }
