@@ -20,7 +20,7 @@ SHOWN_BY = {
     "share-early": {"Q1", "Q6"},
     "share-uncommitted": {"Q1", "Q6"},
     "share-start-alone": {"Q1"},
-    "share-fence": {"Q1"},
+    "share-fence": {"Q1", "Q4", "Q6"},
     "share-counts": {"Q2"},
     "share-limit": {"Q2"},
     "share-stored-counts": {"Q2"},

@@ -170,6 +170,8 @@ class ShareStateShard:
         error = ErrorCode.INVALID_REQUEST if state is None else self._fenced(state, where, *epochs)
         if state is None or error:
             return [Answer(ticket, Outcome(error))]
+        if start_offset < state.start_offset:  # late: it was sent before one that has moved the start
+            start_offset, delivery_complete_count = state.start_offset, state.delivery_complete_count
         update = ShareUpdateValue(
             leader_epoch=state.leader_epoch,
             start_offset=start_offset,

@@ -164,10 +164,10 @@ def _succeeded(config: ChaosConfig) -> ChaosConfig:
     short = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
     return replace(
         config,
-        kinds=("pause", "partition"),
-        fault_pause_ms=(100, 1_000),
+        kinds=("partition",),
+        fault_pause_ms=(50, 400),
         properties={**config.properties, **short},
-    )
+    ).with_settings(plans=tuple(replace(plan, members=3) for plan in config.shares.plans))
 
 
 def _often_refusing(config: ChaosConfig) -> ChaosConfig:
