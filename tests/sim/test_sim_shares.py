@@ -10,8 +10,9 @@ import pytest
 from tanist.lab.mutations.examination import hunt
 from tanist.lab.mutations.rules_of_shares import SHARE_MUTANTS
 from tanist.sim.run.chaos_run import ChaosRun
-from tanist.sim.run.config import SHARES, ChaosConfig, SharePlan
+from tanist.sim.run.config import SHARES, ChaosConfig
 from tanist.sim.run.drawing import config_of
+from tanist.sim.workload.share_settings import SharePlan
 
 PATIENCE = 12
 """Seeds: which of them shows a mutation first depends on timing, and so on changes that have nothing to do with it."""

@@ -130,10 +130,6 @@ def one_lock_ends_all() -> tuple[Patch, ...]:
     return (Patch(SharePartition, "expire", at_once),)
 
 
-def anybody_speaks() -> tuple[Patch, ...]:
-    return (Patch(SharePartition, "_check", always(None)),)
-
-
 def _upper(fetching: ShareFetching, hosted: HostedPartition) -> int:
     return hosted.log.log_end_offset
 

@@ -29,12 +29,11 @@ from tanist.sim.run.config import (
     ChaosConfig,
     GroupPlan,
     GroupSettings,
-    SharePlan,
-    ShareSettings,
     TransactionSettings,
 )
 from tanist.sim.run.drawing import OPERATORS
 from tanist.sim.workload.operations import Operation, Topic
+from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 
 FORMAT = "tanist-scenario"
 FIRST_VERSION = 1

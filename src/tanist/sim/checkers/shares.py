@@ -34,8 +34,8 @@ from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.config import ShareSettings
 from tanist.sim.workload.share_members import Share, ShareWitness
+from tanist.sim.workload.share_settings import ShareSettings
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, partition_of

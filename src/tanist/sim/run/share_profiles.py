@@ -8,8 +8,9 @@ from dataclasses import replace
 from tanist.faults import in_drawing_order
 from tanist.sim.run import coordinator_profiles
 from tanist.sim.run.additions import clocks_off, has_inquirers
-from tanist.sim.run.config import CHURN, SHARES, ChaosConfig, SharePlan, ShareSettings
+from tanist.sim.run.config import CHURN, SHARES, ChaosConfig
 from tanist.sim.workload.operations import Topic
+from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 from tanist.sim.world.clock import stream
 
 _LEAVING_KINDS = ("crash-mid-turn", "crash", "stop")

@@ -21,12 +21,12 @@ from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.shares import ShareChecks
 from tanist.sim.events import ClientAway
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.config import SharePlan
 from tanist.sim.run.workload import Run
 from tanist.sim.situations import SituationCounter
 from tanist.sim.situations_of_shares import OF_SHARES
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.share_members import Share, ShareContext, SimShareMember
+from tanist.sim.workload.share_settings import SharePlan
 from tanist.sim.world.clock import SimClock, stream
 from tanist.sim.world.scheduler import MICROSECONDS, Process
 from tanist.sim.world.world import BROKER_PORT

@@ -19,8 +19,8 @@ from tanist.client.share_member import ShareGroupMember
 from tanist.client.share_session import ACCEPT, REJECT, RELEASE, RENEW, FetchLimits, Place, ShareSession, Words
 from tanist.client.topic_partition import TopicPartition
 from tanist.ports import Clock, Network
-from tanist.sim.run.config import SharePlan, ShareSettings
 from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, ClusterClient
+from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 from tanist.wire.batch import decode_batch, iterate_batches
 
 _WAIT_MS = 200
