@@ -28,24 +28,24 @@ def heard(cluster: Cluster, *kinds: type) -> Heard:
 
 def test_gifts_words_and_locks() -> None:
     cluster = share_cluster(values=6)
-    told = heard(cluster, *OF_GIFTS, ShareStateRead)
+    seen = heard(cluster, *OF_GIFTS, ShareStateRead)
     a, b = members(cluster, "a", "b")
     assert a.fetch() == [(0, 5, 1)]
     leader, about = cluster.leader("t"), ("g", "t-0", 0)
-    assert told.events == [
+    assert seen.events == [
         (leader, ShareStateRead(*about, 1, 0, True)),
         (leader, ShareRecordsAcquired(*about, "a", 0, 5, 1)),
     ]
-    told.events.clear()
+    seen.events.clear()
     assert a.acknowledge((0, 1, ACCEPT), (2, 2, RELEASE), (3, 3, REJECT)) == 0
     states = [(0, 1, RecordState.ACKNOWLEDGED), (2, 2, RecordState.AVAILABLE), (3, 3, RecordState.ARCHIVED)]
-    assert told.events == [
+    assert seen.events == [
         (leader, ShareRecordsStored(*about, first, last, int(state))) for first, last, state in states
     ]
-    told.events.clear()
+    seen.events.clear()
 
     def expired() -> list[bool]:
-        return [each.archived for each in told.of(ShareLockExpired) if each.first_offset <= 2 <= each.last_offset]
+        return [each.archived for each in seen.of(ShareLockExpired) if each.first_offset <= 2 <= each.last_offset]
 
     for count in range(2, 6):
         while not (found := b.fetch()) or found[0][0] != 2:
@@ -57,7 +57,7 @@ def test_gifts_words_and_locks() -> None:
 
 def test_sessions_that_end_and_requests_that_are_of_none() -> None:
     cluster = share_cluster(values=2)
-    told = heard(cluster, ShareSessionEnded, ShareSessionRefused)
+    seen = heard(cluster, ShareSessionEnded, ShareSessionRefused)
     a, b = members(cluster, "a", "b")
     a.fetch()
     assert a.acknowledge((0, 1, ACCEPT), final=True) == 0
@@ -65,7 +65,7 @@ def test_sessions_that_end_and_requests_that_are_of_none() -> None:
     b.fetch(tries=1)
     b.session = 9
     assert b.fetch_once().error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
-    assert [event for _, event in told.events] == [
+    assert [event for _, event in seen.events] == [
         ShareSessionEnded("g", "a"),
         ShareSessionRefused("g", "a", ErrorCode.SHARE_SESSION_NOT_FOUND),
         ShareSessionRefused("g", "b", ErrorCode.INVALID_SHARE_SESSION_EPOCH),
@@ -76,7 +76,7 @@ def test_a_leader_that_is_fenced() -> None:
     cluster = share_cluster(values=5)
     (a,) = members(cluster, "a")
     assert a.fetch() == [(0, 4, 1)]
-    told = Heard(cluster, ShareStateRefused)
+    seen = Heard(cluster, ShareStateRefused)
     old = cluster.leader("t")
     assert old is not None
     share = next(iter(cluster.node(old).components.shares.deliveries().led))
@@ -89,5 +89,5 @@ def test_a_leader_that_is_fenced() -> None:
     led = cluster.node(old).components.shares.deliveries().led
     assert share.delivery is not None
     led.store(share, share.delivery.release("a", led.limits("g")))
-    cluster.until(lambda: bool(told.events))
-    assert told.events == [(old, ShareStateRefused("g", "t-0", 0, ErrorCode.FENCED_LEADER_EPOCH))]
+    cluster.until(lambda: bool(seen.events))
+    assert seen.events == [(old, ShareStateRefused("g", "t-0", 0, ErrorCode.FENCED_LEADER_EPOCH))]

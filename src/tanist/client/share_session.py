@@ -61,7 +61,7 @@ class ShareSession:
         if words and not self.is_open:
             raise ValueError("a session does not begin with acknowledgements")
         self._wanted = frozenset(wanted)
-        told = {place: words.get(place, {}) for place in sorted((self._wanted - self._places) | words.keys())}
+        said = {place: words.get(place, {}) for place in sorted((self._wanted - self._places) | words.keys())}
         forgotten = sorted((self._places | words.keys()) - self._wanted)
         return ShareFetchRequest(
             group_id=self._group,
@@ -73,7 +73,7 @@ class ShareSession:
             max_records=limits.max_records,
             batch_size=limits.max_records,
             share_acquire_mode=int(limits.exact),
-            topics=_topics(of_fetch.FetchTopic, of_fetch.FetchPartition, of_fetch.AcknowledgementBatch, told),
+            topics=_topics(of_fetch.FetchTopic, of_fetch.FetchPartition, of_fetch.AcknowledgementBatch, said),
             forgotten_topics_data=tuple(
                 ForgottenTopic(topic_id=topic_id, partitions=tuple(index for _, index in places))
                 for topic_id, places in groupby(forgotten, key=lambda place: place[0])
@@ -85,7 +85,7 @@ class ShareSession:
         if not self.is_open:
             raise ValueError("there is no session")
         self._wanted = self._places
-        told = {place: words[place] for place in sorted(words)}
+        said = {place: words[place] for place in sorted(words)}
         return ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -95,7 +95,7 @@ class ShareSession:
                 of_acknowledge.AcknowledgeTopic,
                 of_acknowledge.AcknowledgePartition,
                 of_acknowledge.AcknowledgementBatch,
-                told,
+                said,
             ),
         )
 
@@ -109,16 +109,16 @@ class ShareSession:
         return False
 
 
-def _topics(topic: Any, partition: Any, batch: Any, told: Words) -> tuple[Any, ...]:
+def _topics(topic: Any, partition: Any, batch: Any, said: Words) -> tuple[Any, ...]:
     return tuple(
         topic(
             topic_id=topic_id,
             partitions=tuple(
-                partition(partition_index=place[1], acknowledgement_batches=tuple(_batches(batch, told[place])))
+                partition(partition_index=place[1], acknowledgement_batches=tuple(_batches(batch, said[place])))
                 for place in places
             ),
         )
-        for topic_id, places in groupby(told, key=lambda place: place[0])
+        for topic_id, places in groupby(said, key=lambda place: place[0])
     )
 
 

@@ -260,7 +260,7 @@ class LedShares:
                 self._context.events.emit(ShareRecordsAcquired(*share.named, member_id, *each))
 
     def _tell_stored(self, share: LedShare, change: Change) -> None:
-        """Of what members have said. Locks that have expired were told of before."""
+        """Of what members have said. Locks that have expired have events of their own."""
         for each in change.batches if change.runs else ():
             self._context.events.emit(ShareRecordsStored(*share.named, each.first, each.last, int(each.state)))
 

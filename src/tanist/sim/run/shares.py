@@ -42,7 +42,7 @@ SHARES_EXPECTED: dict[str, str] = {
     "shares: members die": "without a word, so that their sessions end with their connections",
     "shares: members leave": "in good order",
     "shares: members pause": "for longer than a lock, and go on believing that they have the records",
-    "shares: given by a leader that was succeeded": "and does not know it: nobody is told of the end of a leadership",
+    "shares: given by a leader that was succeeded": "and does not know it: no message ends a leadership",
     "coordinators: compared with the replay of their log": "all that they had decided was committed",
     **{name: each.meaning for name, each in OF_SHARES.items()},
 }

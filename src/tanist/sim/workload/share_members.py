@@ -221,21 +221,21 @@ class SimShareMember(ClusterClient):
         limits = FetchLimits(
             self.context.rng.randint(1, self._settings.records_max), _WAIT_MS, exact=self._settings.exact
         )
-        self._ask(link, link.session.fetch(wanted, self._told(words), limits), words)
+        self._ask(link, link.session.fetch(wanted, self._by_id(words), limits), words)
 
     def _acknowledge(
         self, link: _Link, words: dict[TopicPartition, dict[int, int]], *, renews: bool = False, ends: bool = False
     ) -> None:
-        request = link.session.acknowledge(self._told(words), renews=renews, ends=ends)
+        request = link.session.acknowledge(self._by_id(words), renews=renews, ends=ends)
         self._ask(link, request, words, goes_on=not ends)
 
-    def _told(self, words: Mapping[TopicPartition, Mapping[int, int]]) -> Words:
+    def _by_id(self, words: Mapping[TopicPartition, Mapping[int, int]]) -> Words:
         """By topic id; and the witness hears it."""
-        told = {}
+        found = {}
         for (topic, partition), said in words.items():
-            told[(self._view.topics[topic].topic_id, partition)] = said
+            found[(self._view.topics[topic].topic_id, partition)] = said
             self.context.witness.says(self.member_id, Share(self.group, topic, partition), said)
-        return told
+        return found
 
     def _ask(
         self, link: _Link, request: Any, words: Mapping[TopicPartition, Mapping[int, int]], *, goes_on: bool = True
