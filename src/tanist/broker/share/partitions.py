@@ -205,7 +205,7 @@ class LedShares:
 
     def store(self, share: LedShare, change: Change, then: OnStored | None = None) -> None:
         """Have a change written; `then` hears when it is, or that it could not be."""
-        if not change.batches and not change.runs:
+        if change.is_empty:
             if then is not None:
                 then(0)
             return
