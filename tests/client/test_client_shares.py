@@ -25,7 +25,7 @@ T, U = UUID(int=1), UUID(int=2)
 LIMITS = FetchLimits(max_records=10, max_wait_ms=100)
 
 
-def asked(effects: list[Any]) -> Ask:
+def asked(effects: list[Any]) -> Any:
     (ask,) = (each for each in effects if isinstance(each, Ask))
     return ask
 
@@ -42,7 +42,7 @@ def beaten(epoch: int, **assigned: tuple[UUID, tuple[int, ...]]) -> ShareGroupHe
     )
 
 
-def joined(**topics: UUID) -> tuple[ShareGroupMember, Ask]:
+def joined(**topics: UUID) -> tuple[ShareGroupMember, Any]:
     member = ShareGroupMember(MemberSettings("g", ("t", "u")), "m")
     assert member.start() == [LearnTopics(("t", "u"))]
     return member, asked(member.learnt(view(**topics)))
