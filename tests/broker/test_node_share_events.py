@@ -76,7 +76,7 @@ def test_a_leader_that_is_fenced() -> None:
     cluster = share_cluster(values=5)
     (a,) = members(cluster, "a")
     assert a.fetch() == [(0, 4, 1)]
-    seen = Heard(cluster, ShareStateRefused)
+    seen = heard(cluster, ShareStateRefused)
     old = cluster.leader("t")
     assert old is not None
     share = next(iter(cluster.node(old).components.shares.deliveries().led))

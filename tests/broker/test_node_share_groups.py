@@ -235,8 +235,8 @@ def test_a_member_whose_connection_ends_lets_its_records_go() -> None:
 
 
 def test_a_late_word_on_what_was_given_up_is_answered_when_that_is_stored() -> None:
-    """A lock has expired for the last time, so the record is archived; but that is on its way to the state's coordinator
-    when its member accepts it. If the leader died now, the next one would give the record again."""
+    """A lock has expired for the last time, so the record is archived; but that is not stored yet when its member
+    accepts it. If the leader died now, the next one would give the record again."""
     cluster = share_cluster(values=1)
     cluster.configure(GROUP_RESOURCE, "g", {"share.delivery.count.limit": "2"})
     (a,) = members(cluster, "a")

@@ -85,7 +85,7 @@ class ShareStateRead(Event):
 
 
 class ShareStateRefused(Event):
-    """The coordinator of that state refuses this leader: it does not deliver any more."""
+    """The coordinator of that state refuses this leader: it does not deliver any more. Fine."""
 
     group: str
     partition: str

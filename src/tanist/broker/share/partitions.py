@@ -270,7 +270,8 @@ class LedShares:
             self._context.events.emit(event)
 
     def _refused(self, share: LedShare, error: int) -> None:
-        self._context.events.emit(ShareStateRefused(*share.named, error))
+        if self._context.events.fine:
+            self._context.events.emit(ShareStateRefused(*share.named, error))
 
     # -- the end of a share partition
 

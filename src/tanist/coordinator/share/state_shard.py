@@ -55,6 +55,11 @@ class ShareState:
     """Since the snapshot."""
 
 
+def is_missing(state: ShareState | None) -> bool:
+    """Whether the summary of a state says that there is none: a group's epoch is 1 when it first asks for one."""
+    return state is not None and (state.state_epoch, state.start_offset) == (0, UNINITIALIZED)
+
+
 class Outcome(NamedTuple):
     """The answer to a request about one share partition."""
 

@@ -114,5 +114,6 @@ def _losing(seed: int, config: ChaosConfig) -> ChaosConfig:
             "unclean.recovery.manager.enabled": "true",
             "unclean.recovery.strategy": "Aggressive",
             "log.flush.interval.messages": rng.choice(("1", "1", "9223372036854775807")),
+            "share.coordinator.state.topic.min.isr": rng.choice(("1", "2")),
         },
     )
