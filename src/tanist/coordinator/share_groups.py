@@ -104,10 +104,13 @@ class ShareGroups:
     # -- the state of share partitions
 
     def state_initialized(self, asked: InitializeShareState, error: int) -> list[Effect]:
-        """The state that was asked for is there; or not, by `error`, and is asked for again."""
+        """The state that was asked for is there; or not, by `error`, and is asked for again.
+
+        One of a later epoch is of the group too, whose log an unclean election has taken: the group goes on with it.
+        """
         group = self._table.share(asked.group_id)
         if group is not None:
-            group.initialized(asked.partitions, failed=error != ErrorCode.NONE)
+            group.initialized(asked.partitions, failed=error not in (ErrorCode.NONE, ErrorCode.FENCED_STATE_EPOCH))
         response = asked.response
         if error and response is not None:
             response = _alter_failed(response, error)

@@ -115,6 +115,15 @@ def test_states_that_are_gone_are_made_again() -> None:
     assert rig.group.current("a").assigned == {topic_id: frozenset(range(6))}
 
 
+def test_a_group_whose_log_was_lost_goes_on_with_the_states_that_there_are() -> None:
+    """Its epochs begin anew, and those of the states are later."""
+    rig = ShareRig()
+    rig.beat("a", 0, ("t",))
+    rig.answer_states(int(ErrorCode.FENCED_STATE_EPOCH))
+    topic_id = rig.topics.topics["t"][0]
+    assert rig.assigned(rig.beat("a", 1)) == {topic_id: (0, 1, 2, 3, 4, 5)}
+
+
 def test_members_share_partitions_and_leave_or_are_given_up() -> None:
     rig = ShareRig(share_session_timeout_ms=10_000)
     rig.joined("a", "b", "c")
