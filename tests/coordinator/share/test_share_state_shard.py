@@ -97,6 +97,21 @@ def test_a_write_that_comes_late_takes_nothing_back() -> None:
     assert rig.replayed().states == rig.shard.states
 
 
+def test_a_state_that_is_there_is_not_made_again() -> None:
+    """A group's coordinator asks again when it has waited for long, and the first question may arrive as well."""
+    for epoch in (1, 4):
+        rig = StateRig()
+        rig.initialize()
+        rig.read()
+        rig.write(StateBatch(0, 4, ACKNOWLEDGED, 1), start=5)
+        before = rig.shard.states[rig.where()]
+        assert rig.initialize(epoch).error == 0
+        assert rig.shard.states[rig.where()] == before
+        assert rig.initialize(epoch, 0).error == 0, "an operator wants it"
+        assert rig.shard.states[rig.where()].start_offset == 0
+        assert rig.replayed().states == rig.shard.states
+
+
 def test_an_older_leader_and_an_older_state_are_fenced() -> None:
     rig = StateRig()
     rig.initialize()

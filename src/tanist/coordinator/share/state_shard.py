@@ -204,12 +204,15 @@ class ShareStateShard:
     def initialize(
         self, where: SharePartitionId, state_epoch: int, start_offset: int, ticket: object, wall_ms: int
     ) -> Sequence[Any]:
-        """A new state, in place of the one that there may be."""
+        """A new state. With a start offset, an operator's, in place of the one that there may be; else only where there
+        is none: the question may come twice, and late, when members have read for long."""
         before = self.states.get(where)
         if not self._exists(where):
             return [Answer(ticket, Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))]
         if before is not None and before.state_epoch > state_epoch != NO_EPOCH:
             return [Answer(ticket, Outcome(ErrorCode.FENCED_STATE_EPOCH))]
+        if before is not None and start_offset == UNINITIALIZED:
+            return [StateAppend((), ticket=ticket)]
         state = ShareState(
             snapshot_epoch=0 if before is None else before.snapshot_epoch + 1,
             state_epoch=state_epoch,
