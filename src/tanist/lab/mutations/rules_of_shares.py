@@ -156,14 +156,25 @@ def _drawn(
 
 
 def _succeeded(config: ChaosConfig) -> ChaosConfig:
-    """Leaders are succeeded soon, while they are paused or cut off, and go on."""
-    short = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
-    return replace(
+    """Leaders are succeeded all the time, and hear of it late; members go on with both."""
+    changed = replace(
         config,
-        kinds=("partition",),
+        kinds=("slow", "partition"),
         fault_pause_ms=(50, 400),
-        properties={**config.properties, **short},
-    ).with_settings(plans=tuple(replace(plan, members=3) for plan in config.shares.plans))
+        down_max=1,
+        may_lose=False,
+        operations=("preferred", "reassign"),
+        operation_pause_ms=(50, 300),
+        latency_us=(500, 5_000),
+        properties={
+            **config.properties,
+            "broker.session.timeout.ms": "1000",
+            "broker.heartbeat.interval.ms": "200",
+            "share.coordinator.state.topic.num.partitions": "3",
+        },
+    )
+    plans = tuple(replace(plan, members=3, from_latest=False) for plan in config.shares.plans)
+    return changed.with_settings(plans=plans, explicit_share=1.0, late_share=0.0, work_ms=50, churn=())
 
 
 def _often_refusing(config: ChaosConfig) -> ChaosConfig:
