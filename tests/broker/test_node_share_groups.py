@@ -234,6 +234,33 @@ def test_a_member_whose_connection_ends_lets_its_records_go() -> None:
     assert b.fetch() == [(0, 4, 2)]
 
 
+def test_a_late_word_on_what_was_given_up_is_answered_when_that_is_stored() -> None:
+    """A lock has expired for the last time, so the record is archived; but that is not stored yet when its member
+    accepts it. If the leader died now, the next one would give the record again."""
+    cluster = share_cluster(values=1)
+    cluster.configure(GROUP_RESOURCE, "g", {"share.delivery.count.limit": "2"})
+    (a,) = members(cluster, "a")
+    coordinator = state_coordinator(cluster)
+    if cluster.leader("t") == coordinator:  # it must be another broker that delivers
+        cluster.host(coordinator).kill()
+        cluster.until(lambda: cluster.leader("t") not in (None, coordinator))
+        cluster.host(coordinator).start()
+        coordinator = state_coordinator(cluster)
+    assert cluster.leader("t") != coordinator
+    assert a.fetch() == [(0, 0, 1)]
+    while not (again := a.fetch()):
+        pass
+    assert again == [(0, 0, 2)]
+    cluster.host(coordinator).freeze()
+    share = next(iter(cluster.node(a._leader()).components.shares.deliveries().led))
+    cluster.until(lambda: share.delivery is not None and share.delivery.start_offset == 1)
+    assert a.acknowledge((0, 0, ACCEPT)) == 0
+    cluster.until(lambda: state_coordinator(cluster) != coordinator)
+    states = cluster.node(state_coordinator(cluster)).components.shares.coordinator()
+    stored = [state for each in states.partitions() for state in each.shard.states.values()]
+    assert [state.start_offset for state in stored] == [1]
+
+
 def test_sessions_have_epochs() -> None:
     cluster = share_cluster(values=5)
     (a,) = members(cluster, "a")

@@ -11,6 +11,7 @@ from tanist.coordinator.effects import (
     Append,
     DeleteShareState,
     Effect,
+    FindShareState,
     InitializeShareState,
     MarkerAppend,
 )
@@ -81,7 +82,7 @@ class Rig:
         self.ended: dict[int, list[tuple[int, bool]]] = {}
         """The markers before a position of the log: their producers, and whether they commit."""
         self.answers: dict[object, Any] = {}
-        self.asked: list[InitializeShareState | DeleteShareState] = []
+        self.asked: list[InitializeShareState | FindShareState | DeleteShareState] = []
         """What groups have asked of the coordinators of share partitions."""
         self._tickets = 0
         self._members = 0
@@ -98,7 +99,7 @@ class Rig:
                 assert effect.ticket not in self.answers, "answered twice"
                 self.answers[effect.ticket] = effect.response
                 continue
-            if isinstance(effect, InitializeShareState | DeleteShareState):
+            if isinstance(effect, InitializeShareState | FindShareState | DeleteShareState):
                 self.asked.append(effect)
                 continue
             self.uncommitted.append(effect)

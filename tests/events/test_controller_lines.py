@@ -260,6 +260,13 @@ LINES: list[tuple[Event, str | None]] = [
     (CoordinatorUnreadable("t-3", "damage"), "ERROR t-3 can't be served, its log can't be read: damage"),
     (CoordinatorRecordUnreadable("t-3", 9, "too short"), "WARN t-3 at 9: too short"),
     (TransactionEnded("x", 1, 2, True), None),
+    (coordination.ShareStateRead("g", P, 1, 2, 30, False), None),
+    (coordination.ShareStateRefused("g", P, 1, 74), None),
+    (coordination.ShareRecordsAcquired("g", P, 1, "m", 0, 4, 1), None),
+    (coordination.ShareRecordsStored("g", P, 1, 0, 4, 2), None),
+    (coordination.ShareLockExpired("g", P, 1, 0, 4, True), None),
+    (coordination.ShareSessionEnded("g", "m"), None),
+    (coordination.ShareSessionRefused("g", "m", 122), None),
     (
         HangingTransactionEnded(P, 4000, 2, True, "its id says so", 5, 9),
         "WARN events-0: the transaction of producer 4000 in epoch 2 has no marker and gets none, as after an unclean "

@@ -26,6 +26,7 @@ from tanist.sim.world.link_conditions import NetworkConditions
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
+SHARES_PAGE = SIMULATOR_PAGE.with_name("share-groups.md")
 TRANSACTIONS_PAGE = SIMULATOR_PAGE.with_name("transactions.md")
 
 
@@ -333,5 +334,6 @@ def test_the_properties_are_those_of_the_simulators_page() -> None:
     rows = re.findall(r"^\| ([SUL]\d+)(?:-L(\d+))? \|", SIMULATOR_PAGE.read_text(), re.MULTILINE)
     named = {name for name, last in rows if not last} | {f"L{n}" for n in range(1, int(rows[-1][1]) + 1)}
     named |= set(re.findall(r"^\| (C\d) \|", GROUPS_PAGE.read_text(), re.MULTILINE))
+    named |= set(re.findall(r"^\| (Q\d) \|", SHARES_PAGE.read_text(), re.MULTILINE))
     named |= set(re.findall(r"^\| (X\d+) \|", TRANSACTIONS_PAGE.read_text(), re.MULTILINE))
     assert named == MEANINGS.keys() - {"crash"}

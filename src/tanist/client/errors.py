@@ -96,6 +96,7 @@ _OF_API: Final[Mapping[int, Mapping[int, Meaning]]] = {
     },
     # The group was deleted, or its log has lost it.
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.GROUP_ID_NOT_FOUND: Meaning.JOIN},
+    ApiKey.SHARE_GROUP_HEARTBEAT: {ErrorCode.GROUP_ID_NOT_FOUND: Meaning.JOIN},
     # The answer has the id of the member to be.
     ApiKey.JOIN_GROUP: {ErrorCode.MEMBER_ID_REQUIRED: Meaning.JOIN},
     ApiKey.OFFSET_COMMIT: _NOT_KNOWN_YET,

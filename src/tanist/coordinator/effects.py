@@ -79,6 +79,14 @@ class InitializeShareState:
 
 
 @dataclass(frozen=True, slots=True)
+class FindShareState:
+    """See whether the state of share partitions is still there; then `ShareGroups.state_missed`, of those without."""
+
+    group_id: str
+    partitions: Mapping[UUID, Iterable[int]]
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteShareState:
     """Have the state of share partitions deleted; then `ShareGroups.state_deleted`."""
 
@@ -91,7 +99,7 @@ class DeleteShareState:
     """The group itself goes afterwards."""
 
 
-Effect: TypeAlias = Answer | Append | MarkerAppend | InitializeShareState | DeleteShareState
+Effect: TypeAlias = Answer | Append | MarkerAppend | InitializeShareState | FindShareState | DeleteShareState
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ partitions, which another coordinator has. What was asked for there comes back h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from tanist.coordinator.effects import (
     ConsumerGroupChanged,
     DeleteShareState,
     Effect,
+    FindShareState,
     InitializeShareState,
     Refused,
 )
@@ -74,6 +75,9 @@ class ShareGroups:
                 if wanted:
                     starts = {each: dict.fromkeys(indexes, UNINITIALIZED) for each, indexes in wanted.items()}
                     effects.append(InitializeShareState(beat.group_id, group.epoch, starts))
+                there = group.look_for_state(now_ms, self._settings.share_initialize_retry_ms)
+                if there:
+                    effects.append(FindShareState(beat.group_id, there))
         except Refused as refused:
             self._table.take_back(beat.group_id, self._table.decided().undo, None, now_ms)
             return [Answer(ticket, refusal(refused.error, str(refused)))]
@@ -100,14 +104,25 @@ class ShareGroups:
     # -- the state of share partitions
 
     def state_initialized(self, asked: InitializeShareState, error: int) -> list[Effect]:
-        """The state that was asked for is there; or not, by `error`, and is asked for again."""
+        """The state that was asked for is there; or not, by `error`, and is asked for again.
+
+        One of a later epoch is of the group too, whose log an unclean election has taken: the group goes on with it.
+        """
         group = self._table.share(asked.group_id)
         if group is not None:
-            group.initialized(asked.partitions, failed=error != ErrorCode.NONE)
+            group.initialized(asked.partitions, failed=error not in (ErrorCode.NONE, ErrorCode.FENCED_STATE_EPOCH))
         response = asked.response
         if error and response is not None:
             response = _alter_failed(response, error)
         return self._append(asked.group_id, asked.ticket, response, _alter_refused)
+
+    def state_missed(self, group_id: str, missing: Mapping[UUID, Iterable[int]]) -> list[Effect]:
+        """The state of these is gone: it is asked for again with the next heartbeat."""
+        group = self._table.share(group_id)
+        if group is None or not missing:
+            return []
+        group.missed(missing)
+        return self._append(group_id, None, None, None)
 
     def state_deleted(self, asked: DeleteShareState, error: int) -> list[Effect]:
         """The state of topics is gone, or (by `error`) some may be left, which is deleted when one asks again."""

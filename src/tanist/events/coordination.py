@@ -1,4 +1,7 @@
-"""Events of the coordinators of groups and transactions, and of the markers that their partitions get."""
+"""Events of the coordinators of groups and transactions, of the markers that their partitions get, and of share groups.
+
+Those of share groups come from the leader of the partition, and are fine but for the states that it reads.
+"""
 
 from __future__ import annotations
 
@@ -66,4 +69,76 @@ class HangingMarkerRefused(Event):
     """The marker of such a transaction was not written: it stays open until that is tried again."""
 
     partition: str
+    error: int
+
+
+class ShareStateRead(Event):
+    """The leader of a partition has a share group's state of it: it delivers from here on."""
+
+    group: str
+    partition: str
+    leader_epoch: int
+    state_epoch: int
+    start_offset: int
+    reset: bool
+    """The group had no start offset there: this one is by its configuration."""
+
+
+class ShareStateRefused(Event):
+    """The coordinator of that state refuses this leader: it does not deliver any more. Fine."""
+
+    group: str
+    partition: str
+    leader_epoch: int
+    error: int
+
+
+class ShareRecordsAcquired(Event):
+    """A member gets these records. Fine."""
+
+    group: str
+    partition: str
+    leader_epoch: int
+    member_id: str
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class ShareRecordsStored(Event):
+    """What a member has said of these records is stored, or what the end of its session says. Fine."""
+
+    group: str
+    partition: str
+    leader_epoch: int
+    first_offset: int
+    last_offset: int
+    state: int
+    """Kafka's number: 0 available again, 2 acknowledged, 4 archived."""
+
+
+class ShareLockExpired(Event):
+    """Nothing was said of these records in time. Fine."""
+
+    group: str
+    partition: str
+    leader_epoch: int
+    first_offset: int
+    last_offset: int
+    archived: bool
+    """They were delivered as often as they may be."""
+
+
+class ShareSessionEnded(Event):
+    """A member's session is over. Fine."""
+
+    group: str
+    member_id: str
+
+
+class ShareSessionRefused(Event):
+    """A request is not of the member's session, or there are too many sessions. Fine."""
+
+    group: str
+    member_id: str
     error: int

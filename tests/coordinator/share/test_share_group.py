@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.coordinator.consumer.assignors import Subscriber
-from tanist.coordinator.effects import DeleteShareState, InitializeShareState
+from tanist.coordinator.effects import DeleteShareState, FindShareState, InitializeShareState
 from tanist.coordinator.share.assignor import assign_simple
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_share_group_offsets_request import (
@@ -45,7 +45,7 @@ class ShareRig(Rig):
             shares = self.shard.shares
             if isinstance(asked, InitializeShareState):
                 self.carry_out(shares.state_initialized(asked, error))
-            else:
+            elif isinstance(asked, DeleteShareState):
                 self.carry_out(shares.state_deleted(asked, error))
 
     def assigned(self, answer: Any) -> dict[UUID, tuple[int, ...]]:
@@ -90,6 +90,38 @@ def test_states_that_could_not_be_made_are_asked_for_again() -> None:
     rig.failover()
     rig.beat("a", 1)
     assert len(rig.asked) == 2, "another coordinator does not know what this one has asked for"
+
+
+def test_states_that_are_gone_are_made_again() -> None:
+    """An unclean election has taken some of them."""
+    rig = ShareRig()
+    rig.joined("a")
+    topic_id = rig.topics.topics["t"][0]
+    rig.now_ms += 10_000
+    rig.beat("a", 2)
+    assert rig.asked == []
+    rig.now_ms += 20_000
+    rig.beat("a", 2)
+    assert rig.asked == [FindShareState(GROUP, {topic_id: frozenset(range(6))})]
+    rig.asked.clear()
+    assert rig.shard.shares.state_missed(GROUP, {}) == []
+    rig.carry_out(rig.shard.shares.state_missed(GROUP, {topic_id: [1, 4]}))
+    rig.beat("a", 2)
+    (asked,) = rig.asked
+    assert isinstance(asked, InitializeShareState)
+    assert asked.partitions == {topic_id: {1: -1, 4: -1}}
+    rig.answer_states()
+    rig.beat("a", rig.group.current("a").epoch)
+    assert rig.group.current("a").assigned == {topic_id: frozenset(range(6))}
+
+
+def test_a_group_whose_log_was_lost_goes_on_with_the_states_that_there_are() -> None:
+    """Its epochs begin anew, and those of the states are later."""
+    rig = ShareRig()
+    rig.beat("a", 0, ("t",))
+    rig.answer_states(int(ErrorCode.FENCED_STATE_EPOCH))
+    topic_id = rig.topics.topics["t"][0]
+    assert rig.assigned(rig.beat("a", 1)) == {topic_id: (0, 1, 2, 3, 4, 5)}
 
 
 def test_members_share_partitions_and_leave_or_are_given_up() -> None:

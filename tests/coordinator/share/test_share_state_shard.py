@@ -77,6 +77,41 @@ def test_a_state_is_made_read_and_written_and_a_replay_makes_the_same() -> None:
     assert rig.replayed().states == rig.shard.states
 
 
+def test_a_write_that_comes_late_takes_nothing_back() -> None:
+    """The leader has asked again on another connection, and gone on; then what it had asked first arrives."""
+    rig = StateRig()
+    rig.initialize()
+    rig.read()
+    for batch, start in ((StateBatch(0, 4, ACKNOWLEDGED, 1), 0), (StateBatch(9, 9, AVAILABLE, 2), 5)):
+        assert rig.done(rig.shard.write(rig.where(), (1, 3), start, 7 - start, (batch,), "x", 5)).error == 0
+    before = rig.shard.states[rig.where()]
+    late = rig.shard.write(rig.where(), (1, 3), 0, 7, (StateBatch(0, 4, ACKNOWLEDGED, 1),), "x", 5)
+    assert rig.done(late).error == 0
+    after = rig.shard.states[rig.where()]
+    assert (after.start_offset, after.delivery_complete_count, after.batches) == (
+        5,
+        2,
+        (StateBatch(9, 9, AVAILABLE, 2),),
+    )
+    assert after.batches == before.batches
+    assert rig.replayed().states == rig.shard.states
+
+
+def test_a_state_that_is_there_is_not_made_again() -> None:
+    """A group's coordinator asks again when it has waited for long, and the first question may arrive as well."""
+    for epoch in (1, 4):
+        rig = StateRig()
+        rig.initialize()
+        rig.read()
+        rig.write(StateBatch(0, 4, ACKNOWLEDGED, 1), start=5)
+        before = rig.shard.states[rig.where()]
+        assert rig.initialize(epoch).error == 0
+        assert rig.shard.states[rig.where()] == before
+        assert rig.initialize(epoch, 0).error == 0, "an operator wants it"
+        assert rig.shard.states[rig.where()].start_offset == 0
+        assert rig.replayed().states == rig.shard.states
+
+
 def test_an_older_leader_and_an_older_state_are_fenced() -> None:
     rig = StateRig()
     rig.initialize()

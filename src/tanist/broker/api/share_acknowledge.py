@@ -46,6 +46,7 @@ class ShareAcknowledge:
         try:
             session = deliveries.sessions.acknowledging(who, request.share_session_epoch)
         except SessionRefused as refused:
+            deliveries.tell_refused(who, refused.error)
             call.reply(ShareAcknowledgeResponse(error_code=refused.error))
             return
         then = call.later(partial(self._reply, request, session, deliveries, call))

@@ -56,6 +56,7 @@ class ShareFetch:
                 (group_id, member_id), epoch, asked, forgotten, acknowledges=acknowledges
             )
         except SessionRefused as error:
+            deliveries.tell_refused((group_id, member_id), error.error)
             self._refuse(error.error, request, deliveries, call)
             return
         if epoch == INITIAL_EPOCH:

@@ -17,7 +17,7 @@ from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, Reply, ShardKind
 from tanist.broker.metadata.image_queries import GroupValues, TimingOfImage, TopicsOfImage
 from tanist.broker.network.call import Call
-from tanist.coordinator.effects import Append, InitializeShareState, MarkerAppend
+from tanist.coordinator.effects import Append, FindShareState, InitializeShareState, MarkerAppend
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.rebalance import GroupSettings
@@ -134,29 +134,42 @@ class GroupCoordinator:
 
     def _ask_for_state(self, partition: GroupPartition, effect: Any) -> None:
         """Ask the coordinators of the share partitions; when all have answered, the group goes on."""
-        from tanist.broker.share.state_requests import Delete, Initialize  # not before there are share groups
-        from tanist.coordinator.share.state_shard import SharePartitionId
+        from tanist.broker.share.state_requests import (  # not before there are share groups
+            Delete,
+            Initialize,
+            Summarize,
+        )
+        from tanist.coordinator.share.state_shard import SharePartitionId, is_missing
 
-        makes = isinstance(effect, InitializeShareState)
         asked: Mapping[UUID, Iterable[int]] = effect.partitions
         left = {SharePartitionId(effect.group_id, each, index) for each in asked for index in asked[each]}
         errors: list[int] = []
+        missing: dict[UUID, list[int]] = {}
 
         def answered(where: SharePartitionId, outcome: Outcome) -> None:
             left.discard(where)
             if outcome.error:
                 errors.append(outcome.error)
+            elif is_missing(outcome.state):
+                missing.setdefault(where.topic_id, []).append(where.partition)
             if left:
                 return
             error = errors[0] if errors else int(ErrorCode.NONE)
             shares = partition.shard.shares
             # If the group has another coordinator by now, this append is refused, and the client hears of it.
-            decide = partial(shares.state_initialized if makes else shares.state_deleted, effect, error)
+            if isinstance(effect, FindShareState):
+                decide = partial(shares.state_missed, effect.group_id, missing)
+            elif isinstance(effect, InitializeShareState):
+                decide = partial(shares.state_initialized, effect, error)
+            else:
+                decide = partial(shares.state_deleted, effect, error)
             self.carry_out(partition, decide)
 
         for where in sorted(left):
             request: StateRequest = Delete()
-            if makes:
+            if isinstance(effect, FindShareState):
+                request = Summarize()
+            elif isinstance(effect, InitializeShareState):
                 request = Initialize(effect.state_epoch, effect.partitions[where.topic_id][where.partition])
             self._persister().ask(where, request, partial(answered, where))
 

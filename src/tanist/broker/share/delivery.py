@@ -20,6 +20,7 @@ from tanist.broker.share.sessions import Place, ShareSession, ShareSessions
 from tanist.coordinator.effects import Refused
 from tanist.coordinator.share.partition import RENEW, Acknowledgement
 from tanist.coordinator.share.state_shard import SharePartitionId
+from tanist.events.coordination import ShareSessionEnded, ShareSessionRefused
 from tanist.wire.errors import ErrorCode
 
 _LONGEST_MEMBER_ID: Final = 36
@@ -74,6 +75,8 @@ class Deliveries:
 
     def _released(self, session: ShareSession) -> None:
         """The session is over: others may have the member's records."""
+        if self.context.events.fine:
+            self.context.events.emit(ShareSessionEnded(session.group_id, session.member_id))
         limits = self.led.limits(session.group_id)
         for topic_id, index in session.places:
             share = self.led.find(SharePartitionId(session.group_id, topic_id, index))
@@ -81,6 +84,11 @@ class Deliveries:
                 self.led.store(share, share.delivery.release(session.member_id, limits))
         if not self.sessions.has_group(session.group_id):
             self.led.forget_group(session.group_id)
+
+    def tell_refused(self, who: tuple[str, str], error: int) -> None:
+        """A member's request is not of its session, or there are too many."""
+        if self.context.events.fine:
+            self.context.events.emit(ShareSessionRefused(*who, error))
 
     # -- acknowledgements
 

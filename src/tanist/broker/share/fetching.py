@@ -170,6 +170,7 @@ class ShareFetching:
         batches = list(fetched(read, aborted))
         answer.acquired = delivery.acquire(wanted, offset, batches, limits, now_ms)
         if answer.acquired:
+            self._deliveries.led.tell_acquired(share, wanted.member_id, answer.acquired)
             answer.records = around(data, [header for header, _ in read], answer.acquired)
 
 

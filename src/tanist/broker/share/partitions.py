@@ -8,7 +8,7 @@ lets locks expire. What may be delivered to whom is decided in `coordinator.shar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -22,8 +22,15 @@ from tanist.broker.share.start_offset import start_offset
 from tanist.broker.share.state_requests import Initialize, Read, Write
 from tanist.coordinator.share.partition import Change, Limits, SharePartition
 from tanist.coordinator.share.records import UNINITIALIZED
-from tanist.coordinator.share.runs import combined
+from tanist.coordinator.share.runs import Acquired, combined
 from tanist.coordinator.share.state_shard import Outcome, SharePartitionId, ShareState
+from tanist.events.coordination import (
+    ShareLockExpired,
+    ShareRecordsAcquired,
+    ShareRecordsStored,
+    ShareStateRead,
+    ShareStateRefused,
+)
 from tanist.wire.errors import ErrorCode
 
 _PASSED_ON: Final = frozenset(
@@ -75,6 +82,11 @@ class LedShare:
         self.waiters: list[ShareWaiter] = []
         self.queue: list[_Queued] = []
         self.writing = False
+
+    @property
+    def named(self) -> tuple[str, str, int]:
+        """As events have it: the group, the partition and the leader epoch."""
+        return self.where.group_id, self.hosted.name, self.leader_epoch
 
     @property
     def is_led(self) -> bool:
@@ -148,6 +160,7 @@ class LedShares:
             self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         if outcome.error or state is None:
+            self._refused(share, outcome.error)
             self._drop(share, client_error(outcome.error or ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         log_end = share.hosted.log.log_end_offset
@@ -164,6 +177,8 @@ class LedShares:
         share.state_epoch = state.state_epoch
         share.delivery = SharePartition(start, combined(state.batches, (), start))
         share.delivery.log_start_moved(share.hosted.log.log_start_offset)
+        reset = state.start_offset == UNINITIALIZED
+        self._context.events.emit(ShareStateRead(*share.named, state.state_epoch, share.delivery.start_offset, reset))
         share.wake()
 
     def _cut(self, share: LedShare, state: ShareState, log_end: int) -> None:
@@ -190,7 +205,7 @@ class LedShares:
 
     def store(self, share: LedShare, change: Change, then: OnStored | None = None) -> None:
         """Have a change written; `then` hears when it is, or that it could not be."""
-        if not change.batches and not change.runs:
+        if change.is_empty:
             if then is not None:
                 then(0)
             return
@@ -221,17 +236,42 @@ class LedShares:
             limits = self.limits(share.where.group_id)
             for each in queue:
                 delivery.stored(each.change, limits, now_ms, failed=outcome.error != 0)
+                if self._context.events.fine and not outcome.error:
+                    self._tell_stored(share, each.change)
         error = client_error(outcome.error)
         for each in queue:
             if each.then is not None:
                 each.then(error)
         if outcome.error in _FENCED or error in _PASSED_ON:
+            self._refused(share, outcome.error)
             self._drop(share, error)
         self._write(share)
         if not share.writing and not self._is_wanted(share.where.group_id):
             self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         share.wake()
         self.arm(share)
+
+    # -- events
+
+    def tell_acquired(self, share: LedShare, member_id: str, acquired: Iterable[Acquired]) -> None:
+        """A member gets these records."""
+        if self._context.events.fine:
+            for each in acquired:
+                self._context.events.emit(ShareRecordsAcquired(*share.named, member_id, *each))
+
+    def _tell_stored(self, share: LedShare, change: Change) -> None:
+        """Of what members have said. Locks that have expired have events of their own."""
+        for each in change.batches if change.runs else ():
+            self._context.events.emit(ShareRecordsStored(*share.named, each.first, each.last, int(each.state)))
+
+    def _tell_expired(self, share: LedShare, change: Change) -> None:
+        for each in change.batches:
+            event = ShareLockExpired(*share.named, each.first, each.last, each.state.is_terminal)
+            self._context.events.emit(event)
+
+    def _refused(self, share: LedShare, error: int) -> None:
+        if self._context.events.fine:
+            self._context.events.emit(ShareStateRefused(*share.named, error))
 
     # -- the end of a share partition
 
@@ -261,6 +301,8 @@ class LedShares:
                 self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif share.delivery is not None and share.delivery.check_ms <= now_ms:
                 change = share.delivery.expire(self.limits(share.where.group_id), now_ms)
+                if self._context.events.fine:
+                    self._tell_expired(share, change)
                 self.store(share, change)
                 share.wake()
             self.arm(share)

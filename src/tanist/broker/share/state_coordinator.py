@@ -50,6 +50,7 @@ class ShareStateCoordinator:
             ),
         )
         self.find = runtime.find
+        self.partitions = runtime.partitions
         self.carry_out = runtime.carry_out
         self.role_changed = runtime.role_changed
         self.load_time = runtime.load_time

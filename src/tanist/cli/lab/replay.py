@@ -52,6 +52,7 @@ class _Story:
 )
 @click.option("--groups", is_flag=True, help="SEED is of `tanist lab run --groups` (a FILE needs no option).")
 @click.option("--transactions", is_flag=True, help="SEED is of `tanist lab run --transactions`.")
+@click.option("--share-groups", is_flag=True, help="SEED is of `tanist lab run --share-groups`.")
 @click.option("--voters", is_flag=True, help="SEED is of `tanist lab run --voters` (a FILE needs no option).")
 @click.option("--trimming", is_flag=True, help="SEED is of `tanist lab run --trimming` (a FILE needs no option).")
 @click.option("--secured", is_flag=True, help="SEED is of `tanist lab run --secured` (a FILE needs no option).")
@@ -75,6 +76,7 @@ def replay_command(
     mutate: str | None,
     groups: bool,
     transactions: bool,
+    share_groups: bool,
     voters: bool,
     trimming: bool,
     secured: bool,
@@ -98,6 +100,7 @@ def replay_command(
     workload = {
         "groups": groups,
         "transactions": transactions,
+        "share_groups": share_groups,
         "voters": voters,
         "trimming": trimming,
         "secured": secured,

@@ -96,6 +96,7 @@ def _names(value: str) -> frozenset[str]:
 )
 @click.option("--groups", is_flag=True, help="Play clusters with consumer groups instead.")
 @click.option("--transactions", is_flag=True, help="Play clusters with exactly-once applications instead.")
+@click.option("--share-groups", is_flag=True, help="Play clusters with producers and share groups instead.")
 @click.option("--voters", is_flag=True, help="Add and remove controllers in every seed, and not only in some.")
 @click.option(
     "--trimming",
@@ -159,6 +160,7 @@ def run_command(
     draw_count: int | None,
     groups: bool,
     transactions: bool,
+    share_groups: bool,
     voters: bool,
     trimming: bool,
     secured: bool,
@@ -211,6 +213,7 @@ def run_command(
         terms = Terms.of(
             groups=groups,
             transactions=transactions,
+            share_groups=share_groups,
             restriction=restriction,
             mutation=mutate,
             voters=voters,
@@ -419,7 +422,7 @@ def _as_json(
 ) -> dict[str, Any]:
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.running import never_reached
-    from tanist.sim.run.config import GROUPS, TRANSACTIONS
+    from tanist.sim.run.config import GROUPS, SHARES, TRANSACTIONS
 
     return {
         "first_seed": seeds.numbers.start,
@@ -427,6 +430,7 @@ def _as_json(
         "drawn": seeds.drawn,
         "groups": terms.workload == GROUPS,
         "transactions": terms.workload == TRANSACTIONS,
+        "share_groups": terms.workload == SHARES,
         "voters": terms.voters,
         "trimming": terms.trimming,
         "secured": terms.secured,

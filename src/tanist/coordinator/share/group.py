@@ -180,6 +180,8 @@ class ShareGroup(ShareTables):
         """Topics may have changed since the target was made."""
         self.asked_ms: dict[UUID, int] = {}
         """When this coordinator has last asked for the state of a topic's partitions."""
+        self.looked_ms: int | None = None
+        """When it has last looked whether the states are still there."""
 
     @property
     def state(self) -> ShareGroupState:
@@ -324,6 +326,22 @@ class ShareGroup(ShareTables):
                 wanted[topic_id] = missing
         self.initializing(wanted, now_ms)
         return wanted
+
+    def look_for_state(self, now_ms: int, pause_ms: int) -> dict[UUID, frozenset[int]]:
+        """The share partitions of subscribed topics, to see whether their states are there, once in a while.
+
+        An unclean election of their topic may take states away; nobody else would have them made again.
+        """
+        if self.looked_ms is not None and now_ms - self.looked_ms < pause_ms:
+            return {}
+        first, self.looked_ms = self.looked_ms is None, now_ms
+        names = self.subscribed_topics()
+        initialized = {} if first else self.stateful.initialized
+        return {topic_id: each.partitions for topic_id, each in initialized.items() if each.name in names}
+
+    def missed(self, partitions: Mapping[UUID, Iterable[int]]) -> None:
+        """These have no state any more."""
+        self._put(self.stateful.without_initialized({each: self._named(each, partitions[each]) for each in partitions}))
 
     def initializing(self, wanted: Mapping[UUID, Iterable[int]], now_ms: int) -> None:
         """The state of these is asked for."""

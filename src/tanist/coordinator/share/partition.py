@@ -93,11 +93,18 @@ class _Run:
 class Change:
     """Batches to store; the records of an acknowledgement are in between until that is done."""
 
-    __slots__ = ("batches", "runs")
+    __slots__ = ("batches", "is_late", "runs")
 
-    def __init__(self, runs: Sequence[_Run], batches: Sequence[StateBatch]) -> None:
+    def __init__(self, runs: Sequence[_Run], batches: Sequence[StateBatch], *, is_late: bool = False) -> None:
+        """`is_late`: it speaks of records below the start offset, which may not be stored so yet."""
         self.runs = runs
         self.batches = batches
+        self.is_late = is_late
+
+    @property
+    def is_empty(self) -> bool:
+        """There is nothing to store, the start offset included."""
+        return not self.runs and not self.batches and not self.is_late
 
 
 class SharePartition:
@@ -248,7 +255,7 @@ class SharePartition:
                     else:
                         self._pend(run, _STATE_OF[kind], limits)
                         runs.append(run)
-        return self._change(runs)
+        return self._change(runs, is_late=any(each.first < self.start_offset for each in acknowledgements))
 
     def release(self, member_id: str, limits: Limits) -> Change:
         """The member is gone: others may have its records."""
@@ -304,8 +311,9 @@ class SharePartition:
             state = ARCHIVED
         run.pending = state
 
-    def _change(self, runs: Sequence[_Run]) -> Change:
-        return Change(runs, [run.stored_as(run.pending) for run in runs if run.pending is not None])
+    def _change(self, runs: Sequence[_Run], *, is_late: bool = False) -> Change:
+        batches = [run.stored_as(run.pending) for run in runs if run.pending is not None]
+        return Change(runs, batches, is_late=is_late)
 
     def _let_go(self, run: _Run, delivery_limit: int) -> None:
         run.state = ARCHIVED if run.delivery_count >= delivery_limit else AVAILABLE

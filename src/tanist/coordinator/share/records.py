@@ -62,6 +62,9 @@ class Partitions:
     def without_initializing(self, less: Mapping[UUID, Named]) -> Partitions:
         return Partitions(_difference(self.initializing, less), self.initialized, self.deleting)
 
+    def without_initialized(self, less: Mapping[UUID, Named]) -> Partitions:
+        return Partitions(self.initializing, _difference(self.initialized, less), self.deleting)
+
     def with_deleting(self, topics: Mapping[UUID, str]) -> Partitions:
         return Partitions(
             {topic_id: named for topic_id, named in self.initializing.items() if topic_id not in topics},

@@ -55,6 +55,11 @@ class ShareState:
     """Since the snapshot."""
 
 
+def is_missing(state: ShareState | None) -> bool:
+    """Whether the summary of a state says that there is none: a group's epoch is 1 when it first asks for one."""
+    return state is not None and (state.state_epoch, state.start_offset) == (0, UNINITIALIZED)
+
+
 class Outcome(NamedTuple):
     """The answer to a request about one share partition."""
 
@@ -170,6 +175,8 @@ class ShareStateShard:
         error = ErrorCode.INVALID_REQUEST if state is None else self._fenced(state, where, *epochs)
         if state is None or error:
             return [Answer(ticket, Outcome(error))]
+        if start_offset < state.start_offset:  # late: it was sent before one that has moved the start
+            start_offset, delivery_complete_count = state.start_offset, state.delivery_complete_count
         update = ShareUpdateValue(
             leader_epoch=state.leader_epoch,
             start_offset=start_offset,
@@ -197,12 +204,15 @@ class ShareStateShard:
     def initialize(
         self, where: SharePartitionId, state_epoch: int, start_offset: int, ticket: object, wall_ms: int
     ) -> Sequence[Any]:
-        """A new state, in place of the one that there may be."""
+        """A new state. With a start offset, an operator's, in place of the one that there may be; else only where there
+        is none: the question may come twice, and late, when members have read for long."""
         before = self.states.get(where)
         if not self._exists(where):
             return [Answer(ticket, Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))]
         if before is not None and before.state_epoch > state_epoch != NO_EPOCH:
             return [Answer(ticket, Outcome(ErrorCode.FENCED_STATE_EPOCH))]
+        if before is not None and start_offset == UNINITIALIZED:
+            return [StateAppend((), ticket=ticket)]
         state = ShareState(
             snapshot_epoch=0 if before is None else before.snapshot_epoch + 1,
             state_epoch=state_epoch,

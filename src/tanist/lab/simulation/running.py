@@ -16,7 +16,7 @@ from typing import Any
 
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun, Plan, SeedResult, run
-from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, RECORDS, SHARES, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import ACCESS_EXPECTED, lacking
 from tanist.sim.run.drawing import NO_RESTRICTION, Restriction, config_of
 
@@ -45,15 +45,18 @@ class Terms:
             raise ValueError("a broken rule has runs of its own, in which it shows: give --mutate alone")
         if self.workload == GROUPS and self.trimming:
             raise ValueError("the topics of groups hold no records, so there is nothing to trim")
+        if self.workload == SHARES and self.trimming:
+            raise ValueError("the workload of share groups does not know of records that are deleted")
         if self.exceptions and self.restriction.only:
             raise ValueError("exceptions are faults of the kind raise: name it among the faults instead")
 
     @classmethod
-    def of(cls, *, groups: bool = False, transactions: bool = False, **rest: Any) -> Terms:
+    def of(cls, *, groups: bool = False, transactions: bool = False, share_groups: bool = False, **rest: Any) -> Terms:
         """The terms by the options of a command."""
-        if groups and transactions:
-            raise ValueError("a run has one workload: give --groups or --transactions, not both")
-        return cls(workload=GROUPS if groups else TRANSACTIONS if transactions else RECORDS, **rest)
+        if groups + transactions + share_groups > 1:
+            raise ValueError("a run has one workload: give one of --groups, --transactions and --share-groups")
+        chosen = {GROUPS: groups, TRANSACTIONS: transactions, SHARES: share_groups}
+        return cls(workload=next((name for name, wanted in chosen.items() if wanted), RECORDS), **rest)
 
     @property
     def expected(self) -> Mapping[str, str]:

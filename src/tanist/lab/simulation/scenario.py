@@ -25,6 +25,7 @@ from tanist.sim.run.config import (
     BY_NODE,
     GROUPS,
     SETTINGS,
+    SHARES,
     ChaosConfig,
     GroupPlan,
     GroupSettings,
@@ -32,6 +33,7 @@ from tanist.sim.run.config import (
 )
 from tanist.sim.run.drawing import OPERATORS
 from tanist.sim.workload.operations import Operation, Topic
+from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 
 FORMAT = "tanist-scenario"
 FIRST_VERSION = 1
@@ -175,7 +177,7 @@ def _plain(value: Any) -> Any:
             "replication_factor": value.replication_factor,
             "configs": dict(value.configs),
         }
-    if isinstance(value, GroupPlan | GroupSettings | TransactionSettings):
+    if isinstance(value, GroupPlan | SharePlan | GroupSettings | TransactionSettings | ShareSettings):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
@@ -200,8 +202,9 @@ def _config(values: Mapping[str, Any]) -> ChaosConfig:
         raise ScenarioError(f"conditions of node {', '.join(map(str, others))}, which the cluster does not have")
     if min(config.window_bytes, *config.slices.values(), *config.receive_bytes.values(), 1) < 1:
         raise ScenarioError("a window, a buffer or a slice without space")
-    if config.workload == GROUPS:
-        read = {name for plan in config.groups.plans for name in plan.topics}
+    if config.workload in (GROUPS, SHARES):
+        plans = config.groups.plans if config.workload == GROUPS else config.shares.plans
+        read = {name for plan in plans for name in plan.topics}
         unread = read - {topic.name for topic in config.topics}
         if unread or not config.topics:
             raise ScenarioError(f"groups read {', '.join(sorted(unread)) or 'topics'}, which the cluster does not have")
@@ -213,12 +216,18 @@ def _config(values: Mapping[str, Any]) -> ChaosConfig:
     return config
 
 
-def _values(kind: type[ChaosConfig | GroupSettings | TransactionSettings], values: Mapping[str, Any]) -> dict[str, Any]:
+def _values(
+    kind: type[ChaosConfig | GroupSettings | TransactionSettings | ShareSettings], values: Mapping[str, Any]
+) -> dict[str, Any]:
     known = {field.name: field for field in fields(kind)}
     unknown = sorted(values.keys() - known.keys())
     if unknown:
         raise ScenarioError(f"the cluster has {', '.join(unknown)}, which this version does not know")
-    return {name: _value(known[name], value) for name, value in values.items()}
+    plan = _share_group if kind is ShareSettings else _group
+    return {
+        name: tuple(map(plan, value)) if name == "plans" else _value(known[name], value)
+        for name, value in values.items()
+    }
 
 
 def _value(field: Field[Any], value: Any) -> Any:
@@ -233,8 +242,6 @@ def _value(field: Field[Any], value: Any) -> Any:
         return {str(key): str(each) for key, each in value.items()}
     if field.name == "topics":
         return tuple(_topic(each) for each in value)
-    if field.name == "plans":
-        return tuple(_group(each) for each in value)
     default = field.default if field.default is not MISSING else None
     if isinstance(default, tuple):
         return tuple(value)
@@ -258,6 +265,15 @@ def _group(value: Mapping[str, Any]) -> GroupPlan:
         str(value["protocol"]),
         _integer(value["members"]),
         tuple(str(each) for each in value["topics"]),
+    )
+
+
+def _share_group(value: Mapping[str, Any]) -> SharePlan:
+    return SharePlan(
+        str(value["group"]),
+        _integer(value["members"]),
+        tuple(str(each) for each in value["topics"]),
+        from_latest=value.get("from_latest", False) is True,
     )
 
 

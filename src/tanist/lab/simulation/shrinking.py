@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.run.chaos_run import Plan
-from tanist.sim.run.config import GROUPS, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, SHARES, TRANSACTIONS, ChaosConfig
 from tanist.sim.world.scheduler import MICROSECONDS
 
 _PAUSE_US = 200_000
@@ -193,6 +193,25 @@ def _fewer_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
         yield config.with_settings(plans=tuple(replace(plan, members=min(plan.members, count)) for plan in plans))
 
 
+def _fewer_share_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    """One group; then fewer members, less churn, and members that do less of what they may do."""
+    if config.workload != SHARES:
+        return
+    settings = config.shares
+    if len(settings.plans) > 1:
+        for plan in settings.plans:
+            yield config.with_settings(plans=(plan,))
+    for count in range(1, max(plan.members for plan in settings.plans)):
+        yield config.with_settings(
+            plans=tuple(replace(plan, members=min(plan.members, count)) for plan in settings.plans)
+        )
+    for kind in settings.churn:
+        yield config.with_settings(churn=tuple(each for each in settings.churn if each != kind))
+    for name in ("renew_share", "late_share", "silent_share", "reject_share", "release_share", "explicit_share"):
+        if getattr(settings, name):
+            yield config.with_settings(**{name: 0.0})
+
+
 def _fewer_applications(config: ChaosConfig) -> Iterator[ChaosConfig]:
     """One application with one instance, and no pauses."""
     if config.workload != TRANSACTIONS:
@@ -207,8 +226,9 @@ def _fewer_applications(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 
 def _fewer_topics(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    if config.workload == GROUPS:
-        read = {name for plan in config.groups.plans for name in plan.topics}
+    if config.workload in (GROUPS, SHARES):
+        plans = config.groups.plans if config.workload == GROUPS else config.shares.plans
+        read = {name for plan in plans for name in plan.topics}
         # The first one grows, so it stays.
         topics = tuple(topic for n, topic in enumerate(config.topics) if n == 0 or topic.name in read)
         if topics != config.topics:
@@ -299,6 +319,7 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (
     _fewer_groups,
+    _fewer_share_groups,
     _fewer_applications,
     _fewer_topics,
     _fewer_partitions,

@@ -1,6 +1,7 @@
-"""Coordinators: what one has in memory is what its log says, and so what the next one will have (C6, X6).
+"""Coordinators: what one has in memory is what its log says, and so what the next one will have (C6, Q6, X6).
 
-    C6  groups of both protocols, committed offsets, and those of open transactions
+    C6  groups of all protocols, committed offsets, and those of open transactions
+    Q6  states of share partitions
     X6  transactional ids
 
 Judged after each turn in which the log of a coordinator has grown, when all of it is committed: then nothing that the
@@ -25,6 +26,7 @@ from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share.group import ShareGroup, ShareTables
+from tanist.coordinator.share.state_shard import ShareStateShard
 from tanist.coordinator.transactions.transaction_shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
@@ -34,6 +36,7 @@ from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.coordinator_records import encode_value
 from tanist.wire.group_records import GroupMetadataValue, decode_group_record
+from tanist.wire.share_state_records import decode_share_state_record
 from tanist.wire.transaction_records import decode_transaction_record
 
 State = Mapping[str, object]
@@ -89,6 +92,13 @@ def state_of_transactions(shard: TransactionShard) -> State:
     return {each: replace(values, last_epoch=-1) for each, values in shard.described()}
 
 
+def state_of_shares(shard: ShareStateShard) -> State:
+    """The state of each share partition."""
+    return {
+        f"{where.group_id}'s state of {where.topic_id} {where.partition}": each for where, each in shard.states.items()
+    }
+
+
 @dataclass(slots=True)
 class _Successor:
     """A shard that has replayed the log up to an offset."""
@@ -103,6 +113,8 @@ class CoordinatorChecks(Watcher):
     def __init__(self, world: World) -> None:
         self._world = world
         self._successors: WeakKeyDictionary[CoordinatorPartition[Any], _Successor] = WeakKeyDictionary()
+        self.on_share_states: Callable[[CoordinatorPartition[ShareStateShard]], None] = lambda partition: None
+        """Called when the states of share partitions were found to be those of their log, which is committed."""
         world.watchers.append(self)
 
     def turn_ended(self, host: Host) -> None:
@@ -125,6 +137,12 @@ class CoordinatorChecks(Watcher):
             for partition in transactions.partitions():
                 if self._advance(partition, decode_transaction_record, _new_transactions):
                     self._compare("X6", partition, state_of_transactions)
+        states = node.components.shares.loaded
+        if states is not None:
+            for of_shares in states.partitions():
+                if self._advance(of_shares, decode_share_state_record, _new_states):
+                    self._compare("Q6", of_shares, state_of_shares)
+                    self.on_share_states(of_shares)
 
     def _advance(self, partition: CoordinatorPartition[Any], decode: Decode, make: Callable[[], Any]) -> bool:
         """Replay what is new; False if there is nothing to compare."""
@@ -178,6 +196,10 @@ def _new_groups() -> GroupShard:
 
 def _new_transactions() -> TransactionShard:
     return TransactionShard(TransactionSettings(), 0)
+
+
+def _new_states() -> ShareStateShard:
+    return ShareStateShard(_NoTopics(), 0)
 
 
 class _NoTopics:

@@ -21,12 +21,13 @@ from tanist.sim.events import PropertyViolated
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.access import SecuredPart, give_logins
-from tanist.sim.run.config import GROUPS, RECORDS, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, RECORDS, SHARES, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import config_of, faults_of, operations_of
 from tanist.sim.run.groups import Groups
 from tanist.sim.run.quotas import QuotaPart
 from tanist.sim.run.records import Records
+from tanist.sim.run.shares import Shares
 from tanist.sim.run.transactions import Transactions
 from tanist.sim.run.workload import Workload
 from tanist.sim.secured import PROPERTIES as SECURED
@@ -51,10 +52,11 @@ _INQUIRY_MS = 100
 
 __all__ = ["ChaosConfig", "ChaosRun", "Plan", "SeedResult", "run"]
 
-WORKLOADS: Mapping[str, type[Records] | type[Groups] | type[Transactions]] = {
+WORKLOADS: Mapping[str, type[Records] | type[Groups] | type[Transactions] | type[Shares]] = {
     RECORDS: Records,
     GROUPS: Groups,
     TRANSACTIONS: Transactions,
+    SHARES: Shares,
 }
 """The workload of a configuration, by its name."""
 
@@ -160,6 +162,7 @@ class ChaosRun:
             ),
             trace=trace,
             voters=config.voters,
+            share_groups=config.workload == SHARES,
         )
         if config.secured:
             give_logins(self.world)

@@ -15,11 +15,13 @@ from tanist.faults import Where, names_of
 from tanist.sim.metered import METERED_TOPIC
 from tanist.sim.secured import TOPICS as SUBJECTS_TOPICS
 from tanist.sim.workload.operations import Topic
+from tanist.sim.workload.share_settings import ShareSettings
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 from tanist.sim.world.world import COMBINED, PRIVATE_REQUESTS
 
-RECORDS, GROUPS, TRANSACTIONS = "records", "groups", "transactions"
-"""The clients of a run: producers and consumers, members of consumer groups, or exactly-once applications."""
+RECORDS, GROUPS, TRANSACTIONS, SHARES = "records", "groups", "transactions", "shares"
+"""The clients of a run: producers and consumers, members of consumer groups, exactly-once applications, or members of
+share groups."""
 
 TOPIC = "events"
 METERED_TOPICS = (Topic(METERED_TOPIC, 1, 3),)
@@ -93,9 +95,10 @@ class TransactionSettings:
     frozen_ms: tuple[int, int] = (50, 5_000)
 
 
-SETTINGS: Mapping[str, type[GroupSettings] | type[TransactionSettings]] = {
+SETTINGS: Mapping[str, type[GroupSettings] | type[TransactionSettings] | type[ShareSettings]] = {
     GROUPS: GroupSettings,
     TRANSACTIONS: TransactionSettings,
+    SHARES: ShareSettings,
 }
 """The workloads that have settings of their own, each in the field of its name."""
 
@@ -112,6 +115,8 @@ class ChaosConfig:
     """Of a run with groups."""
     transactions: TransactionSettings = TransactionSettings()
     """Of a run with transactions."""
+    shares: ShareSettings = field(default_factory=ShareSettings)
+    """Of a run with share groups."""
 
     # The cluster.
     roles: Mapping[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), COMBINED))
@@ -243,7 +248,7 @@ class ChaosConfig:
         return replace(self, plain=tuple(each for each in self.plain if each != node_id), **others)
 
     def with_settings(self, **changes: Any) -> ChaosConfig:
-        """The same with changes of its workload's own settings (`groups`, `transactions`)."""
+        """The same with changes of its workload's own settings (`groups`, `transactions`, `shares`)."""
         return replace(self, **{self.workload: replace(getattr(self, self.workload), **changes)})
 
     def calm(self) -> ChaosConfig:
@@ -257,4 +262,5 @@ class ChaosConfig:
             may_lose=False,
             groups=replace(self.groups, churn=(), moves=(), grows=False),
             transactions=replace(self.transactions, freezes=False),
+            shares=replace(self.shares, churn=()),
         )

@@ -55,8 +55,9 @@ METADATA = "/metadata"
 COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 PRIVATE_REQUESTS = "tanist.private.requests.enable"
+_WITH_SHARE_GROUPS = Bootstrap(features=default_features(DEFAULT_METADATA_VERSION))
 _BOOTSTRAP = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0})
-"""How clusters begin: without share groups, which no workload has."""
+"""How clusters begin, but for those whose workload has share groups."""
 
 _POLL_US = 10_000
 """Pause between two looks at a condition that time passes for."""
@@ -217,7 +218,7 @@ class Host:
                 self._gave_up,
                 self._crashed_by,
                 self._met,
-                bootstrap=_BOOTSTRAP,
+                bootstrap=_WITH_SHARE_GROUPS if world.has_share_groups else _BOOTSTRAP,
             )
             self.node.start()
 
@@ -383,6 +384,7 @@ class World:
         conditions: NetworkConditions | None = None,
         trace: Trace | None = None,
         voters: Collection[int] = (),
+        share_groups: bool = False,
     ) -> None:
         """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is.
 
@@ -390,6 +392,7 @@ class World:
         `voters`: the first ones of a dynamic quorum. Without any all controllers vote, for good.
         """
         self.seed = seed
+        self.has_share_groups = share_groups
         self.counts: Counter[str] = Counter()
         """Counters of exercised situations (`coverage.py`)."""
         self.scheduler = Scheduler()

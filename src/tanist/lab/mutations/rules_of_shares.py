@@ -1,0 +1,205 @@
+"""Rules of share groups, broken: early answers, forgotten states, leaders that are not fenced, counts and locks.
+
+Owns the patches, and `SHARE_MUTANTS`, each with the runs that show it, which have share groups (`sim.run.shares`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.share.fetching import ShareFetching
+from tanist.broker.share.partitions import LedShare, LedShares
+from tanist.coordinator.effects import NEVER_MS, Answer
+from tanist.coordinator.share import state_shard
+from tanist.coordinator.share.partition import Change, Limits, SharePartition
+from tanist.coordinator.share.runs import RecordState
+from tanist.coordinator.share.state_shard import Outcome, ShareStateShard, StateAppend
+from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
+from tanist.lab.mutations.simulator import Mutation
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import SHARES, ChaosConfig
+from tanist.sim.run.drawing import config_of
+
+# -- what is stored
+
+
+def answers_before_it_is_stored() -> tuple[Patch, ...]:
+    store = LedShares.store
+
+    def at_once(shares: LedShares, share: LedShare, change: Change, then: Any = None) -> None:
+        store(shares, share, change)
+        if then is not None:
+            then(0)
+
+    return (Patch(LedShares, "store", at_once),)
+
+
+def stores_before_the_commit() -> tuple[Patch, ...]:
+    decide = ShareStateShard._decide
+
+    def answered(shard: ShareStateShard, records: Any, ticket: object, outcome: Outcome) -> Sequence[Any]:
+        effects = [Answer(ticket, outcome)] if ticket is not None else []
+        return [*effects, *decide(shard, records, None, outcome)]
+
+    return (Patch(ShareStateShard, "_decide", answered),)
+
+
+def refused_decisions_stand() -> tuple[Patch, ...]:
+    written = ShareStateShard.written
+
+    def kept(shard: ShareStateShard, append: StateAppend, error: int, now_ms: int) -> Sequence[Any]:
+        return written(shard, replace(append, undo=()), error, now_ms)
+
+    return (Patch(ShareStateShard, "written", kept),)
+
+
+def snapshots_forget_the_start() -> tuple[Patch, ...]:
+    snapshot = vars(state_shard)["_snapshot"]
+
+    def from_the_beginning(where: Any, state: Any, wall_ms: int) -> Any:
+        return snapshot(where, replace(state, start_offset=min(state.start_offset, 0)), wall_ms)
+
+    return (Patch(state_shard, "_snapshot", from_the_beginning),)
+
+
+old_leaders_write = fixed(ShareStateShard, "_fenced", always(0))
+
+
+# -- what a leader reads
+
+
+def _reads(change: Callable[[Any], Any]) -> tuple[Patch, ...]:
+    is_read = LedShares._is_read
+
+    def changed(shares: LedShares, share: LedShare, outcome: Outcome) -> None:
+        state = None if outcome.state is None else change(outcome.state)
+        is_read(shares, share, outcome._replace(state=state))
+
+    return (Patch(LedShares, "_is_read", changed),)
+
+
+def reads_the_start_alone() -> tuple[Patch, ...]:
+    return _reads(lambda state: replace(state, batches=()))
+
+
+def reads_no_start() -> tuple[Patch, ...]:
+    return _reads(lambda state: replace(state, start_offset=min(state.start_offset, 0)))
+
+
+def reads_no_counts() -> tuple[Patch, ...]:
+    return _reads(
+        lambda state: replace(state, batches=tuple(each._replace(delivery_count=0) for each in state.batches))
+    )
+
+
+# -- delivery
+
+
+def _lock_without_a_count(share: SharePartition, run: Any, member_id: str, limits: Limits, now_ms: int) -> None:
+    run.state, run.member_id = RecordState.ACQUIRED, member_id
+    run.delivery_count = max(run.delivery_count, 1)
+    run.lock_until_ms = now_ms + limits.lock_ms
+
+
+def delivers_without_a_limit() -> tuple[Patch, ...]:
+    def pend(share: SharePartition, run: Any, state: RecordState, limits: Limits) -> None:
+        run.pending = state
+
+    def let_go(share: SharePartition, run: Any, delivery_limit: int) -> None:
+        run.state, run.member_id, run.lock_until_ms = RecordState.AVAILABLE, "", NEVER_MS
+
+    return Patch(SharePartition, "_pend", pend), Patch(SharePartition, "_let_go", let_go)
+
+
+def releases_for_good() -> tuple[Patch, ...]:
+    def pend(share: SharePartition, run: Any, state: RecordState, limits: Limits) -> None:
+        run.pending = RecordState.ARCHIVED if state is RecordState.AVAILABLE else state
+
+    return (Patch(SharePartition, "_pend", pend),)
+
+
+def one_lock_ends_all() -> tuple[Patch, ...]:
+    expire = SharePartition.expire
+
+    def at_once(share: SharePartition, limits: Limits, now_ms: int) -> Change:
+        return expire(share, limits, now_ms + limits.lock_ms)
+
+    return (Patch(SharePartition, "expire", at_once),)
+
+
+def _upper(fetching: ShareFetching, hosted: HostedPartition) -> int:
+    return hosted.log.log_end_offset
+
+
+counts_nothing = fixed(SharePartition, "_lock", _lock_without_a_count)
+locks_never_expire = fixed(LedShares, "arm", always(None))
+gives_what_is_not_committed = fixed(ShareFetching, "_upper", _upper)
+
+
+# -- the table
+
+
+def _as_drawn(config: ChaosConfig) -> ChaosConfig:
+    return config
+
+
+def _drawn(
+    rule: str, patches: Breaks, changed: Callable[[ChaosConfig], ChaosConfig] = _as_drawn, **settings: Any
+) -> Mutation:
+    """Shows in random runs, perhaps with changes."""
+    return Mutation(
+        rule, patches, lambda seed: ChaosRun(seed, changed(config_of(seed, SHARES)).with_settings(**settings))
+    )
+
+
+def _succeeded(config: ChaosConfig) -> ChaosConfig:
+    """Leaders are succeeded all the time, and hear of it late; members go on with both."""
+    changed = replace(
+        config,
+        kinds=("slow", "partition"),
+        fault_pause_ms=(50, 400),
+        down_max=1,
+        may_lose=False,
+        operations=("preferred", "reassign"),
+        operation_pause_ms=(50, 300),
+        latency_us=(500, 5_000),
+        properties={
+            **config.properties,
+            "broker.session.timeout.ms": "1000",
+            "broker.heartbeat.interval.ms": "200",
+            "share.coordinator.state.topic.num.partitions": "3",
+        },
+    )
+    plans = tuple(replace(plan, members=3, from_latest=False) for plan in config.shares.plans)
+    return changed.with_settings(plans=plans, explicit_share=1.0, late_share=0.0, work_ms=50, churn=())
+
+
+def _often_refusing(config: ChaosConfig) -> ChaosConfig:
+    """The log of states takes nothing while a replica is not in sync."""
+    return replace(config, properties={**config.properties, "share.coordinator.state.topic.min.isr": "3"})
+
+
+def _soon(config: ChaosConfig) -> ChaosConfig:
+    """It need not wait long in the end."""
+    return replace(config, settle_time_ms=25_000)
+
+
+SHARE_MUTANTS: Mapping[str, Mutation] = {
+    "share-early": _drawn("a member's word is answered before it is stored", answers_before_it_is_stored),
+    "share-uncommitted": _drawn("a state is answered before it is committed", stores_before_the_commit),
+    "share-start-alone": _drawn("a new leader reads the start offset alone", reads_the_start_alone),
+    "share-fence": _drawn("leaders that were succeeded are not fenced", old_leaders_write, _succeeded),
+    "share-counts": _drawn("the delivery count does not grow", counts_nothing, release_share=0.4),
+    "share-limit": _drawn("records are delivered without a limit", delivers_without_a_limit, release_share=0.6),
+    "share-stored-counts": _drawn("a new leader reads no delivery counts", reads_no_counts, release_share=0.6),
+    "share-locks": _drawn("the end of one lock is the end of all", one_lock_ends_all, silent_share=0.3),
+    "share-start": _drawn("a new leader begins at the beginning", reads_no_start),
+    "share-snapshot": _drawn("a snapshot has no start offset", snapshots_forget_the_start),
+    "share-released": _drawn("what is released is archived", releases_for_good, release_share=0.4),
+    "share-for-ever": _drawn("locks do not expire", locks_never_expire, _soon, silent_share=0.3, churn=()),
+    "share-refused": _drawn("what the log has refused stays decided", refused_decisions_stand, _often_refusing),
+    "share-ahead": _drawn("records are given before they are committed", gives_what_is_not_committed),
+}

@@ -1,0 +1,198 @@
+"""The workload of share groups: producers that go on, and members that fetch, accept, release, reject, or say nothing.
+
+Everything is drawn from the seed: the cluster and its groups (`share_profiles`), faults and operators as in any run,
+and what members do with records. The checks of share groups (Q1-Q4, Q6, Q7) and those of the logs judge it; and after
+the faults:
+
+    Q5  every committed record is done with: accepted, rejected, or given as often as it may be
+
+    tanist lab run --share-groups --seeds 1..200
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from tanist.client.admin import GROUP_RESOURCE, alter_configs_request
+from tanist.sim.checkers.coordinators import CoordinatorChecks
+from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
+from tanist.sim.checkers.shares import ShareChecks
+from tanist.sim.events import ClientAway
+from tanist.sim.oracle import PartitionOracle
+from tanist.sim.run.workload import Run
+from tanist.sim.situations import SituationCounter
+from tanist.sim.situations_of_shares import OF_SHARES
+from tanist.sim.workload.producer import Producer
+from tanist.sim.workload.share_members import Share, ShareContext, SimShareMember
+from tanist.sim.workload.share_settings import SharePlan
+from tanist.sim.world.clock import SimClock, stream
+from tanist.sim.world.scheduler import MICROSECONDS, Process
+from tanist.sim.world.world import BROKER_PORT
+from tanist.wire.internal_topics import INTERNAL_TOPICS
+
+_CONFIGS_TIMEOUT_MS = 3_000
+
+SHARES_EXPECTED: dict[str, str] = {
+    "elections": "a broker was elected, and with it a leader of share partitions, or a coordinator",
+    "shares: records received": "by a member, which is given them",
+    "shares: words stored": "an acknowledgement has succeeded",
+    "shares: words refused": "the lock has expired, or the leader has another",
+    "shares: members die": "without a word, so that their sessions end with their connections",
+    "shares: members leave": "in good order",
+    "shares: members pause": "for longer than a lock, and go on believing that they have the records",
+    "shares: given by a leader that was succeeded": "and does not know it: no message ends a leadership",
+    "coordinators: compared with the replay of their log": "all that they had decided was committed",
+    **{name: each.meaning for name, each in OF_SHARES.items()},
+}
+"""Counters that must not be zero over a large range of seeds, and their meanings."""
+
+
+class Shares:
+    """Of one seed. A `Workload`."""
+
+    expected: ClassVar[Mapping[str, str]] = SHARES_EXPECTED
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._settings = settings = run.config.shares
+        self.world = run.world
+        replicas = run.checkers.replicas
+        self.checks = ShareChecks(self.world, replicas, settings)
+        CoordinatorChecks(self.world).on_share_states = self.checks.state_is_whole
+        self.world.watchers.append(SituationCounter(self.world.counts, OF_SHARES))
+        # The checkers know the producers of each topic; only coordinators write to the internal ones.
+        replicas.leaders.on_committed = _but_for_internal_topics(replicas.leaders.on_committed)
+        replicas.elections.on_given_up = _but_for_internal_topics(replicas.elections.on_given_up)
+        self.processes: dict[SimShareMember, Process] = {}
+        for plan in settings.plans:
+            for n in range(plan.members):
+                self._make_member(f"{plan.group}/m{n}", plan)
+        self.producers = [
+            Producer(
+                run.world,
+                f"{topic.name}/producer{n}",
+                run.history,
+                topic.name,
+                topic.partitions,
+                pause_ms=run.config.pause_ms,
+                value_bytes=run.config.value_bytes,
+            )
+            for topic in run.config.topics
+            for n in range(run.config.producers)
+        ]
+        self._churning = True
+
+    def _make_member(self, name: str, plan: SharePlan) -> None:
+        world, process = self.world, Process(name)
+        world.clients.append(name)
+        context = ShareContext(
+            clock=SimClock(world.scheduler, process),
+            network=world.network.view(name, process),
+            bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
+            rng=stream(world.seed, name),
+            witness=self.checks,
+            login=world.login_of(name),
+        )
+        self.processes[SimShareMember(context, name, plan, self._settings)] = process
+
+    # -- the run
+
+    def play(self, liveness: LivenessPhase) -> None:
+        run, world = self._run, self.world
+        self._configure(liveness)
+        for producer in self.producers:
+            producer.start()
+        for member in self.processes:
+            self._as(member, member.start)
+        run.begin_faults()
+        if self._settings.churn:
+            for member in self.processes:
+                self._churn(member, stream(run.seed, f"{member.name}/churn"))
+        world.run_for(run.config.fault_time_ms)
+        self._churning = False
+        for member in self.processes:
+            self._resume(member)
+            member.settle()
+            self._as(member, member.start)
+        liveness.run(stream(run.seed, LIVENESS_STREAM), producers=self.producers)
+        shares = list(self._shares())
+        liveness.must(
+            lambda: not any(self.checks.unsettled(shares)),
+            "Q5",
+            lambda: f"not done with: {'; '.join(self.checks.unsettled(shares))}",
+        )
+        self.checks.check_all_done(shares)
+        for member in self.processes:
+            self._as(member, member.leave)
+        world.run_for(1_000)
+
+    def _shares(self) -> Iterator[Share]:
+        image = self._run.checkers.replicas.metadata.image
+        for plan in self._settings.plans:
+            for name in plan.topics:
+                for index in sorted(image.topics[image.topic_ids[name]].partitions):
+                    yield Share(plan.group, name, index)
+
+    def _configure(self, liveness: LivenessPhase) -> None:
+        """Groups begin where they are to begin."""
+        left = [plan for plan in self._settings.plans if not plan.from_latest]
+
+        def ask() -> None:
+            request = alter_configs_request(GROUP_RESOURCE, left[0].group, {"share.auto.offset.reset": "earliest"})
+            self._run.admin.any_broker().call(request, 1, _CONFIGS_TIMEOUT_MS, handle_response)
+
+        def handle_response(response: Any | None) -> None:
+            if response is not None and not response.responses[0].error_code:
+                left.pop(0)
+            if left:
+                self._run.admin.later(100, ask)
+
+        if left:
+            self._run.admin.run(ask)
+        liveness.must(lambda: not left, "L2", lambda: "the groups cannot be configured")
+
+    # -- members come and go
+
+    def _churn(self, member: SimShareMember, rng: random.Random) -> None:
+        settings = self._settings
+
+        def strike() -> None:
+            if not self._churning:
+                return
+            kind, away_ms = rng.choice(settings.churn), rng.randint(*settings.away_ms)
+            self.world.counts[f"shares: members {kind}"] += 1
+            self.world.emit(ClientAway(member.name, kind, away_ms))
+            if kind == "pause":
+                self.processes[member].frozen = True
+            else:
+                self._as(member, member.leave if kind == "leave" else member.die)
+            self.world.scheduler.after(away_ms * MICROSECONDS, back)
+
+        def back() -> None:
+            if self._churning:
+                self._resume(member)
+                self._as(member, member.start)
+                again()
+
+        def again() -> None:
+            self.world.scheduler.after(rng.randint(*settings.churn_pause_ms) * MICROSECONDS, strike)
+
+        again()
+
+    def _resume(self, member: SimShareMember) -> None:
+        if self.processes[member].frozen:
+            self.world.scheduler.thaw(self.processes[member])
+
+    def _as(self, member: SimShareMember, act: Callable[[], None]) -> None:
+        """Run an action of a member as its own process."""
+        self.world.scheduler.after(0, act, self.processes[member])
+
+
+def _but_for_internal_topics(callback: Callable[..., None]) -> Callable[..., None]:
+    def tell(oracle: PartitionOracle, *rest: Any) -> None:
+        if oracle.name.rpartition("-")[0] not in INTERNAL_TOPICS:
+            callback(oracle, *rest)
+
+    return tell

@@ -1,0 +1,97 @@
+"""Runs with share groups: what members do, what the checks judge, and that they do judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tanist.lab.mutations.examination import hunt
+from tanist.lab.mutations.rules_of_shares import SHARE_MUTANTS
+from tanist.sim.run.chaos_run import ChaosRun
+from tanist.sim.run.config import SHARES, ChaosConfig
+from tanist.sim.run.drawing import config_of
+from tanist.sim.workload.share_settings import SharePlan
+
+PATIENCE = 12
+"""Seeds: which of them shows a mutation first depends on timing, and so on changes that have nothing to do with it."""
+
+SHOWN_BY = {
+    "share-early": {"Q1", "Q6"},
+    "share-uncommitted": {"Q1", "Q6"},
+    "share-start-alone": {"Q1"},
+    "share-fence": {"Q1", "Q4", "Q6"},
+    "share-counts": {"Q2"},
+    "share-limit": {"Q2"},
+    "share-stored-counts": {"Q2"},
+    "share-locks": {"Q3"},
+    "share-start": {"Q4"},
+    "share-snapshot": {"Q4"},
+    "share-released": {"Q5"},
+    "share-for-ever": {"Q5"},
+    "share-refused": {"Q6"},
+    "share-ahead": {"Q7"},
+}
+SOON = ("share-start-alone", "share-counts", "share-locks", "share-ahead")
+"""Shown by the first seeds, within their first seconds."""
+
+
+def calm(seed: int = 1, **settings: Any) -> ChaosConfig:
+    """One group of three, and nothing happens but what members do."""
+    config = replace(config_of(seed, SHARES).calm(), fault_time_ms=3_000)
+    plan = SharePlan("s", 3, tuple(topic.name for topic in config.topics))
+    return config.with_settings(**{"plans": (plan,), **settings})
+
+
+def test_members_share_the_records_of_a_topic_until_all_are_done_with() -> None:
+    run = ChaosRun(3, calm(3, release_share=0.2, silent_share=0.1, late_share=0.1, reject_share=0.1))
+    outcome = run.run()
+    assert outcome.violation is None
+    counts = outcome.counts
+    assert counts["shares: records received"] > 50
+    assert counts["shares: words stored"] > 10
+    assert counts["share leader: record given again"] > 5
+    assert counts["share leader: record archived"] > 0
+    assert counts["share leader: lock expired"] > 0
+    assert counts["coordinators: compared with the replay of their log"] > 10
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    short = replace(config_of(2, SHARES), fault_time_ms=2_500)
+    first, second = ChaosRun(2, short).run(), ChaosRun(2, short).run()
+    assert first.violation is None
+    assert (first.digest, first.events) == (second.digest, second.events)
+    assert first.digest != ChaosRun(2, short.calm()).run().digest
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_acknowledgements_come_with_fetches_and_alone(exact: bool) -> None:
+    for share in (0.0, 1.0):
+        outcome = ChaosRun(5, calm(5, explicit_share=share, exact=exact)).run()
+        assert outcome.violation is None
+        assert outcome.counts["shares: words stored"] > 10
+
+
+# -- the checks
+
+
+def shown(name: str) -> str:
+    seen, _ = hunt(SHARE_MUTANTS[name], range(1, PATIENCE + 1))
+    return "" if seen is None else seen.property_id
+
+
+def test_each_rule_is_broken() -> None:
+    assert SHOWN_BY.keys() == SHARE_MUTANTS.keys()
+    assert {each for ids in SHOWN_BY.values() for each in ids} == {f"Q{number}" for number in range(1, 8)}
+
+
+@pytest.mark.parametrize("name", SOON)
+def test_a_broken_rule_shows_soon(name: str) -> None:
+    assert shown(name) in SHOWN_BY[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SHOWN_BY.keys() - set(SOON)))
+def test_a_broken_rule_shows(name: str) -> None:
+    assert shown(name) in SHOWN_BY[name]
