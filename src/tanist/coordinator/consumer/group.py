@@ -282,7 +282,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
                 self.emit(MemberTargetKey(group=self.group_id, member_id=member_id), target_record(target))
         self.emit(TargetAssignmentKey(group=self.group_id), TargetAssignmentValue(assignment_epoch=self.epoch))
 
-    def reconcile(self, member_id: str, reported: Reported | None, changed: bool) -> Current:
+    def reconcile(self, member_id: str, reported: Reported | None, changed: bool) -> Current[UUID]:
         """Bring a member one step nearer to its target."""
         subscribed: frozenset[UUID] | None = None
         if changed:
