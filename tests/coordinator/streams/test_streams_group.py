@@ -456,8 +456,8 @@ def test_a_group_is_of_one_kind() -> None:
     ):
         rig.carry_out(effects)
         assert rig.answers[ticket].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    ticket = Rig.join(rig)
-    assert rig.answers[ticket].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    classic = Rig.join(rig)
+    assert rig.answers[classic].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert sorted(rig.streams.members) == ["m1"]
 
 
