@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(builds.missing_maven() is not None, reason=str(builds.missing_maven())),
 ]
 
-PROGRAM = Path(__file__).parent / "streams" / "WordCount.java"
 GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 WORDS = ("crown", "heir", "clan", "elect", "brehon", "oath", "ring")
 PARTITIONS = 3
@@ -57,13 +56,10 @@ class Instance:
     """One process of the application, with two threads and an empty disk."""
 
     def __init__(self, cluster: Cluster, application: str, source: str, sink: str, number: int, folder: Path) -> None:
-        classes = folder / f"classes-{number}"
-        jars = builds.streams()
-        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(PROGRAM)], check=True)
         settings = {
             "application.id": application, "bootstrap.servers": cluster.bootstrap, "group.protocol": "streams",
             "processing.guarantee": "exactly_once_v2", "state.dir": str(folder / f"state-{number}"),
-            "num.stream.threads": "2", "application.server": f"127.0.0.1:{7000 + number}",
+            "num.stream.threads": "2", "replication.factor": "3", "application.server": f"127.0.0.1:{7000 + number}",
             # A transaction of an instance that is killed ends soon.
             "producer.transaction.timeout.ms": "10000",
         }  # fmt: skip
@@ -71,7 +67,7 @@ class Instance:
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         self.log = folder / f"streams-{number}.log"
         flags = (*apache.TOOL_FLAGS, f"-Dlog4j2.configurationFile={apache.jars() / 'tools.properties'}")
-        command = ["java", *flags, "-cp", f"{jars}/*:{classes}", "WordCount", str(file), source, sink]
+        command = ["java", *flags, "-cp", builds.streams(), "WordCount", str(file), source, sink]
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT)
 

@@ -565,4 +565,4 @@ class Groups(RuleBasedStateMachine):
 Groups.TestCase.settings = settings(
     max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-test_groups = Groups.TestCase
+TestGroups = Groups.TestCase

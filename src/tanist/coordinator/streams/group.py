@@ -61,6 +61,7 @@ from tanist.wire.streams_group_records import (
 )
 
 PROTOCOL_TYPE: Final = "streams"
+_INT32_MAX: Final = 2**31 - 1
 _STANDBY_REPLICAS: Final = "num.standby.replicas"
 
 Decide = Callable[[CoordinatorKey, CoordinatorValue | None], None]
@@ -348,26 +349,26 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         self, beat: StreamsGroupHeartbeatRequest, had: CurrentTasks, has: CurrentTasks, *, whole: bool
     ) -> StreamsGroupHeartbeatResponse:
         timing = self.settings.streams_timing(self.group_id)
-        response = StreamsGroupHeartbeatResponse(
+        told = whole or _places(had) != _places(has)
+        if told and self.members[beat.member_id].user_endpoint is not None:
+            self.endpoint_epoch += 1
+        endpoints = None
+        if self.endpoint_epoch != beat.endpoint_information_epoch:
+            subtopologies = self.configured().subtopologies
+            endpoints = endpoint_partitions(self.members, self.currents, subtopologies, self._count)
+        return StreamsGroupHeartbeatResponse(
             member_id=beat.member_id,
             member_epoch=has.epoch,
             heartbeat_interval_ms=timing.heartbeat_interval_ms,
-            acceptable_recovery_lag_legacy=min(timing.acceptable_recovery_lag, 2**31 - 1),
+            acceptable_recovery_lag_legacy=min(timing.acceptable_recovery_lag, _INT32_MAX),
             acceptable_recovery_lag=timing.acceptable_recovery_lag,
             task_offset_interval_ms=timing.task_offset_interval_ms,
+            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if told else None,
+            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if told else None,
+            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if told else None,
+            endpoint_information_epoch=self.endpoint_epoch,
+            partitions_by_user_endpoint=endpoints,
         )
-        if whole or _places(had) != _places(has):
-            response.active_tasks = ids_of(has.assigned, Role.ACTIVE, TaskIds)
-            response.standby_tasks = ids_of(has.assigned, Role.STANDBY, TaskIds)
-            response.warmup_tasks = ids_of(has.assigned, Role.WARMUP, TaskIds)
-            if self.members[beat.member_id].user_endpoint is not None:
-                self.endpoint_epoch += 1
-        if self.endpoint_epoch != beat.endpoint_information_epoch:
-            response.partitions_by_user_endpoint = endpoint_partitions(
-                self.members, self.currents, self.configured().subtopologies, self._count
-            )
-        response.endpoint_information_epoch = self.endpoint_epoch
-        return response
 
     # -- leaving
 
