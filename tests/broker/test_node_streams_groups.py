@@ -59,7 +59,7 @@ def streams_cluster(*, nodes: int = 3, config: Mapping[str, str] | None = None) 
 
 
 class Member(Client):
-    """A member of the group, of a process of its own: it does at once what it is told to."""
+    """A member of the group, of a process of its own: it does at once what it is to do."""
 
     def __init__(self, cluster: Cluster, name: str, sent: Topology | None = None) -> None:
         super().__init__(cluster)
@@ -158,7 +158,7 @@ def test_a_member_may_hear_of_its_topics_and_create_those_that_are_missing() -> 
             if answer.error_code not in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR):
                 alice.heard(answer)
                 return answer
-            alice.coordinator()  # whoever asks for it has it made
+            alice.coordinator()  # a client that asks for it has it made
             cluster.run(100)
         raise AssertionError("no coordinator")
 

@@ -155,7 +155,7 @@ def test_words_are_counted_exactly_while_an_instance_and_a_broker_are_killed(qui
 
 
 def test_kafka_streams_groups_lists_describes_resets_and_deletes(quick: Cluster, tmp_path: Path) -> None:
-    source, sink, group = "told", "told-counts", "told-words"
+    source, sink, group = "shown", "shown-counts", "shown-words"
     create_topics(quick, source, sink, partitions=PARTITIONS)
     produce(quick, source, ["a b"] * 30, partitions=PARTITIONS)
     with Committed(quick, sink, PARTITIONS) as read, instance(quick, group, source, sink, 1, tmp_path) as running:

@@ -289,9 +289,9 @@ def test_one_member_may_have_all_shut_down() -> None:
     rig.join("m1")
     rig.join("m2")
     assert codes(rig.go_on("m1", shutdown_application=True)) == [StatusCode.SHUTDOWN_APPLICATION]
-    told = rig.go_on("m2")
-    assert codes(told) == [StatusCode.SHUTDOWN_APPLICATION]
-    assert "member m1 encountered a fatal error" in told.status[0].status_detail
+    heard = rig.go_on("m2")
+    assert codes(heard) == [StatusCode.SHUTDOWN_APPLICATION]
+    assert "member m1 encountered a fatal error" in heard.status[0].status_detail
     for member in ("m1", "m2"):
         assert rig.beat(member, -1).error_code == 0
     assert codes(rig.join("m3")) == []
@@ -355,7 +355,7 @@ def test_the_answer_to_an_older_epoch_was_lost() -> None:
     assert rig.beat("m1", rig.epochs["m1"] - 1, **too_much).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_who_is_unknown_is_told_so() -> None:
+def test_unknown_members_hear_so() -> None:
     rig = StreamsRig(streams_max_size=1)
     assert rig.beat("m1", 3).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     rig.join("m1")

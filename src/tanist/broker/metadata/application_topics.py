@@ -37,23 +37,23 @@ class ApplicationTopics:
         """By topic: why, and until when to tell of it."""
         self._failed = Throttled(context.clock, context.events, _FAILED_INTERVAL_MS)
 
-    def create(self, topics: Iterable[CreatableTopic], told_for_ms: int) -> None:
-        """Have these made that are not under way. A failure is told of for so long."""
+    def create(self, topics: Iterable[CreatableTopic], kept_for_ms: int) -> None:
+        """Have these made that are not under way. A failure is kept for so long."""
         wanted = tuple(topic for topic in topics if topic.name not in self._under_way)
         if not wanted:
             return
         names = tuple(topic.name for topic in wanted)
         self._under_way.update(names)
         request = CreateTopicsRequest(topics=wanted, timeout_ms=_CREATE_TIMEOUT_MS)
-        answered = partial(self._created, names, told_for_ms)
+        answered = partial(self._created, names, kept_for_ms)
         self._controller_channel.call(request, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, answered)
 
-    def _created(self, names: tuple[str, ...], told_for_ms: int, response: CreateTopicsResponse | None) -> None:
+    def _created(self, names: tuple[str, ...], kept_for_ms: int, response: CreateTopicsResponse | None) -> None:
         self._under_way.difference_update(names)
         if response is None:
             self._failed.emit(lambda left_out: InternalTopicNotCreated(names[0], "", left_out))
             return
-        until_ms = self._context.clock.now_ms() + told_for_ms
+        until_ms = self._context.clock.now_ms() + kept_for_ms
         for topic in response.topics:
             self._failures.pop(topic.name, None)
             if topic.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

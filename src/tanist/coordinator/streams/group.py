@@ -349,8 +349,8 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         self, beat: StreamsGroupHeartbeatRequest, had: CurrentTasks, has: CurrentTasks, *, whole: bool
     ) -> StreamsGroupHeartbeatResponse:
         timing = self.settings.streams_timing(self.group_id)
-        told = whole or _places(had) != _places(has)
-        if told and self.members[beat.member_id].user_endpoint is not None:
+        changed = whole or _places(had) != _places(has)
+        if changed and self.members[beat.member_id].user_endpoint is not None:
             self.endpoint_epoch += 1
         endpoints = None
         if self.endpoint_epoch != beat.endpoint_information_epoch:
@@ -363,9 +363,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             acceptable_recovery_lag_legacy=min(timing.acceptable_recovery_lag, _INT32_MAX),
             acceptable_recovery_lag=timing.acceptable_recovery_lag,
             task_offset_interval_ms=timing.task_offset_interval_ms,
-            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if told else None,
-            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if told else None,
-            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if told else None,
+            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if changed else None,
+            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if changed else None,
+            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if changed else None,
             endpoint_information_epoch=self.endpoint_epoch,
             partitions_by_user_endpoint=endpoints,
         )
