@@ -20,6 +20,7 @@ from tanist.wire.messages.streams_group_heartbeat_request import (
     StreamsGroupHeartbeatRequest,
     Subtopology,
     TaskIds,
+    TaskOffset,
     TopicInfo,
     Topology,
 )
@@ -80,6 +81,7 @@ class Member(Client):
             active_tasks=tuple(TaskIds(subtopology_id=part, partitions=ids) for part, ids in self.active.items()),
             standby_tasks=(),
             warmup_tasks=(),
+            task_offsets=(TaskOffset(subtopology_id="1", partition=1, offset=8),),
         )
 
     def beat(self) -> Any:
@@ -219,6 +221,7 @@ def test_operators_see_change_and_delete_a_group() -> None:
         (CHANGELOG, 2)
     ]
     of_a, of_b = known.members
+    assert [(each.subtopology_id, each.partition, each.offset) for each in of_a.task_offsets] == [("1", 1, 8)]
     assert sum(len(tasks.partitions) for tasks in of_a.assignment.active_tasks) == 4
     assert sum(len(tasks.partitions) for tasks in of_b.target_assignment.active_tasks) == 2
     assert cluster.ask(StreamsGroupDescribeRequest(group_ids=("g",)), 0, to=coordinator).groups[0].members

@@ -321,7 +321,7 @@ def test_members_hear_of_others_endpoints() -> None:
         (2, _owned({Role.ACTIVE: {"7": (0,)}}), ErrorCode.INVALID_REQUEST),
         (2, _owned({Role.ACTIVE: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
         (2, {"instance_id": "i"}, ErrorCode.INVALID_REQUEST),
-        (2, {"task_offsets": (TaskOffset(),)}, ErrorCode.INVALID_REQUEST),
+        (2, _owned({Role.WARMUP: {"0": (0,)}}), ErrorCode.INVALID_REQUEST),
         (0, {}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1, "topology": Topology(epoch=-1)}, ErrorCode.INVALID_REQUEST),
@@ -336,6 +336,19 @@ def test_requests_that_are_refused(epoch: int, fields: dict[str, Any], error: Er
     assert rig.beat("m1", epoch, **fields).error_code == error
     assert len(rig.log) == written
     assert rig.go_on("m1").error_code == 0
+
+
+def test_members_of_4_4_say_how_far_their_tasks_are() -> None:
+    rig = StreamsRig()
+    rig.join("m1", task_offsets=(), task_end_offsets=())
+    where = [
+        TaskOffset(subtopology_id=part, partition=index, offset=7) for part, index in (("1", 2), ("1", 6), ("9", 0))
+    ]
+    assert rig.go_on("m1", task_offsets=tuple(where), task_end_offsets=tuple(where[:1])).error_code == 0
+    rig.go_on("m1")
+    assert rig.streams.task_offsets["m1"] == ({("1", 2): 7}, {("1", 2): 7})
+    rig.beat("m1", -1)
+    assert rig.streams.task_offsets == {}
 
 
 def test_a_changelog_has_no_number_of_partitions_of_its_own() -> None:

@@ -18,6 +18,7 @@ from tanist.broker.network.call import Call, Handler
 from tanist.controller.features import STREAMS_VERSION
 from tanist.coordinator.streams.assignor import STICKY
 from tanist.coordinator.streams.group import StreamsGroup
+from tanist.coordinator.streams.member import TaskOffsets
 from tanist.coordinator.streams.tasks import Role, RoleIn, ids_of
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
@@ -32,6 +33,7 @@ from tanist.wire.messages.streams_group_describe_response import (
     StreamsGroupDescribeResponse,
     Subtopology,
     TaskIds,
+    TaskOffset,
     TopicInfo,
     Topology,
 )
@@ -130,7 +132,7 @@ def _names(topology: Topology | None) -> set[str]:
 
 def _member(group: StreamsGroup, member_id: str) -> Member:
     member, current = group.members[member_id], group.current(member_id)
-    endpoint = member.user_endpoint
+    endpoint, offsets = member.user_endpoint, group.task_offsets.get(member_id, TaskOffsets())
     return Member(
         member_id=member_id,
         member_epoch=current.epoch,
@@ -142,8 +144,17 @@ def _member(group: StreamsGroup, member_id: str) -> Member:
         process_id=member.process_id,
         user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
         client_tags=tuple(KeyValue(key=each.key, value=each.value) for each in member.client_tags),
+        task_offsets=_offsets(offsets.reached),
+        task_end_offsets=_offsets(offsets.ends),
         assignment=_assignment(current.assigned),
         target_assignment=_assignment(group.targets.get(member_id, {})),
+    )
+
+
+def _offsets(offsets: Mapping[tuple[str, int], int]) -> tuple[TaskOffset, ...]:
+    return tuple(
+        TaskOffset(subtopology_id=part, partition=index, offset=offset)
+        for (part, index), offset in sorted(offsets.items())
     )
 
 

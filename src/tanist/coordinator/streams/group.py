@@ -24,7 +24,7 @@ from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.sessions import CommittingMembers
 from tanist.coordinator.streams.assignor import Worker, assign_sticky
 from tanist.coordinator.streams.endpoints import endpoint_partitions
-from tanist.coordinator.streams.member import JOINING_EPOCH, check_epoch, check_tasks, merged
+from tanist.coordinator.streams.member import JOINING_EPOCH, TaskOffsets, check_epoch, check_tasks, merged
 from tanist.coordinator.streams.tables import StreamsTables
 from tanist.coordinator.streams.tasks import (
     CurrentTasks,
@@ -106,6 +106,8 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         """When this coordinator has made the last target."""
         self.endpoint_epoch = 0
         """Grows when a member with an endpoint gets or loses tasks."""
+        self.task_offsets: dict[str, TaskOffsets] = {}
+        """How far members are with their tasks, as far as they have said so."""
         self._shutdown_by: str | None = None
         """The member that wants all to shut down."""
 
@@ -201,6 +203,8 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         has = self._reconcile(member_id, reported)
         self.heard_of(member_id, now_ms)
         self.be_patient(member_id, now_ms)
+        known = self.task_offsets.get(member_id, TaskOffsets())
+        self.task_offsets[member_id] = known.updated(beat, configured)
         if beat.shutdown_application and self._shutdown_by is None:
             self._shutdown_by = member_id
         response = self._response(beat, had, has, whole=joining)
@@ -380,6 +384,7 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             for key in (StreamsMemberCurrentKey, StreamsMemberTargetKey, StreamsMemberKey):
                 self.emit(key(group=self.group_id, member_id=member_id), None)
             self.forget_deadlines(member_id)
+            self.task_offsets.pop(member_id, None)
         self.emit(StreamsGroupKey(group=self.group_id), self._next_value())
         if not self.members:
             self._shutdown_by = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from tanist.coordinator.effects import Refused
 from tanist.coordinator.streams.tasks import CurrentTasks, Tasks
 from tanist.coordinator.streams.topology import ConfiguredTopology
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.streams_group_heartbeat_request import KeyValue, StreamsGroupHeartbeatRequest
+from tanist.wire.messages.streams_group_heartbeat_request import KeyValue, StreamsGroupHeartbeatRequest, TaskOffset
 from tanist.wire.streams_group_records import StreamsMemberValue
 
 JOINING_EPOCH: Final = 0
@@ -36,6 +38,29 @@ def merged(
 
 def _tag(each: KeyValue) -> tuple[str, str]:
     return each.key, each.value
+
+
+class TaskOffsets(NamedTuple):
+    """How far a member's tasks are in their changelogs, by subtopology and partition (clients of Apache Kafka 4.4)."""
+
+    reached: Mapping[tuple[str, int], int] = MappingProxyType({})
+    ends: Mapping[tuple[str, int], int] = MappingProxyType({})
+
+    def updated(self, beat: StreamsGroupHeartbeatRequest, configured: ConfiguredTopology) -> TaskOffsets:
+        """With what a heartbeat says of tasks that there are; what it omits is unchanged."""
+
+        def known(offsets: Iterable[TaskOffset]) -> dict[tuple[str, int], int]:
+            parts = configured.subtopologies
+            return {
+                (each.subtopology_id, each.partition): each.offset
+                for each in offsets
+                if each.subtopology_id in parts and 0 <= each.partition < parts[each.subtopology_id].tasks
+            }
+
+        return TaskOffsets(
+            self.reached if beat.task_offsets is None else known(beat.task_offsets),
+            self.ends if beat.task_end_offsets is None else known(beat.task_end_offsets),
+        )
 
 
 def check_epoch(beat: StreamsGroupHeartbeatRequest, reported: Tasks | None, current: CurrentTasks | None) -> None:
@@ -93,10 +118,6 @@ def check_form(beat: StreamsGroupHeartbeatRequest) -> None:
 def _unsupported(beat: StreamsGroupHeartbeatRequest) -> str | None:
     if beat.instance_id is not None:
         return "Static membership is not yet supported."
-    if beat.task_offsets is not None:
-        return "TaskOffsets are not supported yet."
-    if beat.task_end_offsets is not None:
-        return "TaskEndOffsets are not supported yet."
     if beat.warmup_tasks:
         return "WarmupTasks are not supported yet."
     if beat.topology is not None and any(part.source_topic_regex for part in beat.topology.subtopologies):
