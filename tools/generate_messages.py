@@ -354,6 +354,67 @@ def offset_of_change(message: MessageModel) -> None:
     add_field(message, "EnvelopeResponse", "error_code", model)
 
 
+def struct_of(message: MessageModel, name: str, *fields: FieldModel) -> None:
+    """Declare a struct that a later version brings."""
+    message.structs[name] = StructModel(name, list(fields))
+
+
+def recovery_lag(message: MessageModel) -> None:
+    """KIP-1331, of Kafka 4.4: version 1 asks for a description of the topology, and has the lag as an int64."""
+    like_version(message, 1, 0)
+    fields = message.structs[message.root].fields
+    (legacy,) = (field for field in fields if field.name == "acceptable_recovery_lag")
+    legacy.name = "acceptable_recovery_lag_legacy"
+    legacy.present.discard(1)
+    lag = FieldModel("acceptable_recovery_lag", "int64", False, False, -1, present={1})
+    add_field(message, message.root, "task_offset_interval_ms", lag)
+    wanted = FieldModel("topology_description_required", "bool", False, False, False, present={1})
+    add_field(message, message.root, "warmup_tasks", wanted)
+
+
+def asks_for_topology(message: MessageModel) -> None:
+    """KIP-1331, of Kafka 4.4: version 1 may ask for the description of the topology."""
+    like_version(message, 1, 0)
+    asked = FieldModel("include_topology_description", "bool", False, False, False, present={1})
+    add_field(message, message.root, "include_authorized_operations", asked)
+
+
+def described_topology(message: MessageModel) -> None:
+    """KIP-1331 and KIP-1357, of Kafka 4.4: version 1 has the description of the topology, and the assignor."""
+    like_version(message, 1, 0)
+
+    def field(name: str, kind: str, *, array: bool = False, nullable: bool = False, struct: bool = False) -> FieldModel:
+        versions = {1} if nullable else set()
+        default = None if nullable else ZERO
+        return FieldModel(name, kind, struct, array, default, present={1}, nullable=versions)
+
+    node, subtopology = "TopologyDescriptionNode", "TopologyDescriptionSubtopology"
+    struct_of(
+        message,
+        node,
+        field("name", "string"),
+        field("node_type", "int8"),
+        field("source_topics", "string", array=True),
+        field("sink_topic", "string", nullable=True),
+        field("stores", "string", array=True),
+        field("successors", "string", array=True),
+    )
+    struct_of(message, subtopology, field("subtopology_id", "string"), field("nodes", node, array=True, struct=True))
+    store = "TopologyDescriptionGlobalStore"
+    struct_of(message, store, field("source", node, struct=True), field("processor", node, struct=True))
+    struct_of(
+        message,
+        "TopologyDescription",
+        field("subtopologies", subtopology, array=True, struct=True),
+        field("global_stores", store, array=True, struct=True),
+    )
+    group = "DescribedGroup"
+    described = field("topology_description", "TopologyDescription", nullable=True, struct=True)
+    add_field(message, group, "authorized_operations", described)
+    add_field(message, group, "topology_description", field("topology_description_status", "int8"))
+    add_field(message, group, "topology_description_status", field("assignor_name", "string", nullable=True))
+
+
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
     "ApiVersionsRequest": meant_node,
     "ApiVersionsResponse": lambda message: like_version(message, 5, 4),
@@ -365,6 +426,10 @@ OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),
     "EnvelopeResponse": offset_of_change,
+    "StreamsGroupDescribeRequest": asks_for_topology,
+    "StreamsGroupDescribeResponse": described_topology,
+    "StreamsGroupHeartbeatRequest": lambda message: like_version(message, 1, 0),
+    "StreamsGroupHeartbeatResponse": recovery_lag,
     "TxnOffsetCommitRequest": topic_by_id,
     "TxnOffsetCommitResponse": topic_by_id,
 }

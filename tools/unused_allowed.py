@@ -85,7 +85,8 @@ _._value_  # Anomaly: an Enum reads it
 _.LIVE  # tanist.faults: tools/faults_page.py and tests ask for these rows
 _.INJECTED  # lab/jepsen/schedule.py: tests ask for the faults of all tests
 _.catalogue  # web/src/lab/worker.ts: Python in the browser
-_.TestCommittedOffsets  # a rule-based machine, as pytest finds it
+_.TestCommittedOffsets  # rule-based machines, as pytest finds them
+_.TestGroups
 _.libraries  # a fixture for what it does: confluent-kafka becomes importable
 
 # Members of Kafka's enumerations and layouts, which are there as a whole.
@@ -105,6 +106,8 @@ _.PRODUCER_ID_AT
 _.MV_4_0
 
 # Fields that are read by their position, or compared as part of a tuple.
+_.stored_description_topology_epoch  # wire/streams_group_records.py: goes on as Apache Kafka 4.4 has written it
+_.failed_description_topology_epoch
 _.fewer_records  # runtime/client/salvaged.py: the order of batches
 _.restarts  # lab/model/partition/components.py: budgets of the search
 _.fences

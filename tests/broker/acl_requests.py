@@ -43,6 +43,7 @@ from tanist.wire.messages import offset_delete_request as offset_delete
 from tanist.wire.messages import offset_fetch_request as offset_fetch
 from tanist.wire.messages import offset_for_leader_epoch_request as leader_epoch
 from tanist.wire.messages import produce_request as produce
+from tanist.wire.messages import streams_group_heartbeat_request as streams_heartbeat
 from tanist.wire.messages import txn_offset_commit_request as txn_offset_commit
 from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -66,6 +67,7 @@ from tanist.wire.messages.share_acknowledge_request import ShareAcknowledgeReque
 from tanist.wire.messages.share_fetch_request import ShareFetchRequest
 from tanist.wire.messages.share_group_describe_request import ShareGroupDescribeRequest
 from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from tanist.wire.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 from tanist.wire.messages.write_txn_markers_request import (
     WritableTxnMarker,
@@ -286,6 +288,15 @@ _HANDLED: Final[dict[str, tuple[Callable[[], Request], range | None]]] = {
     ),
     "DESCRIBE_TRANSACTIONS_ID": (lambda: DescribeTransactionsRequest(transactional_ids=(TRANSACTION,)), None),
     "CONSUMER_GROUP_DESCRIBE_GROUP": (lambda: ConsumerGroupDescribeRequest(group_ids=(GROUP,)), None),
+    "STREAMS_GROUP_HEARTBEAT_TOPIC": (
+        lambda: streams_heartbeat.StreamsGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id="m",
+            topology=streams_heartbeat.Topology(subtopologies=(streams_heartbeat.Subtopology(source_topics=(TOPIC,)),)),
+        ),
+        None,
+    ),
+    "STREAMS_GROUP_DESCRIBE_GROUP": (lambda: StreamsGroupDescribeRequest(group_ids=(GROUP,)), None),
     "SHARE_GROUP_DESCRIBE_GROUP": (lambda: ShareGroupDescribeRequest(group_ids=(GROUP,)), None),
     "DESCRIBE_SHARE_GROUP_OFFSETS_GROUP": (
         lambda: describe_share.DescribeShareGroupOffsetsRequest(

@@ -33,6 +33,7 @@ def test_a_feature_whose_lowest_level_is_0_is_named_from_version_4_on() -> None:
         "group.version": (0, 1),
         "kraft.version": (0, 1),
         "share.version": (0, 1),
+        "streams.version": (0, 1),
         "transaction.version": (0, 2),
     }
 

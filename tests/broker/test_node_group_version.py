@@ -28,8 +28,6 @@ def test_the_consumer_protocol_is_there_from_group_version_1_on() -> None:
 
 
 def test_a_broker_names_no_level_that_it_does_not_have_unless_the_cluster_has_it() -> None:
-    assert broker_features({})["streams.version"] == (0, 0)
-    assert broker_features({"streams.version": 1})["streams.version"] == (0, 1)
     assert broker_features({})["share.version"] == (0, 1)
     assert broker_features({"share.version": 9})["share.version"] == (0, 2)
     assert CONTROLLER_FEATURES["share.version"] == (0, 2)

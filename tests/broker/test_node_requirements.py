@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tanist.controller.features import SHARE_VERSION
+from tanist.controller.features import SHARE_VERSION, STREAMS_VERSION
 from tanist.security import controller_requirements, requirements
 from tanist.security.controller_requirements import CONTROLLER_ROWS
 from tanist.security.requirements import BROKER_ROWS, Need, Row
@@ -43,12 +43,13 @@ ELSEWHERE = {
     "SHARE_ACKNOWLEDGE_TOPIC",
     "SHARE_FETCH_TOPIC",
     "SHARE_GROUP_DESCRIBE_TOPIC",
+    "STREAMS_GROUP_DESCRIBE_TOPIC",
     "CREATE_TOKEN_OWNER",
     "DELETE_TOPICS_DESCRIBE",
     "DELETE_TOPICS_TOPIC",
 }
-"""Rows that `test_node_acls_lists`, `test_sasl_acls` and `test_node_share_acls` show; two more are about what only
-unstable versions have."""
+"""Rows that `test_node_acls_lists`, `test_sasl_acls`, `test_node_share_acls` and `test_node_streams_groups` show; two
+more are about what only unstable versions have."""
 
 ALONE = {
     "group.initial.rebalance.delay.ms": "0",
@@ -73,7 +74,7 @@ def eventually(cluster: SecuredCluster, request: Request) -> None:
 @pytest.fixture(scope="module")
 def cluster() -> SecuredCluster:
     """One node: it leads everything and is the controller."""
-    cluster = SecuredCluster(nodes=1, config=ALONE, features={SHARE_VERSION: 1})
+    cluster = SecuredCluster(nodes=1, config=ALONE, features={SHARE_VERSION: 1, STREAMS_VERSION: 1})
     cluster.create_topic(TOPIC, factor=1)
     for key_type, key in ((0, GROUP), (1, TRANSACTION)):
         eventually(cluster, FindCoordinatorRequest(key=key, key_type=key_type))

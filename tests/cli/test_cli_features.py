@@ -93,7 +93,8 @@ def test_features_that_cannot_be_had(folder: Path) -> None:
     levels = run("features", "describe", folder=folder).splitlines()
     assert levels[0].split() == ["FEATURE", "MIN", "MAX", "FINALIZED", "EPOCH"]
     names = [line.split()[0] for line in levels[1:]]
-    assert names == [ELR, "group.version", "kraft.version", "metadata.version", "share.version", "transaction.version"]
+    brokers = ["group.version", "kraft.version", "metadata.version", "share.version", "streams.version"]
+    assert names == [ELR, *brokers, "transaction.version"]
     assert levels[4].split()[3] == "4.3-IV0"
     run("features", "downgrade", "--feature", f"{ELR}=0", "--dry-run", folder=folder)
     refused = run("features", "downgrade", "--feature", "metadata.version=4.0", folder=folder, code=1)

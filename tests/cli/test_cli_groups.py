@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,7 +20,13 @@ from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Subtopology, Topology
+from tanist.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from tanist.wire.schema import Request, Response
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+from tests.interop.waiting import wait_for
+
+R = TypeVar("R", bound=Response)
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +54,34 @@ def heartbeat(client: Client, group: str, epoch: int) -> ConsumerGroupHeartbeatR
         topic_partitions=() if joining else None,
     )
 
-    def attempt() -> ConsumerGroupHeartbeatResponse:
-        node_id = coordinator_of(client, CoordinatorKind.GROUP, group)
-        answer = client.ask(request, ConsumerGroupHeartbeatResponse, node_id=node_id)
+    return asked(client, group, request, ConsumerGroupHeartbeatResponse)
+
+
+def asked(client: Client, group: str, request: Request, kind: type[R]) -> R:
+    """The answer of the group's coordinator."""
+
+    def attempt() -> R:
+        answer: Any = client.ask(request, kind, node_id=coordinator_of(client, CoordinatorKind.GROUP, group))
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message)
-        return answer
+        found: R = answer
+        return found
 
     return client.persist(attempt)
+
+
+def streams_heartbeat(client: Client, group: str, epoch: int) -> StreamsGroupHeartbeatResponse:
+    """A member of a Streams group, m1, whose application reads `orders`."""
+    joining = epoch == 0
+    part = Subtopology(subtopology_id="0", source_topics=("orders",))
+    request = StreamsGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m1",
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000 if joining else -1,
+        topology=Topology(subtopologies=(part,)) if joining else None,
+    )
+    return asked(client, group, request, StreamsGroupHeartbeatResponse)
 
 
 @pytest.fixture
@@ -126,6 +152,21 @@ def test_a_consumer_group_shows_who_has_what_and_is_not_moved_under_its_members(
 )
 def test_what_cannot_be_meant_is_said(folder: Path, arguments: list[str], message: str) -> None:
     assert message in run("groups", "reset-offsets", "g", *arguments, folder=folder, code=2)
+
+
+def test_a_streams_group_shows_its_tasks_as_partitions(folder: Path, client: Client) -> None:
+    epoch = streams_heartbeat(client, "app", 0).member_epoch
+    # Its first assignment waits for more members.
+    wait_for(lambda: streams_heartbeat(client, "app", epoch).active_tasks, "it has tasks")
+    listed = run("groups", "list", "--json", folder=folder)
+    assert ("app", "streams") in [(each["group"], each["type"]) for each in listed]
+    described = run("groups", "describe", "app", "--json", folder=folder)
+    assert (described["type"], described["state"], described["assignor"]) == ("streams", "Stable", "sticky")
+    assert described["members"][0]["assigned"] == [["orders", 0], ["orders", 1]]
+    assert "orders  0 " in run("groups", "describe", "app", folder=folder)
+    assert "app has members" in run("groups", "delete", "app", folder=folder, code=1)
+    streams_heartbeat(client, "app", -1)
+    assert "deleted app" in run("groups", "delete", "app", folder=folder)
 
 
 def test_partitions_and_topics_that_there_are_not(folder: Path) -> None:

@@ -79,9 +79,17 @@ def java_client(version: str) -> Path:
     return _made(f"clients-java-{version}", [pom], lambda folder: _copy_jars(pom, folder, f"-Dkafka.version={version}"))
 
 
-def streams() -> Path:
-    """The folder of jars of Kafka Streams and its examples."""
-    return _of_the_chosen_version("streams")
+def streams() -> str:
+    """The class path of Kafka Streams and of the program of `streams/`, compiled."""
+    pom, program = sources = [HERE / "streams" / "pom.xml", HERE / "streams" / "WordCount.java"]
+    pin = versions.chosen()
+
+    def fill(folder: Path) -> None:
+        _copy_jars(pom, folder, pin.maven)
+        _run(("javac", "-d", str(folder), "-cp", f"{folder}/*", str(program)), cwd=folder)
+
+    folder = _made(f"clients-streams-{pin.version}", sources, fill)
+    return f"{folder}:{folder}/*"
 
 
 def flink() -> str:

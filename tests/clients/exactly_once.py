@@ -26,7 +26,10 @@ SHOWN = 8000  # characters of a log
 def application(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Iterator[Any]:
     """The command as a process, which is killed if it still runs in the end."""
     with log.open("ab") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        # Some end when their input does.
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
         try:
             yield process
         finally:

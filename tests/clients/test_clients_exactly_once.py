@@ -1,7 +1,7 @@
 """Exactly-once applications of Java, each a process, while the coordinator of its transactions is killed.
 
-Apache's `TransactionalMessageCopier` with random aborts, the word count of Kafka Streams' examples, a copy by Flink,
-and counts in windows by Flink's SQL.
+Apache's `TransactionalMessageCopier` with random aborts, a word count of Kafka Streams, a copy by Flink, and counts
+in windows by Flink's SQL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tests.interop.cluster import Cluster
 pytestmark = [pytest.mark.clients, pytest.mark.usefixtures("libraries", "java")]
 
 COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
-WORD_COUNT = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
 COPIERS = 2
 RECORDS = 2000
 TRANSACTION = 20
@@ -70,14 +69,14 @@ def test_transactional_message_copiers(cluster: Cluster, new_topic_name: Callabl
 
 
 @needs_maven
-def test_streams_counts_words(cluster: Cluster, tmp_path: Path) -> None:
+def test_streams_counts_words(cluster: Cluster, new_topic_name: Callable[[], str], tmp_path: Path) -> None:
     """A word's counts come one after the other. The second instance has an empty disk, and finds a transaction open."""
-    source, target = "streams-plaintext-input", "streams-wordcount-output"  # the example's own
+    source, target = new_topic_name(), new_topic_name()
     create_topics(cluster, source, target, partitions=2)
     rng = random.Random(1)
     lines = [" ".join(rng.choices(WORDS, k=3)) for _ in range(600)]
     expected: dict[str, int] = defaultdict(int)
-    jars = builds.streams()
+    class_path = builds.streams()
     logging = apache.jars() / "tools.properties"
     log = tmp_path / "streams.log"
 
@@ -90,7 +89,7 @@ def test_streams_counts_words(cluster: Cluster, tmp_path: Path) -> None:
         file = tmp_path / f"streams-{instance}.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         flags = (*apache.TOOL_FLAGS, f"-Dlog4j2.configurationFile={logging}")
-        return ["java", *flags, "-cp", f"{jars}/*", WORD_COUNT, str(file)]
+        return ["java", *flags, "-cp", class_path, "WordCount", str(file), source, target]
 
     def count(more: list[str]) -> int:
         for line in more:

@@ -83,7 +83,7 @@ def test_rule_81_directories(log_dirs: tuple[UUID, ...]) -> None:
     assert registration_error(cluster, log_dirs=(UUID(int=100), directory(1, 5))) == "NONE"
 
 
-BOTH = {ELR: (0, 1), "group.version": (0, 1), "share.version": (0, 1)}
+BOTH = {ELR: (0, 1), "group.version": (0, 1), "share.version": (0, 1), "streams.version": (0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -292,6 +292,6 @@ def test_a_controller_is_unregistered_where_all_nodes_know_the_record(
 
 
 def test_supported_features_let_a_broker_register() -> None:
-    others = {"group.version", "transaction.version", "share.version"}
+    others = {"group.version", "transaction.version", "share.version", "streams.version"}
     assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, *others}
     assert isinstance(Cluster().controller, Controller)

@@ -111,12 +111,13 @@ def test_the_life_of_a_small_cluster() -> None:
 
 def test_an_empty_log_begins_with_the_bootstrap_records() -> None:
     cluster = Cluster()
-    assert cluster.written(0) == [*["FeatureLevelRecord"] * 5, "ConfigRecord"]
+    assert cluster.written(0) == [*["FeatureLevelRecord"] * 6, "ConfigRecord"]
     assert cluster.image.features.keys() == {
         "metadata.version",
         "eligible.leader.replicas.version",
         "group.version",
         "share.version",
+        "streams.version",
         "transaction.version",
     }
     assert cluster.decisions[0].atomic

@@ -94,7 +94,12 @@ def test_rule_128_metadata_versions(name: str, level: int) -> None:
 
 
 def test_rule_128_ranges() -> None:
-    others = {"group.version": (0, 1), "transaction.version": (0, 2), "share.version": (0, 1)}
+    others = {
+        "group.version": (0, 1),
+        "transaction.version": (0, 2),
+        "share.version": (0, 1),
+        "streams.version": (0, 1),
+    }
     assert {MV: (7, 33), ELR: (0, 1), **others} == SUPPORTED_FEATURES
     assert [version.level for version in METADATA_VERSIONS] == list(range(7, 34))
     assert {version.name for version in METADATA_VERSIONS if version.changed} == {
@@ -133,6 +138,7 @@ def test_rule_59_a_new_cluster_pins_min_insync_replicas() -> None:
         FeatureLevelRecord(name=ELR, feature_level=1),
         FeatureLevelRecord(name="group.version", feature_level=1),
         FeatureLevelRecord(name="share.version", feature_level=1),
+        FeatureLevelRecord(name="streams.version", feature_level=1),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
         ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2"),
     )
@@ -252,21 +258,21 @@ def test_a_lossless_downgrade_of_the_metadata_version() -> None:
 
 def test_a_controller_keeps_levels_that_only_brokers_act_on() -> None:
     """As `kafka-features upgrade --release-version 4.3` asks for them, over brokers that have them, and over ours."""
-    wanted = [("share.version", 1), ("streams.version", 1), ("group.version", 1)]
+    wanted = [("share.version", 2), ("streams.version", 1), ("group.version", 1)]
     updates = [(name, level, UPGRADE) for name, level in wanted]
 
-    def broker(streams: int) -> RegisterBrokerRecord:
-        ranges = {**SUPPORTED_FEATURES, **dict(KEPT_FEATURES), "streams.version": (0, streams)}
+    def broker(share: int) -> RegisterBrokerRecord:
+        ranges = {**SUPPORTED_FEATURES, **dict(KEPT_FEATURES), "share.version": (0, share)}
         features = tuple(
             BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in ranges.items()
         )
         return RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=1), features=features)
 
-    decision = _update(_image("4.3-IV0", records=(broker(1),)), *updates)
+    decision = _update(_image("4.3-IV0", records=(broker(2),)), *updates)
     assert [(record.name, record.feature_level) for record in decision.records] == wanted
-    refused = _update(_image("4.3-IV0", records=(broker(0),)), *updates)
-    assert "Broker 1 does not support this feature." in refused.response.error_message
+    refused = _update(_image("4.3-IV0", records=(broker(1),)), *updates)
+    assert "Broker 1 only supports versions 0-1" in refused.response.error_message
     assert refused.records == ()
 
 

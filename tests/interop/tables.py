@@ -33,7 +33,6 @@ _BROKER, _CONTROLLER = "broker", "controller"
 _ASKED_IN = 4
 """ApiVersions of this version lists features whose lowest level is 0; all of the pinned versions have it."""
 
-_STREAMS = "There are no Streams groups"
 _ON_CONTROLLERS = "Apache Kafka's controllers offer it, and do not serve it"
 
 REASONS: Mapping[str, str] = {
@@ -41,14 +40,19 @@ REASONS: Mapping[str, str] = {
     "DescribeUserScramCredentials": _ON_CONTROLLERS,
     "ElectLeaders": "Version 3 is KIP-966's, and names the leader",
     **dict.fromkeys(
-        ("ApiVersions", "DeleteGroups", "TxnOffsetCommit", "UnregisterController", "metadata.version"),
+        (
+            "ApiVersions",
+            "DeleteGroups",
+            "StreamsGroupDescribe",
+            "StreamsGroupHeartbeat",
+            "TxnOffsetCommit",
+            "UnregisterController",
+            "metadata.version",
+        ),
         "As in Apache Kafka 4.4",
     ),
     "share.version": "Level 2, of dead letters, is not there",
-    "streams.version": _STREAMS,
-    **dict.fromkeys(
-        ("StreamsGroupHeartbeat", "StreamsGroupDescribe", "StreamsGroupTopologyDescriptionUpdate"), _STREAMS
-    ),
+    "StreamsGroupTopologyDescriptionUpdate": "For a plugin in Java, without which Apache Kafka refuses it too",
 }
 """Why a row of that name is not as in Apache Kafka."""
 

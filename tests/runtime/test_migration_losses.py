@@ -11,7 +11,6 @@ import pytest
 
 from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription
 from tanist.runtime.client.features import Feature, Features
-from tanist.runtime.client.groups import GroupListing
 from tanist.runtime.migration.api_names import api_name
 from tanist.runtime.migration.losses import LOST, NOTE, REFUSED, Finding, losses
 from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, Node, Quorum
@@ -126,11 +125,6 @@ def test_transactions_move_and_those_without_a_coordinator_are_noted() -> None:
     assert (found.severity, found.details) == (NOTE, ("billing: Ongoing", "orders: Empty"))
     (hanging,) = of(replace(USAGE, open_transactions=((("orders", 3), 4001),)))
     assert (hanging.severity, hanging.details) == (NOTE, ("orders-3: producer 4001",))
-
-
-def test_groups_that_tanist_does_not_have_are_lost_and_others_are_not() -> None:
-    groups = [GroupListing(kind, kind, "Stable", "") for kind in ("classic", "consumer", "share", "streams")]
-    assert kinds(of(replace(USAGE, groups=groups))) == {(LOST, "streams-groups")}
 
 
 def test_security_goes_on() -> None:

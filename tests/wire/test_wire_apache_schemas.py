@@ -50,12 +50,18 @@ KEYS = frozenset(int(key) for key in ApiKey)
 NOT_GENERATED = {"ControlRecordTypeSchema", "DefaultPrincipalData", "AbortedTxn"}
 RENAMED = {("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generation_id"}
 """Fields that a later version of Apache Kafka calls by another name than kio."""
+if apache.VERSION == "4.3.1":  # 4.4 has a field of another size under this name
+    RENAMED["StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"] = "acceptable_recovery_lag_legacy"
 LATER = {
     "4.3.1": {
         "ApiVersionsRequest",
         "ApiVersionsResponse",
         "DeleteGroupsRequest",
         "DeleteGroupsResponse",
+        "StreamsGroupDescribeRequest",
+        "StreamsGroupDescribeResponse",
+        "StreamsGroupHeartbeatRequest",
+        "StreamsGroupHeartbeatResponse",
         "TxnOffsetCommitRequest",
         "TxnOffsetCommitResponse",
     }

@@ -32,6 +32,10 @@ LATER_THAN_KIO = {
     "DeleteGroupsResponse": 3,
     "ElectLeadersRequest": 3,
     "ElectLeadersResponse": 3,
+    "StreamsGroupDescribeRequest": 1,
+    "StreamsGroupDescribeResponse": 1,
+    "StreamsGroupHeartbeatRequest": 1,
+    "StreamsGroupHeartbeatResponse": 1,
     "TxnOffsetCommitRequest": 6,
     "TxnOffsetCommitResponse": 6,
 }
@@ -43,6 +47,8 @@ TAGS_OF_OURS = {
     "EnvelopeResponse": ("committed_offset",),
 }
 """Struct -> tagged fields that Kafka does not know; at their defaults they are not on the wire."""
+OTHER_NAMES = {("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"): "acceptable_recovery_lag_legacy"}
+"""Fields that Kafka 4.4 calls by another name."""
 MODULES = {"kraft_version_record": "k_raft_version_record"}
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
@@ -79,6 +85,7 @@ def to_kio(value: Any, kio_type: Any, kind: str | None) -> Any:
             name = field.name.removesuffix("_")
             if field_kind and field_kind.startswith(("timedelta", "datetime")):
                 name += "_ms"
+            name = OTHER_NAMES.get((type(value).__name__, name), name)
             arguments[field.name] = to_kio(getattr(value, name), field.type, field_kind)
         return kio_type(**arguments)  # type: ignore[operator]
     if kind == "error_code":

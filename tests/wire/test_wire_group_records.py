@@ -107,7 +107,7 @@ def test_a_tombstone_has_a_key_and_no_value() -> None:
 def test_the_older_kind_of_an_offsets_key_is_read_and_other_kinds_are_passed_over() -> None:
     old = bytes.fromhex("0000" + OFFSET_KEY[4:])
     assert decode_group_record(old, None) == (OffsetCommitKey(group="gruppe", topic="täst", partition=7), None)
-    assert decode_group_record(b"\0\x11\0\1g", b"\0\0what it says") is None
+    assert decode_group_record(b"\0\x18\0\1g", b"\0\0what it says") is None
 
 
 def test_a_value_of_an_unknown_version_is_refused() -> None:

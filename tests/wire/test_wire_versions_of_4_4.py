@@ -11,6 +11,16 @@ from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from tanist.wire.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from tanist.wire.messages.streams_group_describe_response import (
+    DescribedGroup,
+    StreamsGroupDescribeResponse,
+    TopologyDescription,
+    TopologyDescriptionNode,
+    TopologyDescriptionSubtopology,
+)
+from tanist.wire.messages.streams_group_heartbeat_request import Endpoint, StreamsGroupHeartbeatRequest
+from tanist.wire.messages.streams_group_heartbeat_response import Status, StreamsGroupHeartbeatResponse
 from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -35,6 +45,73 @@ OF_KAFKA: list[tuple[Message, int, str]] = [
     (ApiVersionsRequest(client_software_name="n", client_software_version="1"), 5, "026e023100ffffffff00"),
     (ApiVersionsResponse(error_code=129), 5, "0081010000000000"),
     (DeleteGroupsRequest(groups_names=("g",)), 3, "02026700"),
+    (
+        StreamsGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=3,
+            endpoint_information_epoch=4,
+            rebalance_timeout_ms=5,
+            process_id="p",
+            user_endpoint=Endpoint(host="h", port=60000),
+        ),
+        1,
+        "0267026d0000000300000004000000000005ff0000000270010268ea60000000000000",
+    ),
+    (
+        StreamsGroupHeartbeatResponse(
+            member_id="m",
+            member_epoch=3,
+            heartbeat_interval_ms=7,
+            task_offset_interval_ms=8,
+            acceptable_recovery_lag_legacy=9,
+            status=(Status(status_code=3, status_detail="d"),),
+        ),
+        0,
+        "00000000000000026d000000030000000700000009000000080203026400000000000000000000",
+    ),
+    (
+        StreamsGroupHeartbeatResponse(
+            member_id="m",
+            member_epoch=3,
+            heartbeat_interval_ms=7,
+            task_offset_interval_ms=8,
+            acceptable_recovery_lag=1 << 40,
+            topology_description_required=True,
+            status=(Status(status_code=3, status_detail="d"),),
+        ),
+        1,
+        "00000000000000026d0000000300000007000000080000010000000000020302640000000001000000000000",
+    ),
+    (
+        StreamsGroupDescribeRequest(group_ids=("g",), include_topology_description=True),
+        1,
+        "020267000100",
+    ),
+    (
+        StreamsGroupDescribeResponse(
+            groups=(
+                DescribedGroup(
+                    group_id="g",
+                    group_state="Stable",
+                    group_epoch=2,
+                    assignment_epoch=3,
+                    assignor_name="sticky",
+                    topology_description_status=3,
+                    topology_description=TopologyDescription(
+                        subtopologies=(
+                            TopologyDescriptionSubtopology(
+                                subtopology_id="0",
+                                nodes=(TopologyDescriptionNode(name="n", node_type=1, source_topics=("t",)),),
+                            ),
+                        )
+                    ),
+                ),
+            )
+        ),
+        1,
+        "0000000002000000026707537461626c650000000200000003ff01800000000102023002026e01020274000101000001000307737469636b790000",
+    ),
     (
         DeleteGroupsResponse(
             throttle_time_ms=2,

@@ -195,6 +195,7 @@ class NodeConfig:
     group_share_max_share_sessions: int = _from("group.share.max.share.sessions")
     group_share_max_size: int = _from("group.share.max.size")
     group_share_session_timeout_ms: int = _from("group.share.session.timeout.ms")
+    group_streams_max_size: int = _from("group.streams.max.size")
     offset_metadata_max_bytes: int = _from("offset.metadata.max.bytes")
     offsets_commit_timeout_ms: int = _from("offsets.commit.timeout.ms")
     offsets_retention_check_interval_ms: int = _from("offsets.retention.check.interval.ms")

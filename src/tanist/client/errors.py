@@ -163,6 +163,7 @@ def _parts_of(answer: Any) -> Iterator[Any]:
             ApiKey.DESCRIBE_GROUPS
             | ApiKey.CONSUMER_GROUP_DESCRIBE
             | ApiKey.SHARE_GROUP_DESCRIBE
+            | ApiKey.STREAMS_GROUP_DESCRIBE
             | ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
         ):
             yield from answer.groups

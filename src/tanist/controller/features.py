@@ -95,9 +95,13 @@ TRANSACTION_VERSION_DEFAULT_FROM: Final = 24
 SHARE_VERSION_DEFAULT_FROM: Final = 28
 """4.2-IV0: a cluster formatted at this level or later has share groups (KIP-932)."""
 
+STREAMS_VERSION_DEFAULT_FROM: Final = 29
+"""4.2-IV1: a cluster formatted at this level or later has Streams groups (KIP-1071)."""
+
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 
 SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     METADATA_VERSION: (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
@@ -105,13 +109,11 @@ SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     SHARE_VERSION: (0, 1),
+    STREAMS_VERSION: (0, 1),
 }
 """The features of this software, for registrations and ApiVersions."""
 
-KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
-    SHARE_VERSION: (0, 2),
-    "streams.version": (0, 1),
-}
+KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {SHARE_VERSION: (0, 2)}
 """Features that only brokers act on, with levels that ours do not have. A controller keeps them for brokers that do."""
 
 TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {"kraft.version": (0, 1)}
@@ -150,6 +152,8 @@ def default_features(metadata_version: int) -> dict[str, int]:
         levels[TRANSACTION_VERSION] = 2
     if metadata_version >= SHARE_VERSION_DEFAULT_FROM:
         levels[SHARE_VERSION] = 1
+    if metadata_version >= STREAMS_VERSION_DEFAULT_FROM:
+        levels[STREAMS_VERSION] = 1
     return levels
 
 

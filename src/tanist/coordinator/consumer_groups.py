@@ -13,7 +13,7 @@ from tanist.coordinator.consumer import classic_members, migration
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.member import LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 from tanist.coordinator.consumer.topics import every_topic
-from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Effect, GroupRecord, Refused, group_error
+from tanist.coordinator.effects import Answer, ConsumerGroupChanged, Effect, GroupRecord, Refused, group_error
 from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
@@ -76,7 +76,7 @@ class ConsumerGroups:
         classic = self._table.classic(beat.group_id)
         if self._table.consumer(beat.group_id) is not None:
             return None
-        if self._table.share(beat.group_id) is not None:
+        if beat.group_id in self._table.groups and classic is None:
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.group_id} is not a consumer group.")
         if beat.member_epoch != 0:
             if classic is not None:
@@ -157,9 +157,7 @@ class ConsumerGroups:
         if group.members:
             return [Answer(ticket, result(ErrorCode.NON_EMPTY_GROUP))]
         self._end(group)
-        decided = self._table.decided()
-        purpose = ConsumerGroupChanged(ticket, result(ErrorCode.NONE), result)
-        return [Append(group_id, (*offsets, *decided.records), purpose, undo=decided.undo)]
+        return [self._table.append(group_id, ticket, result(ErrorCode.NONE), result, first=offsets)]
 
     def make_way(self, group: ConsumerGroup, now_ms: int) -> list[Effect]:
         """A member of the classic protocol joins a group that is empty: it is a classic group then."""
@@ -192,9 +190,7 @@ class ConsumerGroups:
         before: Group | None = None,
     ) -> list[Effect]:
         after = self._downgraded(group_id)
-        decided = self._table.decided()
-        purpose = ConsumerGroupChanged(ticket, response, refusal)
-        effects: list[Effect] = [Append(group_id, decided.records, purpose, undo=decided.undo, before=before)]
+        effects: list[Effect] = [self._table.append(group_id, ticket, response, refusal, before=before)]
         if after is not None:
             effects += after.loaded(now_ms)
             effects += after.prepare_rebalance(now_ms)

@@ -152,7 +152,7 @@ class GroupDeleted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupChanged:
-    """A decision of a consumer group (KIP-848), or of a share group (KIP-932).
+    """A decision of a consumer group (KIP-848), a share group (KIP-932) or a Streams group (KIP-1071).
 
     Without records it waits for earlier appends. A ticket of None: there is no client.
     """

@@ -33,6 +33,7 @@ from tanist.coordinator.membership import GroupState
 from tanist.coordinator.offsets import GroupOffsets, offsets_written, tombstones_of
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
 from tanist.coordinator.share.group import ShareGroup
+from tanist.coordinator.streams.group import StreamsGroup
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import OffsetCommitKey
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -43,6 +44,7 @@ from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.leave_group_request import MemberIdentity
 from tanist.wire.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 
 _NO_ERROR: Final = int(ErrorCode.NONE)
@@ -125,7 +127,7 @@ class GroupShard(GroupOffsets):
         if consumers is not None:
             effects += self.consumers.make_way(consumers, now_ms)
         group = self.classic(request.group_id)
-        if self.share(request.group_id) is not None:
+        if group is None and request.group_id in self.groups:
             return [join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, context.ticket, request.member_id)]
         if group is None:
             group = self.groups[request.group_id] = Group(request.group_id, self._settings)
@@ -143,7 +145,7 @@ class GroupShard(GroupOffsets):
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(request.group_id)
-        if group is None or isinstance(group, ShareGroup):
+        if group is None or isinstance(group, ShareGroup | StreamsGroup):
             return [sync_refused(_unknown_member(request.group_id), ticket)]
         if isinstance(group, ConsumerGroup):
             return self._after_event(request.group_id, self.consumers.sync(request, ticket, now_ms))
@@ -151,7 +153,7 @@ class GroupShard(GroupOffsets):
 
     def heartbeat(self, request: HeartbeatRequest, ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(request.group_id)
-        if group is None or isinstance(group, ShareGroup):
+        if group is None or isinstance(group, ShareGroup | StreamsGroup):
             return [Answer(ticket, HeartbeatResponse(error_code=_unknown_member(request.group_id)))]
         if isinstance(group, ConsumerGroup):
             return self._after_event(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
@@ -175,11 +177,17 @@ class GroupShard(GroupOffsets):
         """A member of a share group; `client` is its id and its host."""
         return self._after_event(request.group_id, self.shares.heartbeat(request, client, ticket, now_ms))
 
+    def streams_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, client: tuple[str, str], ticket: object, now_ms: int
+    ) -> list[Effect]:
+        """A member of a Streams group; `client` is its id and its host. The ticket gets a `Beaten`."""
+        return self._after_event(request.group_id, self.applications.heartbeat(request, client, ticket, now_ms))
+
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return self._after_event(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
-        if group is None or isinstance(group, ShareGroup):
+        if group is None or isinstance(group, ShareGroup | StreamsGroup):
             unknown = tuple(
                 MemberResponse(
                     member_id=each.member_id,
@@ -202,6 +210,8 @@ class GroupShard(GroupOffsets):
             return self.consumers.delete(group_id, offsets, ticket)
         if isinstance(group, ShareGroup):
             return self.shares.delete(group_id, ticket)
+        if isinstance(group, StreamsGroup):
+            return self.applications.delete(group_id, offsets, ticket)
         if group is None or group.state is not GroupState.EMPTY:
             error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
             return [Answer(ticket, DeletableGroupResult(group_id=group_id, error_code=error))]
@@ -231,6 +241,8 @@ class GroupShard(GroupOffsets):
                 effects += self.consumers.tick(group, now_ms)
             elif isinstance(group, ShareGroup):
                 effects += self.shares.tick(group, now_ms)
+            elif isinstance(group, StreamsGroup):
+                effects += self.applications.tick(group, now_ms)
             elif group is not None:
                 effects += group.tick(now_ms)
             self._queue_or_forget(group_id)
@@ -253,7 +265,7 @@ class GroupShard(GroupOffsets):
         if group is not None:
             self._queue(group)
 
-    def _queue(self, group: Group | ConsumerGroup | ShareGroup) -> None:
+    def _queue(self, group: Group | ConsumerGroup | ShareGroup | StreamsGroup) -> None:
         if group.check_ms < self._queued_ms.get(group.group_id, NEVER_MS):
             self._queued_ms[group.group_id] = group.check_ms
             self._wake_number += 1

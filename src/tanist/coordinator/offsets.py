@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
+from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.consumer_groups import ConsumerGroups
 from tanist.coordinator.effects import (
@@ -27,6 +28,8 @@ from tanist.coordinator.group import Group
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share_groups import ShareGroups
+from tanist.coordinator.streams.group import StreamsGroup
+from tanist.coordinator.streams_groups import StreamsGroups
 from tanist.coordinator.table import Committed, GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
@@ -65,15 +68,21 @@ class GroupOffsets(GroupTable):
         """Requests to those of the consumer protocol."""
         self.shares = ShareGroups(settings, self, topics)
         """Requests to share groups."""
+        self.applications = StreamsGroups(self)
+        """Requests to Streams groups."""
+
+    def by_epoch(self, group_id: str) -> ConsumerGroup | StreamsGroup | None:
+        """The group, if its members commit offsets in their epochs."""
+        return self.consumer(group_id) or self.streams(group_id)
 
     # -- requests
 
     def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
         """Commit a group's offsets. Topics are named by name."""
         generation_id = request.generation_id_or_member_epoch
-        group, consumers = self.classic(request.group_id), self.consumer(request.group_id)
-        if consumers is not None:
-            error = consumers.commit_error(request.member_id, generation_id)
+        group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
+        if members is not None:
+            error = members.commit_error(request.member_id, generation_id)
         elif self.share(request.group_id) is not None:
             error = int(ErrorCode.GROUP_ID_NOT_FOUND)
         elif group is None:
@@ -89,8 +98,8 @@ class GroupOffsets(GroupTable):
                 fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
                 if (
                     not fault
-                    and consumers is not None
-                    and not consumers.may_commit(request.member_id, generation_id, topic.topic_id, each.partition_index)
+                    and members is not None
+                    and not members.may_commit(request.member_id, generation_id, topic.topic_id, each.partition_index)
                 ):
                     fault = ErrorCode.STALE_MEMBER_EPOCH
                 results.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
@@ -112,6 +121,8 @@ class GroupOffsets(GroupTable):
         `exact`: the client knows GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319); others have ILLEGAL_GENERATION.
         """
         error = self._txn_commit_error(request)
+        streams = self.streams(request.group_id)
+        stale = ErrorCode.STALE_MEMBER_EPOCH if exact else ErrorCode.ILLEGAL_GENERATION
         if not exact and error in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH):
             error = ErrorCode.ILLEGAL_GENERATION
         records: list[GroupRecord] = []
@@ -124,6 +135,10 @@ class GroupOffsets(GroupTable):
                 fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
                 if gone:
                     fault = ErrorCode.UNKNOWN_TOPIC_ID
+                if not fault and request.member_id and streams is not None:
+                    member_id, epoch, index = request.member_id, request.generation_id, each.partition_index
+                    if not streams.may_commit(member_id, epoch, topic_id, index):
+                        fault = stale
                 results.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
                     records.append(_record_of(request.group_id, topic.name, topic_id, each))
@@ -142,6 +157,9 @@ class GroupOffsets(GroupTable):
         unnamed = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
         if self.share(request.group_id) is not None:
             return ErrorCode.GROUP_ID_NOT_FOUND
+        streams = self.streams(request.group_id)
+        if streams is not None:  # `may_commit` has the rest
+            return _NO_ERROR if unnamed else streams.commit_error(request.member_id, request.generation_id)
         consumers = self.consumer(request.group_id)
         if consumers is not None:
             return _NO_ERROR if unnamed else consumers.txn_commit_error(request.member_id, request.generation_id)
@@ -190,10 +208,10 @@ class GroupOffsets(GroupTable):
 
     def delete_offsets(self, request: OffsetDeleteRequest, ticket: object) -> list[Effect]:
         """Forget offsets, but not of topics that members of the group read."""
-        group, consumers = self.classic(request.group_id), self.consumer(request.group_id)
+        group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
         in_use: frozenset[str] | None
-        if consumers is not None:
-            in_use = consumers.subscribed_topics()
+        if members is not None:
+            in_use = members.subscribed_topics()
         elif group is None:
             return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
         else:
@@ -223,10 +241,11 @@ class GroupOffsets(GroupTable):
         for group_id in list(self.groups):
             committed = self.committed(group_id)
             old = self._expired(group_id, committed, wall_ms, retention_ms)
-            group, consumers = self.classic(group_id), self.consumer(group_id)
+            group, members = self.classic(group_id), self.by_epoch(group_id)
             over = len(old) == len(committed) and not self.pending.has_group(group_id)
-            if consumers is not None and over and not consumers.members:
-                effects += self.consumers.delete(group_id, tombstones_of(group_id, old), None)
+            if members is not None and over and not members.members:
+                requests = self.applications if isinstance(members, StreamsGroup) else self.consumers
+                effects += requests.delete(group_id, tombstones_of(group_id, old), None)
                 continue
             if group is not None and over and group.state is GroupState.EMPTY and not group.pending_members:
                 idle = old or wall_ms - group.state_timestamp_ms >= retention_ms
@@ -248,11 +267,11 @@ class GroupOffsets(GroupTable):
         self, group_id: str, committed: Mapping[tuple[str, int], Committed], wall_ms: int, retention_ms: int
     ) -> list[tuple[str, int]]:
         """Expired offsets: of an empty group, or of topics outside its subscription."""
-        group, consumers = self.classic(group_id), self.consumer(group_id)
+        group, members = self.classic(group_id), self.by_epoch(group_id)
         in_use: frozenset[str] | None = frozenset()
         since_ms = -1
-        if consumers is not None:
-            in_use = consumers.subscribed_topics()
+        if members is not None:
+            in_use = members.subscribed_topics()
         elif group is not None and group.state is not GroupState.EMPTY:
             in_use = group.subscribed_topics() if group.state is GroupState.STABLE else None
         elif group is not None and group.protocol_type is not None:

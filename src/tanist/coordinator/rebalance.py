@@ -39,6 +39,18 @@ class ConsumerTiming(NamedTuple):
     heartbeat_interval_ms: int
 
 
+class StreamsTiming(NamedTuple):
+    """The settings of one Streams group (KIP-1071)."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    standby_replicas: int = 0
+    initial_rebalance_delay_ms: int = 3_000
+    assignment_interval_ms: int = 1_000
+    acceptable_recovery_lag: int = 10_000
+    task_offset_interval_ms: int = 60_000
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """The broker's settings of groups."""
@@ -63,6 +75,10 @@ class GroupSettings:
     share_max_size: int = 200
     share_initialize_retry_ms: int = 30_000
     share_timing: Callable[[str], ConsumerTiming | None] = lambda group_id: None
+
+    # For Streams groups (KIP-1071).
+    streams_max_size: int = 2**31 - 1
+    streams_timing: Callable[[str], StreamsTiming] = lambda group_id: StreamsTiming()
 
     def share_timing_of(self, group_id: str) -> ConsumerTiming:
         """The present settings of one share group."""

@@ -13,8 +13,6 @@ from uuid import UUID
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import (
     Answer,
-    Append,
-    ConsumerGroupChanged,
     DeleteShareState,
     Effect,
     FindShareState,
@@ -272,9 +270,7 @@ class ShareGroups:
         then: Iterable[Effect] = (),
     ) -> list[Effect]:
         """Have the records of the decision written; `then`: what is to be done when they are committed."""
-        decided = self._table.decided()
-        purpose = ConsumerGroupChanged(ticket, response, refusal, tuple(then))
-        return [Append(group_id, decided.records, purpose, undo=decided.undo)]
+        return [self._table.append(group_id, ticket, response, refusal, then=then)]
 
 
 def _alter_refused(error: int) -> AlterShareGroupOffsetsResponse:

@@ -11,19 +11,21 @@ is of no other kind, whatever came first. It must never answer a client, or chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.tables import CONSUMER_KEYS
 from tanist.coordinator.consumer.topics import Topics
-from tanist.coordinator.effects import GroupRecord
+from tanist.coordinator.effects import Append, ConsumerGroupChanged, Effect, GroupRecord
 from tanist.coordinator.group import Group
 from tanist.coordinator.pending_offsets import PendingOffsets
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share.group import SHARE_KEYS, ShareGroup
+from tanist.coordinator.streams.group import StreamsGroup
+from tanist.coordinator.streams.tables import STREAMS_KEYS
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.schema import ZERO_UUID
@@ -55,7 +57,7 @@ class GroupTable:
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         self._settings = settings
         self._topics = topics
-        self.groups: dict[str, Group | ConsumerGroup | ShareGroup] = {}
+        self.groups: dict[str, Group | ConsumerGroup | ShareGroup | StreamsGroup] = {}
         """Of all protocols: a group is of one."""
         self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
         """By group, then by topic and partition."""
@@ -80,6 +82,11 @@ class GroupTable:
         group = self.groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
+    def streams(self, group_id: str) -> StreamsGroup | None:
+        """The group, if it is a Streams group (KIP-1071)."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
+
     # -- records
 
     def replay(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
@@ -94,6 +101,9 @@ class GroupTable:
         elif isinstance(key, SHARE_KEYS):
             if value is not None or self.share(key.group) is not None:
                 self.open_share(key.group).replay(key, value)
+        elif isinstance(key, STREAMS_KEYS):
+            if value is not None or self.streams(key.group) is not None:
+                self.open_streams(key.group).replay(key, value)
         else:
             return
         self.see_to(key.group)
@@ -120,6 +130,13 @@ class GroupTable:
         group = self.share(group_id)
         if group is None:
             group = self.groups[group_id] = ShareGroup(group_id, self._settings, self._topics, self.decide)
+        return group
+
+    def open_streams(self, group_id: str) -> StreamsGroup:
+        """The Streams group, which may be about to get its first record."""
+        group = self.streams(group_id)
+        if group is None:
+            group = self.groups[group_id] = StreamsGroup(group_id, self._settings, self._topics, self.decide)
         return group
 
     def _replay_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -173,11 +190,13 @@ class GroupTable:
         if isinstance(key, GroupMetadataKey):
             classic = self.classic(key.group)
             return key, None if classic is None else classic.stored
-        group: ConsumerGroup | ShareGroup | None = None
+        group: ConsumerGroup | ShareGroup | StreamsGroup | None = None
         if isinstance(key, CONSUMER_KEYS):
             group = self.consumer(key.group)
         elif isinstance(key, SHARE_KEYS):
             group = self.share(key.group)
+        elif isinstance(key, STREAMS_KEYS):
+            group = self.streams(key.group)
         return (key, None) if group is None else group.record_before(key)
 
     def decided(self) -> Decided:
@@ -185,6 +204,22 @@ class GroupTable:
         decided = Decided(tuple(self.records), tuple(reversed(self._undo)))
         self.records, self._undo = [], []
         return decided
+
+    def append(
+        self,
+        group_id: str,
+        ticket: object,
+        response: Any,
+        refusal: Callable[[int], Any] | None,
+        *,
+        first: tuple[GroupRecord, ...] = (),
+        then: Iterable[Effect] = (),
+        before: Group | None = None,
+    ) -> Append:
+        """Have the records of the decision written, after `first`; `then`: what to do when they are committed."""
+        decided = self.decided()
+        purpose = ConsumerGroupChanged(ticket, response, refusal, tuple(then))
+        return Append(group_id, (*first, *decided.records), purpose, undo=decided.undo, before=before)
 
     def take_back(self, group_id: str, undo: Iterable[GroupRecord], before: Group | None, now_ms: int) -> None:
         """A decision was refused, and was never made. `before`: the classic group that it has ended or changed."""

@@ -27,6 +27,7 @@ from tanist.wire.consumer_group_records import (
 from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue, RecordKinds
 from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
 from tanist.wire.share_group_records import SHARE_KINDS
+from tanist.wire.streams_group_records import STREAMS_KINDS
 
 
 class OffsetCommitKey(CoordinatorKey):
@@ -137,6 +138,7 @@ _KINDS: Final = RecordKinds(
         (MemberCurrentKey, MemberCurrentValue),
         (GroupRegexKey, GroupRegexValue),
         *SHARE_KINDS,
+        *STREAMS_KINDS,
     ),
 )
 decode_group_record: Final = _KINDS.decode

@@ -16,7 +16,7 @@ from tanist.controller.configs.catalogue import (
     NO_EFFECT_SETTINGS,
     TOPIC_SETTINGS,
 )
-from tanist.controller.configs.catalogue.groups import SHARE_SETTINGS
+from tanist.controller.configs.catalogue.groups import SHARE_SETTINGS, STREAMS_SETTINGS
 from tanist.controller.configs.catalogue.notation import read
 from tanist.controller.configs.definitions import ConfigKey, Importance, Update
 
@@ -291,9 +291,9 @@ def test_every_name_that_something_here_obeys_is_kafkas_or_ours() -> None:
         for end in ("min", "max")
         for what in ("heartbeat.interval", "session.timeout")
     }
-    shares = SHARE_SETTINGS.keys() - listed
-    assert {name for name in others if not name.startswith("tanist.")} == OURS_ON_BROKERS | bounds | shares
-    assert all(name.startswith(("group.share.", "share.coordinator.")) for name in shares)
+    later = (SHARE_SETTINGS.keys() | STREAMS_SETTINGS.keys()) - listed
+    assert {name for name in others if not name.startswith("tanist.")} == OURS_ON_BROKERS | bounds | later
+    assert all(name.startswith(("group.share.", "share.coordinator.", "group.streams.")) for name in later)
 
 
 def test_what_only_simulations_and_tests_set_is_not_described() -> None:
@@ -339,7 +339,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
     for name in (
         "ssl.keymanager.algorithm",
         "num.io.threads",
-        "group.streams.session.timeout.ms",
+        "group.streams.num.warmup.replicas",
         "num.replica.alter.log.dirs.threads",
     ):
         setting = BROKER_SETTINGS[name]

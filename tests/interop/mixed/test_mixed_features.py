@@ -1,6 +1,7 @@
 """`kafka-features upgrade` by Apache Kafka's tool, over brokers of both kinds, under a controller of each kind.
 
-A release is asked for as a whole, and has features that our brokers do not have; each feature is asked for by its name.
+A release is asked for as a whole. That of 4.4 has a level that our brokers do not have; each feature is asked for by
+its name. All that 4.3 has ours have as well.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
 OURS, THEIRS, CONTROLLER = 1, 2, 11
 RELEASE = PIN.release
 OLDER = "4.1"
-NOT_OURS = {"streams.version", "share.version"} if PIN.share_version > 1 else {"streams.version"}
+NOT_OURS = {"share.version"} if PIN.share_version > 1 else set[str]()
 QUORUM = "kraft.version"
 """A release has it as well, which makes a static quorum a dynamic one."""
 
@@ -44,6 +45,33 @@ def finalized(cluster: MixedCluster) -> Mapping[str, str]:
     return dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", printed))
 
 
+@pytest.mark.skipif(bool(NOT_OURS), reason=f"{RELEASE} has more than ours")
+@pytest.mark.parametrize("controller", [APACHE, TANIST])
+def test_a_release_is_had_with_brokers_of_ours(controller: Kind, tmp_path: Path) -> None:
+    members = {
+        OURS: Member(TANIST, "broker"),
+        THEIRS: Member(APACHE, "broker"),
+        CONTROLLER: Member(controller, "controller"),
+    }
+    cluster = MixedCluster(tmp_path, members, release=OLDER)
+    cluster.start()
+    try:
+        code, printed = upgrade(cluster, "--release-version", RELEASE)
+        assert code == 0, printed
+
+        def is_final() -> bool:
+            with Asker(cluster.address(OURS)) as asker:
+                request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+                answer = asker.ask(request, 4, ApiVersionsResponse)
+            final = {each.name: each.max_version_level for each in answer.finalized_features}
+            return (final["metadata.version"], final["streams.version"]) == (PIN.metadata_version, 1)
+
+        wait_for(is_final, "the broker of ours has the levels", timeout_s=30)
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.skipif(not NOT_OURS, reason=f"ours have all of {RELEASE}")
 @pytest.mark.parametrize("controller", [APACHE, TANIST])
 def test_a_release_is_refused_and_its_features_are_not(controller: Kind, tmp_path: Path) -> None:
     members = {

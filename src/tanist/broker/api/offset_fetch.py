@@ -115,8 +115,8 @@ class OffsetFetch:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
         if found.shard.share(group.group_id) is not None:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-        consumers = found.shard.consumer(group.group_id)
-        refused = 0 if consumers is None else consumers.fetch_error(group.member_id, group.member_epoch)
+        members = found.shard.by_epoch(group.group_id)
+        refused = 0 if members is None else members.fetch_error(group.member_id, group.member_epoch)
         if refused:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=refused)
         committed = found.shard.committed(group.group_id)

@@ -96,6 +96,8 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATE,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATE,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: ("streams_group_heartbeat", "build"),
+    ApiKey.STREAMS_GROUP_DESCRIBE: ("streams_group_describe", "build"),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_describe"),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_alter"),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("describe_share_group_offsets", "build_delete"),

@@ -1,4 +1,4 @@
-"""What ConsumerGroupDescribe and ShareGroupDescribe have in common: who may hear of which group, and of its topics."""
+"""What the Describe requests of consumer, share and Streams groups have in common: who may hear of which group."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tanist.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from tanist.coordinator.consumer.group import ConsumerGroup
     from tanist.coordinator.share.group import ShareGroup
+    from tanist.coordinator.streams.group import StreamsGroup
 
-G = TypeVar("G", "ConsumerGroup", "ShareGroup")
+G = TypeVar("G", "ConsumerGroup", "ShareGroup", "StreamsGroup")
 
 
 class Undescribed(NamedTuple):

@@ -15,7 +15,7 @@ from uuid import UUID
 from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime, Reply, ShardKind
-from tanist.broker.metadata.image_queries import GroupValues, TimingOfImage, TopicsOfImage
+from tanist.broker.metadata.image_queries import GroupValues, TimingOfImage, TopicsOfImage, streams_timing
 from tanist.broker.network.call import Call
 from tanist.coordinator.effects import Append, FindShareState, InitializeShareState, MarkerAppend
 from tanist.coordinator.group import JoinContext
@@ -68,6 +68,8 @@ class GroupCoordinator:
             share_max_size=config.group_share_max_size,
             share_initialize_retry_ms=config.group_share_initialize_retry_interval_ms,
             share_timing=TimingOfImage(values, "share"),
+            streams_max_size=config.group_streams_max_size,
+            streams_timing=partial(streams_timing, values),
         )
         self._persister = persister
         self._topics = TopicsOfImage(components.metadata)

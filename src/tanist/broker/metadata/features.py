@@ -22,7 +22,7 @@ CONTROLLER_FEATURES: Final[Ranges] = {
 
 
 def broker_features(finalized: Mapping[str, int]) -> Ranges:
-    """A broker's. It has no Streams groups: level 0, or else nobody could raise it. Nor has it share.version 2.
+    """A broker's. It has no share.version 2.
 
     Where the cluster has a higher level already (a cluster of Apache Kafka that takes in a broker of ours, or a folder
     that changes hands), the broker names that level: it would be refused otherwise. Its clients are refused instead.

@@ -7,13 +7,14 @@ from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
+from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.configs.settings import (
     GROUP_RESOURCE,
     Levels,
     resolve_broker_config,
     resolve_group_config,
 )
-from tanist.coordinator.rebalance import ConsumerTiming
+from tanist.coordinator.rebalance import ConsumerTiming, StreamsTiming
 
 
 class TopicsOfImage:
@@ -58,8 +59,13 @@ class GroupValues:
         if name not in own:
             return value
         kind, _, rest = name.partition(".")
-        low, high = (resolve_broker_config(f"group.{kind}.{end}.{rest}", levels).value or 0 for end in ("min", "max"))
-        return max(int(low), min(value, int(high)))
+        rest = rest.removeprefix("num.")
+        low, high = (f"group.{kind}.{end}.{rest}" for end in ("min", "max"))
+        if low in BROKER_SETTINGS:
+            value = max(value, int(resolve_broker_config(low, levels).value or 0))
+        if high in BROKER_SETTINGS:
+            value = min(value, int(resolve_broker_config(high, levels).value or 0))
+        return value
 
     def _levels(self) -> Levels:
         return Levels.of(self._metadata.image.configs, self._context.node_id, self._context.config.static)
@@ -79,3 +85,20 @@ class TimingOfImage:
             self._values.number(group_id, f"{self._kind}.session.timeout.ms"),
             self._values.number(group_id, f"{self._kind}.heartbeat.interval.ms"),
         )
+
+
+def streams_timing(values: GroupValues, group_id: str) -> StreamsTiming:
+    """The settings of a Streams group (KIP-1071)."""
+
+    def number(name: str) -> int:
+        return values.number(group_id, f"streams.{name}")
+
+    return StreamsTiming(
+        session_timeout_ms=number("session.timeout.ms"),
+        heartbeat_interval_ms=number("heartbeat.interval.ms"),
+        standby_replicas=number("num.standby.replicas"),
+        initial_rebalance_delay_ms=number("initial.rebalance.delay.ms"),
+        assignment_interval_ms=number("assignment.interval.ms"),
+        acceptable_recovery_lag=number("acceptable.recovery.lag"),
+        task_offset_interval_ms=number("task.offset.interval.ms"),
+    )

@@ -5,14 +5,13 @@ are three kinds of epochs: the group's grows when members or topics change; the 
 for which it was made; each member takes over the target's when it has given up all partitions that are not in it. A
 member waits only for partitions of its target.
 
-Decisions are records (`tables`), answered when they are committed. A member that sends no heartbeat for a session, or
-does not give up partitions within its rebalance timeout, is removed.
+Decisions are records (`tables`), answered when they are committed. `sessions` has the members' deadlines.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -32,9 +31,10 @@ from tanist.coordinator.consumer.member import (
 from tanist.coordinator.consumer.reconciliation import Reported, next_current
 from tanist.coordinator.consumer.tables import ConsumerTables
 from tanist.coordinator.consumer.topics import Topics, every_topic, hash_of, matching
-from tanist.coordinator.effects import NEVER_MS, Effect, Refused
+from tanist.coordinator.effects import Refused
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.regex import InvalidRegex
+from tanist.coordinator.sessions import CommittingMembers
 from tanist.wire.consumer_group_records import (
     ConsumerGroupKey,
     ConsumerGroupValue,
@@ -70,39 +70,21 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
 
 
-class ConsumerGroup(ConsumerTables):
+class ConsumerGroup(ConsumerTables, CommittingMembers):
     """A consumer group, as its coordinator sees it."""
 
     kind = "consumer"
     protocol_type = PROTOCOL_TYPE
 
     def __init__(self, group_id: str, settings: GroupSettings, topics: Topics, decide: Decide) -> None:
-        super().__init__(group_id)
+        ConsumerTables.__init__(self, group_id)
+        CommittingMembers.__init__(self)
         self.emit = decide
         """Decide: apply the record at once, and have it written."""
         self.settings = settings
         self.topics = topics
-        self.check_ms = NEVER_MS
-        """The next deadline. A heartbeat only postpones deadlines, so it leaves this as it is."""
-        self.deadlines: dict[str, int] = {}
-        """When a member's session ends, unless a heartbeat comes before."""
-        self.patience: dict[str, tuple[int, int]] = {}
-        """Members that must revoke partitions or join: the epoch in which, and the deadline."""
-        self.refresh_requested = True
-        """Topics may have changed since the target was made."""
         self.may_describe: Callable[[str], bool] = every_topic
         """Whether the member that sent the last heartbeat may hear of a topic: expressions match no other."""
-
-    def taken_back(self, now_ms: int) -> None:
-        """A decision was refused, and its records are undone: see to the deadlines."""
-        self.refresh_requested = True
-        for table in (self.deadlines, self.patience):
-            for member_id in table.keys() - self.members.keys():
-                del table[member_id]  # its join was undone: it is no member and never overdue
-        for member_id in self.members:
-            if self.deadlines.get(member_id, 0) <= now_ms:
-                self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
-        self.rescan()
 
     # -- what there is
 
@@ -127,6 +109,26 @@ class ConsumerGroup(ConsumerTables):
         votes = Counter(each.server_assignor for each in self.members.values() if each.server_assignor is not None)
         usable = [(-count, name) for name, count in votes.items() if name in self.settings.assignors]
         return min(usable)[1] if usable else self.settings.assignors[0]
+
+    # -- sessions and commits
+
+    def member_ids(self) -> Collection[str]:
+        return self.members.keys()
+
+    def is_classic(self, member_id: str) -> bool:
+        return self.members[member_id].classic is not None
+
+    def time_to_revoke(self, member_id: str) -> int | None:
+        revokes = self.current(member_id).state is MemberState.UNREVOKED_PARTITIONS
+        return self.members[member_id].rebalance_timeout_ms if revokes else None
+
+    def assigned_since(self, member_id: str, topic_id: UUID, index: int) -> int | None:
+        current = self.current(member_id)
+        for owned in (current.assigned, current.revoking):
+            since = owned.get(topic_id, {}).get(index)
+            if since is not None:
+                return since
+        return None
 
     def session_timeout_ms(self, member_id: str) -> int:
         classic = self.members[member_id].classic
@@ -167,7 +169,7 @@ class ConsumerGroup(ConsumerTables):
         had = self.current(member_id)
         has = self.reconcile(member_id, reported, changed)
         self.heard_of(member_id, now_ms)
-        self._be_patient(member_id, has, subscription.rebalance_timeout_ms, now_ms)
+        self.be_patient(member_id, now_ms)
         whole = joining or (
             beat.rebalance_timeout_ms != -1
             and (beat.subscribed_topic_names is not None or beat.subscribed_topic_regex is not None)
@@ -232,20 +234,6 @@ class ConsumerGroup(ConsumerTables):
         )
         return subscription
 
-    def heard_of(self, member_id: str, now_ms: int) -> None:
-        self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
-        self.check_ms = min(self.check_ms, self.deadlines[member_id])
-
-    def _be_patient(self, member_id: str, has: Current, rebalance_timeout_ms: int, now_ms: int) -> None:
-        """A member that must give up partitions has its rebalance timeout for it, from the first request on."""
-        if has.state is not MemberState.UNREVOKED_PARTITIONS:
-            self.patience.pop(member_id, None)
-            return
-        known = self.patience.get(member_id)
-        if known is None or known[0] != has.epoch:
-            self.patience[member_id] = (has.epoch, now_ms + max(rebalance_timeout_ms, 0))
-            self.check_ms = min(self.check_ms, self.patience[member_id][1])
-
     # -- the three epochs
 
     def update_epoch_and_target(self, changed: bool, before: Subscription | None, now_ms: int) -> None:
@@ -294,7 +282,7 @@ class ConsumerGroup(ConsumerTables):
                 self.emit(MemberTargetKey(group=self.group_id, member_id=member_id), target_record(target))
         self.emit(TargetAssignmentKey(group=self.group_id), TargetAssignmentValue(assignment_epoch=self.epoch))
 
-    def reconcile(self, member_id: str, reported: Reported | None, changed: bool) -> Current:
+    def reconcile(self, member_id: str, reported: Reported | None, changed: bool) -> Current[UUID]:
         """Bring a member one step nearer to its target."""
         subscribed: frozenset[UUID] | None = None
         if changed:
@@ -378,77 +366,7 @@ class ConsumerGroup(ConsumerTables):
         self.emit(ConsumerMemberKey(group=group, member_id=member_id), None)
         if regex is not None:
             self._forget_regex(regex)
-        self.deadlines.pop(member_id, None)
-        self.patience.pop(member_id, None)
-
-    # -- time
-
-    def loaded(self, now_ms: int) -> list[Effect]:
-        """All records were replayed: each member has a session for its next heartbeat."""
-        self.refresh_requested = True
-        for member_id, subscription in self.members.items():
-            self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
-            self._be_patient(member_id, self.current(member_id), subscription.rebalance_timeout_ms, now_ms)
-        self.rescan()
-        return []
-
-    def overdue(self, now_ms: int) -> list[str]:
-        """Members whose session has ended, or that kept others waiting for too long."""
-        late = {member_id for member_id, deadline_ms in self.deadlines.items() if deadline_ms <= now_ms}
-        late |= {member_id for member_id, (_, deadline_ms) in self.patience.items() if deadline_ms <= now_ms}
-        return sorted(late & self.members.keys())
-
-    def rescan(self) -> None:
-        """Compute the next deadline again."""
-        waits = [deadline_ms for _, deadline_ms in self.patience.values()]
-        self.check_ms = min([*self.deadlines.values(), *waits], default=NEVER_MS)
-
-    # -- commits
-
-    def commit_error(self, member_id: str, epoch: int) -> int:
-        """Whether a member of this epoch may commit. For an older epoch see `may_commit`."""
-        if epoch < 0 and not self.members:
-            return ErrorCode.NONE
-        if member_id not in self.members:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        known = self.current(member_id).epoch
-        if self.members[member_id].classic is not None:
-            return ErrorCode.NONE if epoch == known else ErrorCode.ILLEGAL_GENERATION
-        return ErrorCode.NONE if epoch <= known else ErrorCode.STALE_MEMBER_EPOCH
-
-    def txn_commit_error(self, member_id: str, epoch: int) -> int:
-        """Whether a member of this epoch may commit within a transaction: only in its present epoch (KIP-447)."""
-        if epoch < 0 and not self.members:
-            return ErrorCode.NONE
-        if member_id not in self.members:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == self.current(member_id).epoch:
-            return ErrorCode.NONE
-        is_classic = self.members[member_id].classic is not None
-        return ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
-
-    def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
-        """A member may have sent its commit before it learned of its new epoch: it may commit partitions that it has
-        had since then.
-        """
-        if member_id not in self.members:
-            return True  # an empty group: an operator
-        current = self.current(member_id)
-        if epoch == current.epoch:
-            return True
-        for owned in (current.assigned, current.revoking):
-            since = owned.get(topic_id, {}).get(index)
-            if since is not None and since <= epoch:
-                return True
-        return False
-
-    def fetch_error(self, member_id: str | None, epoch: int) -> int:
-        """Whether a client may read the committed offsets."""
-        if not member_id and epoch < 0:
-            return ErrorCode.NONE
-        if member_id is None or member_id not in self.members:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == self.current(member_id).epoch else ErrorCode.STALE_MEMBER_EPOCH
+        self.forget_deadlines(member_id)
 
 
 def _merged(

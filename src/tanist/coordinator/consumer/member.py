@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from tanist.wire.consumer_group_records import (
@@ -19,6 +20,8 @@ from tanist.wire.consumer_group_records import (
     MemberTargetValue,
     TargetPartitions,
 )
+
+K = TypeVar("K")
 
 Target = Mapping[UUID, frozenset[int]]
 """Topic id -> partitions."""
@@ -66,14 +69,14 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    """A member's assignment."""
+class Current(Generic[K]):
+    """A member's assignment: of a consumer group partitions by topic, of a Streams group tasks by subtopology."""
 
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
-    assigned: Owned = field(default_factory=dict)
-    revoking: Owned = field(default_factory=dict)
+    assigned: Mapping[K, Mapping[int, int]] = field(default_factory=dict)
+    revoking: Mapping[K, Mapping[int, int]] = field(default_factory=dict)
     """Partitions that it must give up, and may still read."""
 
 
@@ -133,7 +136,7 @@ def target_of(value: MemberTargetValue) -> Target:
     return {each.topic_id: frozenset(each.partitions) for each in value.topic_partitions}
 
 
-def current_record(current: Current) -> MemberCurrentValue:
+def current_record(current: Current[UUID]) -> MemberCurrentValue:
     return MemberCurrentValue(
         member_epoch=current.epoch,
         previous_member_epoch=current.previous_epoch,
@@ -143,7 +146,7 @@ def current_record(current: Current) -> MemberCurrentValue:
     )
 
 
-def current_of(value: MemberCurrentValue) -> Current:
+def current_of(value: MemberCurrentValue) -> Current[UUID]:
     known = value.state in MemberState._value2member_map_
     return Current(
         epoch=value.member_epoch,

@@ -1,30 +1,33 @@
-"""One step of a member towards its target (KIP-848, "Reconciliation of the group").
+"""One step of a member towards its target (KIP-848, "Reconciliation of the group"; KIP-1071 has the same).
 
 A member first gives up the partitions outside its target, in its old epoch; then it takes the new epoch, and gets
 partitions as others give them up. So a partition never has two owners: it is not assigned while a member has it or has
-yet to give it up.
+yet to give it up. Of a Streams group the same goes for tasks: `K` is what partitions or tasks are counted within.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 from uuid import UUID
 
-from tanist.coordinator.consumer.member import Current, MemberState, Owned, Target
+from tanist.coordinator.consumer.member import Current, K, MemberState
 
-Reported = Mapping[UUID, frozenset[int]]
+Indexes: TypeAlias = Mapping[K, frozenset[int]]
+Owned: TypeAlias = Mapping[K, Mapping[int, int]]
+Reported = Indexes[UUID]
 """The partitions that a member reports."""
 
 
 def next_current(
-    current: Current,
+    current: Current[K],
     target_epoch: int,
-    target: Target,
-    reported: Reported | None,
-    is_free: Callable[[UUID, int], bool],
+    target: Indexes[K],
+    reported: Indexes[K] | None,
+    is_free: Callable[[K, int], bool],
     *,
-    subscribed: frozenset[UUID] | None,
-) -> Current:
+    subscribed: frozenset[K] | None,
+) -> Current[K]:
     """The member's next assignment.
 
     `reported`: None if it reports none, because nothing has changed. `is_free`: whether no member has the partition.
@@ -38,32 +41,30 @@ def next_current(
 
 
 def _computed(
-    current: Current,
+    current: Current[K],
     target_epoch: int,
-    target: Target,
-    reported: Reported | None,
-    is_free: Callable[[UUID, int], bool],
-) -> Current:
-    kept: dict[UUID, dict[int, int]] = {}
-    revoking: dict[UUID, dict[int, int]] = {}
-    for topic_id, partitions in current.assigned.items():
+    target: Indexes[K],
+    reported: Indexes[K] | None,
+    is_free: Callable[[K, int], bool],
+) -> Current[K]:
+    kept: dict[K, dict[int, int]] = {}
+    revoking: dict[K, dict[int, int]] = {}
+    for key, partitions in current.assigned.items():
         for index, epoch in partitions.items():
-            into = kept if index in target.get(topic_id, frozenset()) else revoking
-            into.setdefault(topic_id, {})[index] = epoch
+            into = kept if index in target.get(key, frozenset()) else revoking
+            into.setdefault(key, {})[index] = epoch
     if revoking and _has_any(revoking, reported):
         return Current(
             current.epoch, current.previous_epoch, MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
         )
-    mine = {
-        (topic_id, index) for owned in (revoking, current.revoking) for topic_id in owned for index in owned[topic_id]
-    }
+    mine = {(key, index) for owned in (revoking, current.revoking) for key in owned for index in owned[key]}
     waits = False
-    for topic_id, indexes in target.items():
+    for key, indexes in target.items():
         for index in sorted(indexes):
-            if index in kept.get(topic_id, {}):
+            if index in kept.get(key, {}):
                 continue
-            if is_free(topic_id, index) or (topic_id, index) in mine:
-                kept.setdefault(topic_id, {})[index] = target_epoch
+            if is_free(key, index) or (key, index) in mine:
+                kept.setdefault(key, {})[index] = target_epoch
             else:
                 waits = True
     state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
@@ -71,19 +72,19 @@ def _computed(
     return Current(target_epoch, previous, state, assigned=kept)
 
 
-def _without_unsubscribed(current: Current, subscribed: frozenset[UUID], reported: Reported | None) -> Current:
+def _without_unsubscribed(current: Current[K], subscribed: frozenset[K], reported: Indexes[K] | None) -> Current[K]:
     """The subscription became smaller, and the target is not made anew yet: revoke the partitions outside it."""
-    revoking = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id not in subscribed}
+    revoking = {key: partitions for key, partitions in current.assigned.items() if key not in subscribed}
     if not revoking:
         return current
-    kept = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id in subscribed}
+    kept = {key: partitions for key, partitions in current.assigned.items() if key in subscribed}
     if _has_any(revoking, reported):
         return Current(current.epoch, current.previous_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
     return Current(current.epoch, current.previous_epoch, MemberState.STABLE, kept)
 
 
-def _has_any(owned: Owned, reported: Reported | None) -> bool:
+def _has_any(owned: Owned[K], reported: Indexes[K] | None) -> bool:
     """Whether the member has any of these. Without a report it has its assignment."""
     if reported is None:
         return any(owned.values())
-    return any(index in reported.get(topic_id, frozenset()) for topic_id, indexes in owned.items() for index in indexes)
+    return any(index in reported.get(key, frozenset()) for key, indexes in owned.items() for index in indexes)

@@ -68,12 +68,12 @@ class ConsumerTables:
         """Member id by group instance id."""
         self.target_epoch = 0
         self.targets: dict[str, Target] = {}
-        self.currents: dict[str, Current] = {}
+        self.currents: dict[str, Current[UUID]] = {}
         self.owners: dict[tuple[UUID, int], str] = {}
         """The member that has a partition, or has yet to give it up."""
         self.regexes: dict[str, Resolved] = {}
 
-    def current(self, member_id: str) -> Current:
+    def current(self, member_id: str) -> Current[UUID]:
         return self.currents.get(member_id) or Current()
 
     def target(self, member_id: str) -> Target:

@@ -9,7 +9,7 @@ Decisions are records, answered when they are committed; replaying a record is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -18,8 +18,9 @@ from uuid import UUID
 from tanist.coordinator.consumer.assignors import Subscriber
 from tanist.coordinator.consumer.member import Subscription, Target, target_of, target_record
 from tanist.coordinator.consumer.topics import Topics, hash_of
-from tanist.coordinator.effects import NEVER_MS, Effect, GroupRecord, Refused
+from tanist.coordinator.effects import GroupRecord, Refused
 from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.sessions import MemberSessions
 from tanist.coordinator.share.assignor import assign_simple
 from tanist.coordinator.share.records import (
     SHARE_KEYS,
@@ -160,24 +161,19 @@ class ShareTables:
         return [(key, None) for key in keys]
 
 
-class ShareGroup(ShareTables):
+class ShareGroup(ShareTables, MemberSessions):
     """A share group, as its coordinator sees it."""
 
     kind = "share"
     protocol_type = PROTOCOL_TYPE
 
     def __init__(self, group_id: str, settings: GroupSettings, topics: Topics, decide: Decide) -> None:
-        super().__init__(group_id)
+        ShareTables.__init__(self, group_id)
+        MemberSessions.__init__(self)
         self.emit = decide
         """Decide: apply the record at once, and have it written."""
         self.settings = settings
         self.topics = topics
-        self.check_ms = NEVER_MS
-        """The next deadline. A heartbeat only postpones deadlines, so it leaves this as it is."""
-        self.deadlines: dict[str, int] = {}
-        """When a member's session ends, unless a heartbeat comes before."""
-        self.refresh_requested = True
-        """Topics may have changed since the target was made."""
         self.asked_ms: dict[UUID, int] = {}
         """When this coordinator has last asked for the state of a topic's partitions."""
         self.looked_ms: int | None = None
@@ -190,6 +186,12 @@ class ShareGroup(ShareTables):
     @property
     def stateful(self) -> Partitions:
         return self.partitions or Partitions()
+
+    def member_ids(self) -> Collection[str]:
+        return self.members.keys()
+
+    def session_timeout_ms(self, member_id: str) -> int:
+        return self.settings.share_timing_of(self.group_id).session_timeout_ms
 
     def current(self, member_id: str) -> ShareCurrent:
         return self.currents.get(member_id) or ShareCurrent()
@@ -227,8 +229,7 @@ class ShareGroup(ShareTables):
         self._update_epoch_and_target(before is None or before.topic_names != member.topic_names)
         had = self.currents.get(member_id)
         has = self._reconcile(member_id)
-        self.deadlines[member_id] = now_ms + self.settings.share_timing_of(self.group_id).session_timeout_ms
-        self.check_ms = min(self.check_ms, self.deadlines[member_id])
+        self.heard_of(member_id, now_ms)
         whole = joining or names is not None or had is None or had.assigned != has.assigned
         return ShareGroupHeartbeatResponse(
             member_id=member_id,
@@ -380,35 +381,15 @@ class ShareGroup(ShareTables):
     def _put(self, partitions: Partitions) -> None:
         self.emit(SharePartitionsKey(group=self.group_id), partitions_record(partitions))
 
-    # -- leaving, and time
+    # -- leaving
 
     def remove(self, member_ids: Iterable[str]) -> None:
         """Remove members; others get their partitions in the next epoch."""
         for member_id in member_ids:
             for key in (ShareMemberCurrentKey, ShareMemberTargetKey, ShareMemberKey):
                 self.emit(key(group=self.group_id, member_id=member_id), None)
-            self.deadlines.pop(member_id, None)
+            self.forget_deadlines(member_id)
         self._bump_if(True)
-
-    def loaded(self, now_ms: int) -> list[Effect]:
-        """All records were replayed: each member has a session for its next heartbeat."""
-        self.taken_back(now_ms)
-        return []
-
-    def taken_back(self, now_ms: int) -> None:
-        """A decision was refused, and its records are undone: see to the deadlines."""
-        self.refresh_requested = True
-        session_ms = self.settings.share_timing_of(self.group_id).session_timeout_ms
-        self.deadlines = {each: self.deadlines.get(each, now_ms + session_ms) for each in self.members}
-        self.rescan()
-
-    def overdue(self, now_ms: int) -> list[str]:
-        """Members whose session has ended."""
-        return sorted(each for each, deadline_ms in self.deadlines.items() if deadline_ms <= now_ms)
-
-    def rescan(self) -> None:
-        """Compute the next deadline again."""
-        self.check_ms = min(self.deadlines.values(), default=NEVER_MS)
 
 
 def _current_record(current: ShareCurrent) -> ShareMemberCurrentValue:

@@ -20,7 +20,11 @@ from tanist.runtime.client.coordinators import ask_all_coordinators, coordinator
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages import consumer_group_describe_response, share_group_describe_response
+from tanist.wire.messages import (
+    consumer_group_describe_response,
+    share_group_describe_response,
+    streams_group_describe_response,
+)
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -40,6 +44,8 @@ from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponse
 from tanist.wire.messages.share_group_describe_request import ShareGroupDescribeRequest
 from tanist.wire.messages.share_group_describe_response import ShareGroupDescribeResponse
+from tanist.wire.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from tanist.wire.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 from tanist.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
@@ -105,7 +111,7 @@ def list_groups(client: Client, *, some: bool = False) -> list[GroupListing]:
 
 def describe_group(client: Client, group: str) -> GroupDescription:
     """A group of any protocol. `KafkaError` (GROUP_ID_NOT_FOUND) if there is none."""
-    for describe in (_describe_consumer_group, _describe_share_group):
+    for describe in (_describe_consumer_group, _describe_share_group, _describe_streams_group):
         try:
             return describe(client, group)
         except Unsupported:
@@ -136,6 +142,49 @@ def _describe_share_group(client: Client, group: str) -> GroupDescription:
                 each.member_epoch,
                 _places(each.assignment),
                 None,
+            )
+            for each in described.members
+        ),
+    )
+
+
+def _describe_streams_group(client: Client, group: str) -> GroupDescription:
+    """Its tasks, as the partitions that they read."""
+    request = StreamsGroupDescribeRequest(group_ids=(group,))
+    answer, coordinator = ask_coordinator(client, group, request, StreamsGroupDescribeResponse)
+    described = answer.groups[0]
+    parts = described.topology.subtopologies or () if described.topology is not None else ()
+    sources = {
+        part.subtopology_id: (*part.source_topics, *(each.name for each in part.repartition_source_topics))
+        for part in parts
+    }
+
+    def places(assignment: streams_group_describe_response.Assignment) -> tuple[TopicPartition, ...]:
+        return tuple(
+            sorted(
+                (topic, index)
+                for tasks in assignment.active_tasks
+                for topic in sources.get(tasks.subtopology_id, ())
+                for index in tasks.partitions
+            )
+        )
+
+    return GroupDescription(
+        group,
+        "streams",
+        described.group_state,
+        described.assignor_name or "",
+        coordinator,
+        described.group_epoch,
+        tuple(
+            MemberDescription(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host,
+                each.member_epoch,
+                places(each.assignment),
+                places(each.target_assignment),
             )
             for each in described.members
         ),

@@ -30,8 +30,7 @@ SEVERITIES = (REFUSED, LOST, NOTE)
 _OF_SASL = frozenset({17, 36})
 _OF_TELEMETRY = frozenset({71, 72})
 _OF_SHARE_GROUPS = frozenset({76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92})
-_OF_STREAMS_GROUPS = frozenset({88, 89})
-_JUDGED_APART = _OF_SASL | _OF_TELEMETRY | _OF_SHARE_GROUPS | _OF_STREAMS_GROUPS
+_JUDGED_APART = _OF_SASL | _OF_TELEMETRY | _OF_SHARE_GROUPS
 _ROLLED_BY_ITSELF = frozenset({"node.id", "broker.id", "process.roles"})
 
 
@@ -57,7 +56,6 @@ def _to_tanist(cluster: ClusterDescription, usage: Usage) -> Iterator[Finding]:
     for node in cluster.of(APACHE):
         yield from _of_file(node)
     yield from _transactions(usage)
-    yield from _groups(usage)
     yield from _security(usage)
     yield from _tiered_storage(usage)
     if usage.client_metrics:
@@ -167,14 +165,6 @@ def _transactions(usage: Usage) -> Iterator[Finding]:
             "transactions",
             f"{counted(len(hanging), 'open transaction')} without a coordinator",
             _at_most(hanging),
-        )
-
-
-def _groups(usage: Usage) -> Iterator[Finding]:
-    found = [f"{group.group}: {group.state}" for group in usage.groups if group.kind == "streams"]
-    if found:
-        yield Finding(
-            LOST, "streams-groups", f"{len(found)} Streams groups; their members are refused", _at_most(found)
         )
 
 

@@ -16,7 +16,6 @@ from tanist.runtime.client.admin import ConfigEntry, TopicDescription, describe_
 from tanist.runtime.client.client import Client, KafkaError, Unsupported
 from tanist.runtime.client.connection import API_VERSIONS
 from tanist.runtime.client.features import Features, describe_features
-from tanist.runtime.client.groups import GroupListing, list_groups
 from tanist.runtime.client.partition_context import topic_settings
 from tanist.runtime.client.transactions import list_transactions
 from tanist.runtime.migration.nodes import APACHE, ClusterDescription
@@ -62,7 +61,6 @@ class Usage:
     topic_settings: Mapping[str, Mapping[str, ConfigEntry]]
     versions: Mapping[int, tuple[int, int]]
     """The requests that the brokers serve, each with its first and last version."""
-    groups: Sequence[GroupListing] = ()
     transactions: Sequence[TransactionListing] = ()
     open_transactions: Sequence[tuple[TopicPartition, int]] = ()
     """Partitions with the producer id of a transaction that has not ended."""
@@ -97,7 +95,6 @@ def read_usage(client: Client, cluster: ClusterDescription) -> Usage:
         topics,
         topic_settings(client, [topic.topic for topic in topics]),
         _versions(client, at),
-        asked("groups", lambda: list_groups(client), []),
         asked("transactions", lambda: _transactions(client), ()),
         open_transactions,
         asked("ACLs", lambda: _acls(client, at), ()),

@@ -27,6 +27,8 @@ from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.share.group import ShareGroup, ShareTables
 from tanist.coordinator.share.state_shard import ShareStateShard
+from tanist.coordinator.streams.group import StreamsGroup
+from tanist.coordinator.streams.tables import StreamsTables
 from tanist.coordinator.transactions.transaction_shard import TransactionSettings, TransactionShard
 from tanist.log.markers import parse_marker
 from tanist.sim.checkers.violation import Violation
@@ -62,9 +64,10 @@ def state_of_groups(shard: GroupShard) -> State:
     return state
 
 
-def _tables_of(group: ConsumerGroup | ShareGroup) -> Iterator[tuple[str, object]]:
+def _tables_of(group: ConsumerGroup | ShareGroup | StreamsGroup) -> Iterator[tuple[str, object]]:
     """All tables that records make; without members' deadlines, which the log does not know."""
-    tables = ConsumerTables if isinstance(group, ConsumerGroup) else ShareTables
+    kinds = (ConsumerTables, ShareTables, StreamsTables)
+    (tables,) = (kind for kind in kinds if isinstance(group, kind))
     return ((name, getattr(group, name)) for name in vars(tables(group.group_id)))
 
 

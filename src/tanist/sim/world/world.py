@@ -15,7 +15,13 @@ from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
 from tanist.broker.logins import ChannelLogin
 from tanist.broker.node import Node
-from tanist.controller.features import DEFAULT_METADATA_VERSION, SHARE_VERSION, Bootstrap, default_features
+from tanist.controller.features import (
+    DEFAULT_METADATA_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    Bootstrap,
+    default_features,
+)
 from tanist.events.event import Event as NodeEvent
 from tanist.events.stream import Events
 from tanist.events.text import describe
@@ -55,9 +61,9 @@ METADATA = "/metadata"
 COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 PRIVATE_REQUESTS = "tanist.private.requests.enable"
-_WITH_SHARE_GROUPS = Bootstrap(features=default_features(DEFAULT_METADATA_VERSION))
-_BOOTSTRAP = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0})
-"""How clusters begin, but for those whose workload has share groups."""
+_WITH_SHARE_GROUPS = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), STREAMS_VERSION: 0})
+_BOOTSTRAP = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0, STREAMS_VERSION: 0})
+"""How clusters begin, but for those whose workload has share groups. None has Streams groups."""
 
 _POLL_US = 10_000
 """Pause between two looks at a condition that time passes for."""

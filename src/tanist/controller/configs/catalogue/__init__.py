@@ -6,7 +6,7 @@ whether it has an effect here. `settings` validates, resolves and describes by i
 
 from __future__ import annotations
 
-from .groups import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, SHARE_SETTINGS
+from .groups import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, SHARE_SETTINGS, STREAMS_SETTINGS
 from .logs import LOG_SETTINGS
 from .no_effect import NO_EFFECT_SETTINGS
 from .nodes import NODE_SETTINGS
@@ -20,6 +20,7 @@ BROKER_SETTINGS = dict(
             **NODE_SETTINGS,
             **LOG_SETTINGS,
             **SHARE_SETTINGS,
+            **STREAMS_SETTINGS,
             **SASL_SETTINGS,
             **TLS_SETTINGS,
             **NO_EFFECT_SETTINGS,

@@ -51,18 +51,29 @@ share.session.timeout.ms int 45000 medium >=1 from:group.share.session.timeout.m
     **read(
         """
 streams.acceptable.recovery.lag long 10000 medium >=0 internal from:group.streams.acceptable.recovery.lag
+    Changelog records that a task may lack where it goes to.
 streams.assignment.interval.ms int 1000 medium >=0 from:group.streams.assignment.interval.ms
+    Least time between two assignments of the group.
+streams.heartbeat.interval.ms int 5000 medium >=1 from:group.streams.heartbeat.interval.ms
+    How often the group's members are to send a heartbeat.
+streams.initial.rebalance.delay.ms int 3000 medium >=0 from:group.streams.initial.rebalance.delay.ms
+    How long the first assignment waits for more members.
+streams.num.standby.replicas int 0 medium >=0 from:group.streams.num.standby.replicas
+    Standbys of each task.
+streams.session.timeout.ms int 45000 medium >=1 from:group.streams.session.timeout.ms
+    Silence after which a member is removed from the group.
+streams.task.offset.interval.ms int 60000 medium >=1 internal from:group.streams.task.offset.interval.ms
+    How often members are to tell of their tasks' offsets.
+"""
+    ),
+    **read(
+        """
 streams.assignor.name string sticky medium from:group.streams.assignors
 streams.assignor.offload.enable boolean true medium internal from:group.streams.assignor.offload.enable
-streams.heartbeat.interval.ms int 5000 medium >=1 from:group.streams.heartbeat.interval.ms
-streams.initial.rebalance.delay.ms int 3000 medium >=0 from:group.streams.initial.rebalance.delay.ms
-streams.num.standby.replicas int 0 medium >=0 from:group.streams.num.standby.replicas
 streams.num.warmup.replicas int 2 medium >=0 internal from:group.streams.num.warmup.replicas
 streams.rack.aware.assignment.tags list "" low list from:group.streams.rack.aware.assignment.tags
-streams.session.timeout.ms int 45000 medium >=1 from:group.streams.session.timeout.ms
-streams.task.offset.interval.ms int 60000 medium >=1 internal from:group.streams.task.offset.interval.ms
 """,
-        because="there are no Streams groups",
+        because="Streams groups have no use for it",
     ),
 }
 
@@ -133,3 +144,42 @@ share.coordinator.write.timeout.ms int 5000 read-only high >=1
     on_brokers=True,
 )
 """Of brokers, for share groups."""
+
+STREAMS_SETTINGS = read(
+    """
+group.streams.acceptable.recovery.lag long 10000 read-only medium >=0 internal
+    Changelog records that a task may lack where it goes to.
+group.streams.assignment.interval.ms int 1000 cluster-wide medium >=0
+    Least time between two assignments of a Streams group.
+group.streams.heartbeat.interval.ms int 5000 read-only medium >=1
+    How often members of Streams groups are to be heard of.
+group.streams.initial.rebalance.delay.ms int 3000 read-only medium >=0
+    How long the first assignment waits for more members.
+group.streams.max.assignment.interval.ms int 15000 read-only medium >=0
+    Longest assignment interval that a Streams group may have.
+group.streams.max.heartbeat.interval.ms int 15000 read-only medium >=1
+    Longest heartbeat interval that a Streams group may have.
+group.streams.max.session.timeout.ms int 60000 read-only medium >=1
+    Longest session timeout that a Streams group may have.
+group.streams.max.size int 2147483647 read-only medium >=1
+    Members of one Streams group.
+group.streams.max.standby.replicas int 2 read-only medium >=0
+    Most standbys of a task that a Streams group may have.
+group.streams.min.assignment.interval.ms int 0 read-only medium >=0
+    Shortest assignment interval that a Streams group may have.
+group.streams.min.heartbeat.interval.ms int 5000 read-only medium >=1
+    Shortest heartbeat interval that a Streams group may have.
+group.streams.min.session.timeout.ms int 45000 read-only medium >=1
+    Shortest session timeout that a Streams group may have.
+group.streams.min.task.offset.interval.ms int 15000 read-only medium >=1 internal
+    Shortest task offset interval that a Streams group may have.
+group.streams.num.standby.replicas int 0 read-only medium >=0
+    Standbys of each task.
+group.streams.session.timeout.ms int 45000 read-only medium >=1
+    When a silent member of a Streams group is given up.
+group.streams.task.offset.interval.ms int 60000 read-only medium >=1 internal
+    How often members are to tell of their tasks' offsets.
+""",
+    on_brokers=True,
+)
+"""Of brokers, for Streams groups."""

@@ -143,28 +143,12 @@ share.coordinator.state.topic.compression.codec int 0 read-only high
 share.coordinator.threads int 1 read-only medium >=1
 share.fetch.purgatory.purge.interval.requests int 1000 read-only medium
 """,
-    "there are no Streams groups": """
-group.streams.acceptable.recovery.lag long 10000 read-only medium >=0 internal
-group.streams.assignment.interval.ms int 1000 cluster-wide medium >=0
+    "Streams groups have no use for it": """
 group.streams.assignor.offload.enable boolean true cluster-wide medium internal
 group.streams.assignors list sticky read-only medium list
-group.streams.heartbeat.interval.ms int 5000 read-only medium >=1
-group.streams.initial.rebalance.delay.ms int 3000 read-only medium >=0
-group.streams.max.assignment.interval.ms int 15000 read-only medium >=0
-group.streams.max.heartbeat.interval.ms int 15000 read-only medium >=1
-group.streams.max.session.timeout.ms int 60000 read-only medium >=1
-group.streams.max.size int 2147483647 read-only medium >=1
-group.streams.max.standby.replicas int 2 read-only medium >=0
 group.streams.max.warmup.replicas int 20 read-only medium >=0 internal
-group.streams.min.assignment.interval.ms int 0 read-only medium >=0
-group.streams.min.heartbeat.interval.ms int 5000 read-only medium >=1
-group.streams.min.session.timeout.ms int 45000 read-only medium >=1
-group.streams.min.task.offset.interval.ms int 15000 read-only medium >=1 internal
-group.streams.num.standby.replicas int 0 read-only medium >=0
 group.streams.num.warmup.replicas int 2 read-only medium >=0 internal
 group.streams.rack.aware.assignment.tags list "" read-only low list
-group.streams.session.timeout.ms int 45000 read-only medium >=1
-group.streams.task.offset.interval.ms int 60000 read-only medium >=1 internal
 group.streams.topology.description.plugin.class class - read-only medium
 """,
     "there is no tiered storage": """
