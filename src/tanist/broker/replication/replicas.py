@@ -83,7 +83,7 @@ class Replicas:
         self._emit = context.events.emit
         self.directories = directories
         for directory in directories:
-            directory.late_failure = partial(self.directory_failed, directory)
+            directory.checkpoints.late_failure = partial(self.directory_failed, directory)
         self._metadata = metadata
         self._configs = configs
         self._lifecycle = lifecycle
@@ -365,7 +365,7 @@ class Replicas:
         self._report_loss(name, index, assigned if found is None else directory.directory_id)
         log.queue_large(self._context.disk.large_write_bytes)
         replica = Partition(self._context.node_id, log, replica_config, self._metadata, self._context.events)
-        replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
+        replica.restore_high_watermark(directory.checkpoints.high_watermark(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
@@ -560,7 +560,7 @@ class Replicas:
         """Write the recovery-point, high-watermark and log-start checkpoints (rule 117)."""
         for directory, high_watermarks in self._high_watermarks().items():
             try:
-                directory.checkpoint(high_watermarks)
+                directory.checkpoints.write(high_watermarks)
             except OSError as failure:
                 self.directory_failed(directory, failure)
 

@@ -268,7 +268,7 @@ class Salvage:
                 of.partition,
                 SalvageReason.RECOVERY_CUT,
                 leader_epoch=-1,
-                high_watermark=directory.high_watermark_checkpoint(*of),
+                high_watermark=directory.checkpoints.high_watermark(*of),
                 from_offset=from_offset,
                 to_offset=-1,
                 epochs=(),
