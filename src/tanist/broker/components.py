@@ -31,7 +31,7 @@ from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.directory_moves import DirectoryMoves
 from tanist.broker.replication.fetch_sessions import FetchSessions
-from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.fetchers import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.leadership import Leadership

@@ -19,7 +19,7 @@ from tanist.broker.metadata.directory_assignments import DirectoryAssignments
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.replication.directory_moves import DirectoryMoves
-from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.fetchers import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.configs import ResolvedConfigs
-from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.fetchers import Fetchers
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.deletions import Deletions

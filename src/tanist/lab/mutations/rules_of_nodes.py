@@ -134,8 +134,8 @@ def a23_takes_any_answer() -> tuple[Patch, ...]:
     end."""
     take = fetcher.Fetcher._take
 
-    def takes_for_the_present(self: Any, hosted: Any, follower: Any, *rest: Any) -> None:
-        take(self, hosted, hosted.follower or follower, *rest)
+    def takes_for_the_present(self: Any, hosted: Any, asked: Any, *rest: Any) -> None:
+        take(self, hosted, asked._replace(follower=hosted.follower or asked.follower), *rest)
 
     return (
         Patch(fetcher.Fetcher, "_is_awaited", lambda _fetcher, hosted, _asked: hosted.follower is not None),
