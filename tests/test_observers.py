@@ -25,7 +25,7 @@ REGEXES = {
 """Modules with regular expressions, and what they read."""
 
 SETTERS = {
-    "lab/model/quorum/nodes.py": "the model checker puts a node into the state that it explores",
+    "lab/model/quorum/conversion.py": "the model checker puts a node into the state that it explores",
     "lab/model/partition/replicating.py": "the same, of a partition",
     "lab/model/transactions/model.py": "the same, of a transaction",
     "lab/scenarios/brokers.py": "a scenario begins with the configuration that it names",
