@@ -205,7 +205,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         follower_sessions=follower_sessions,
         salvage=salvage,
         replicas=replicas,
-        log_loading=LogLoading(context, directories, configs.log_config, replicas.directory_loaded, deletions.schedule),
+        log_loading=LogLoading(context, directories, configs.log_config, replicas.found.add, deletions.schedule),
         housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, cleaner),
         groups=groups,
         transactions=transactions,
