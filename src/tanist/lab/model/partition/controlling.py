@@ -27,9 +27,10 @@ from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.fencing import Fencing
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.controller.partitions.reassignment import alter_partition_reassignments
 from tanist.controller.partitions.recovery_strategy import Strategy
-from tanist.controller.partitions.unclean_recovery import LogInfo, Phase, UncleanRecoveries
+from tanist.controller.partitions.unclean_recovery import Phase, UncleanRecoveries
 from tanist.lab.model.partition.components import (
     Controller,
     Proposal,
